@@ -2,7 +2,7 @@
 
     python -m tests.attacks [--json] [--quick] [--attack NAME ...] [--list]
 
-Each attack runs on a service of its own on the loopback address. Exit status 1: a goal was missed.
+Each attack runs on its own service on the loopback address. Exit status 1: a goal was missed.
 """
 
 import argparse

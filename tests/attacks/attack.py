@@ -1,4 +1,4 @@
-"""An attack and its goals: limits that must hold meanwhile."""
+"""An attack and its goals: limits that must hold during the attack."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ from tests.attacks.target import Target
 
 @dataclass(frozen=True)
 class Scale:
-    """How much of an attack is carried out.
+    """Size of an attack.
 
     Attributes:
-        seconds: for which a stream of requests goes on.
-        clients: that send it at once.
+        seconds: duration of a stream of requests.
+        clients: number of simultaneous clients.
     """
 
     seconds: float
@@ -26,13 +26,13 @@ QUICK = Scale(seconds=6, clients=4)
 
 @dataclass
 class Outcome:
-    """Figures of one attack, and every goal that was missed."""
+    """Figures of one attack, and its missed goals."""
 
     figures: dict[str, float] = field(default_factory=dict)
     missed: list[str] = field(default_factory=list)
 
     def expect(self, name: str, value: float, *, below: float) -> None:
-        """Note a figure with its limit."""
+        """Record a figure with its limit."""
         self.figures[name] = round(value, 4)
         if not value < below:
             self.missed.append(f"{name} is {value:.4g}, expected less than {below:g}")

@@ -1,6 +1,6 @@
 """Hostile ONNX graphs: each needs far more resources than its size, or tries to read or show foreign data.
 
-All of them take images of shape (N, 1, 4, 4) and claim to give three logits.
+All of them take images of shape (N, 1, 4, 4) and declare three logits.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,9 +13,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 CANARY = b"canary-5f1d7c0e9b3a4826"
-"""Stands for a secret key; no message, log or audit entry may show it, as text or as numbers."""
+"""Represents a secret key; no message, log or audit entry may contain it, as text or as numbers."""
 CANARY_NUMBERS = ",".join(map(str, CANARY[:4]))
-"""How a shape shows it."""
+"""The canary as printed in a shape."""
 _SHAPE = ["N", 1, 4, 4]
 
 
@@ -25,7 +25,7 @@ class HostileGraph:
 
     Attributes:
         content: the ONNX file.
-        external_data: files that go with it, by name.
+        external_data: additional files, by name.
     """
 
     content: bytes
@@ -39,7 +39,7 @@ def _model(
     functions: Sequence[onnx.FunctionProto] = (),
     domains: Sequence[str] = (),
 ) -> onnx.ModelProto:
-    """A graph whose `nodes` make `extra`, a number that is added to the logits."""
+    """A graph whose `nodes` compute `extra`, a number that is added to the logits."""
     honest = [
         helper.make_node("Flatten", ["image"], ["pixels"]),
         helper.make_node("MatMul", ["pixels", "weights"], ["sums"]),
@@ -64,7 +64,7 @@ def _node(kind: str, inputs: Sequence[str], **attributes: Any) -> onnx.NodeProto
 
 
 def endless_loop() -> HostileGraph:
-    """A `Loop` of 2**62 turns."""
+    """A `Loop` of 2**62 iterations."""
     number = helper.make_tensor_value_info
     body = helper.make_graph(
         [
@@ -130,7 +130,7 @@ def random_of_4_gb() -> HostileGraph:
 
 
 def size_by_pixels() -> HostileGraph:
-    """Harmless for grey; 4 GB for an image with a white pixel."""
+    """Small for grey images; 4 GB for an image with a white pixel."""
     nodes = [
         helper.make_node("ReduceMax", ["image"], ["brightest"], keepdims=0),
         helper.make_node("Floor", ["brightest"], ["white"]),
@@ -144,7 +144,7 @@ def size_by_pixels() -> HostileGraph:
 
 
 def nested_functions() -> HostileGraph:
-    """Thirty functions, each of which calls the one before twice: 2**30 nodes."""
+    """Thirty functions, each of which calls the previous one twice: 2**30 nodes."""
     functions = []
     for level in range(30):
         kind, domain = ("Identity", "") if level == 0 else (f"f{level - 1}", "own")
@@ -181,7 +181,7 @@ def empty_nodes() -> HostileGraph:
 
 
 def sparse_of_8_gb() -> HostileGraph:
-    """A sparse weight of one number that is 8 GB when it is dense."""
+    """A sparse weight of one number that takes 8 GB as a dense array."""
     model = _model([_node("Identity", ["hollow"])])
     values = numpy_helper.from_array(np.ones(1, np.float32), "hollow")
     places = numpy_helper.from_array(np.zeros(1, np.int64), "places")
@@ -190,7 +190,7 @@ def sparse_of_8_gb() -> HostileGraph:
 
 
 def unknown_operator() -> HostileGraph:
-    """An operator of a domain that would need a library."""
+    """An operator of a domain that requires a library."""
     node = helper.make_node("Steal", ["image"], ["extra"], domain="evil")
     return HostileGraph(_model([node], domains=["evil"]).SerializeToString())
 
@@ -202,7 +202,7 @@ def runs_python() -> HostileGraph:
 
 
 def opens_a_library() -> HostileGraph:
-    """A node that holds the path of a compiled program for an accelerator."""
+    """A node with the path of a compiled program for an accelerator."""
     node = helper.make_node(
         "EPContext",
         ["image"],
@@ -215,7 +215,7 @@ def opens_a_library() -> HostileGraph:
 
 
 def _referring(location: str, **entries: str) -> onnx.ModelProto:
-    """The content of a file as the shape that a reshape asks for: a careless message shows it."""
+    """A graph with the content of a file as the shape of a reshape, which an error message might print."""
     model = _model(
         [
             helper.make_node("Cast", ["secret"], ["shape"], to=TensorProto.INT64),
@@ -247,7 +247,7 @@ def process_environment() -> HostileGraph:
 
 
 def secret_as_shape() -> HostileGraph:
-    """Content of the upload that ONNX Runtime's own message shows as a shape."""
+    """Content of the upload that ONNX Runtime's error message prints as a shape."""
     return HostileGraph(_referring("w", length="4").SerializeToString(), {"w": CANARY})
 
 
@@ -261,7 +261,7 @@ def secret_as_output_shape() -> HostileGraph:
 
 
 def deep_nesting() -> HostileGraph:
-    """A message within a message, 2,000 times."""
+    """A protobuf message with 2,000 levels of nesting."""
     content = b""
     for _ in range(2000):
         content = b"\x3a" + _varint(len(content)) + content

@@ -12,14 +12,14 @@ UNFINISHED_HEADS = 2_300
 SLOW_BODIES = 200
 DRIP_SECONDS = 1.0
 ATTACKER = "127.0.0.2"
-"""Limits hold per address: clients of the same address may have to connect again."""
+"""Address of the attacker. Limits are per address: other clients of this address may have to connect again."""
 REOPENED = 200
 _HEAD = b"GET /livez HTTP/1.1\r\nHost: service\r\nX-Slow: "
 _BODY = b"POST /v1/predict HTTP/1.1\r\nHost: service\r\nContent-Length: 100000\r\nAuthorization: Bearer %s\r\n\r\n"
 
 
 def half_open(target: Target, scale: Scale) -> Outcome:
-    """2,300 connections of another address that send a byte of a header per second, then 200 that do so with a body."""
+    """2,300 connections of another address that send one byte of a header per second, then 200 with bytes of a body."""
     outcome = Outcome()
     token = (target.service.token or "").encode()
     with target.watched() as seen:
@@ -36,7 +36,7 @@ def half_open(target: Target, scale: Scale) -> Outcome:
 
 
 def _drip(port: int, head: bytes, count: int, seconds: float) -> None:
-    """Open connections and send one byte per second on each; some of those that the service closes are opened anew."""
+    """Open connections and send one byte per second on each; reopen some that the service closes."""
     end = time.monotonic() + seconds
     opened: set[socket.socket] = set()
     allowed = count

@@ -19,7 +19,7 @@ _QUICK = (
     "secret_as_shape",
     "secret_as_output_shape",
 )
-"""Of the bounded form; all of the corpus is uploaded in process by the tests of the service."""
+"""Graphs of the bounded form; the service's own tests upload the whole corpus in process."""
 DOCUMENT = {
     "task": "skin",
     "name": "hostile",
@@ -28,7 +28,7 @@ DOCUMENT = {
 
 
 def hostile_graph(target: Target, scale: Scale) -> Outcome:
-    """Uploads of hostile ONNX files, one after the other, while others send ordinary images."""
+    """Uploads of hostile ONNX files, one after the other, while other clients send ordinary images."""
     outcome = Outcome()
     (target.installation.settings.data_directory / "w").write_bytes(CANARY)
     names = _QUICK if scale.seconds < 10 else tuple(CORPUS)
@@ -65,7 +65,7 @@ def hostile_graph(target: Target, scale: Scale) -> Outcome:
 
 
 def upload(target: Target, graph: HostileGraph, document: Mapping[str, object] = DOCUMENT) -> Reply:
-    """Send a graph as `POST /v1/admin/models` expects it."""
+    """Send a graph to `POST /v1/admin/models`."""
     boundary = secrets.token_hex(16)
     parts = [("document", None, json.dumps(document).encode()), ("onnx", "graph.onnx", graph.content)]
     parts += [("external_data", name, content) for name, content in graph.external_data.items()]
@@ -80,5 +80,5 @@ def upload(target: Target, graph: HostileGraph, document: Mapping[str, object] =
 
 
 def shows_secret(text: str) -> bool:
-    """Whether a text holds the canary, as text or as the numbers that its bytes are."""
+    """Whether a text contains the canary, as text or as the values of its bytes."""
     return CANARY[:4].decode() in text or CANARY_NUMBERS in text.replace(" ", "")

@@ -1,4 +1,4 @@
-"""Costly images: no other request slows down."""
+"""Costly images: other requests are not slowed down."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ from tests.attacks.target import Target
 def image_stall(target: Target, scale: Scale) -> Outcome:
     """A stream of small images that take seconds and gigabytes to decode.
 
-    Each is first sent by itself, then all of them by several clients at once while others send ordinary images.
+    Each is first sent alone, then several clients send all of them at once, while others send ordinary images.
     """
     outcome = Outcome()
     corpus = {name: make() for name, make in CORPUS.items()}
@@ -30,7 +30,7 @@ def image_stall(target: Target, scale: Scale) -> Outcome:
     outcome.expect("innocent failures", len(seen.predictions.failures), below=1)
     outcome.expect("/livez p99, s", seen.livez.percentile(99), below=0.1)
     # The goal is 200 for a worker: 209 to 222 were measured. Its decoding process takes 33 MB, and up to 117 MB more
-    # for 16 megapixels with an alpha channel; the bodies that wait take the rest.
+    # for 16 megapixels with an alpha channel; waiting bodies take the rest.
     outcome.expect("memory growth of a worker, MB", seen.worker_growth_megabytes, below=260)
     outcome.expect("memory growth, MB", seen.growth_megabytes, below=420)
     outcome.figures["innocent requests"] = len(seen.predictions.seconds)

@@ -1,4 +1,4 @@
-"""Small image files that are costly to decode, and their construction."""
+"""Small image files that are costly to decode."""
 
 import struct
 import zlib
@@ -20,7 +20,7 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def _png(width: int, height: int, *, before: bytes = b"", bits: int = 1, colour: int = 0) -> bytes:
-    """A PNG of zeros, compressed piece by piece; `before` stands between its header and its pixels."""
+    """A PNG of zeros, compressed piece by piece, with the chunks `before` between its header and its pixels."""
     header = struct.pack(">IIBBBBB", width, height, bits, colour, 0, 0, 0)
     channels = {0: 1, 2: 3, 3: 1, 6: 4}[colour]
     left = height * (1 + (width * bits * channels + 7) // 8)
@@ -34,7 +34,7 @@ def _png(width: int, height: int, *, before: bytes = b"", bits: int = 1, colour:
 
 
 def progressive_jpeg(edge: int, scans: int) -> bytes:
-    """A progressive JPEG whose last scan is repeated: each repetition costs a pass over all pixels."""
+    """A progressive JPEG with its last scan repeated: each repetition costs a pass over all pixels."""
     # Quality 1 and one grey level: scans of some 75 bytes.
     image = _encoded(Image.new("L", (edge, edge), 128), "JPEG", progressive=True, quality=1)
     begin = image.rindex(b"\xff\xda")
@@ -42,19 +42,19 @@ def progressive_jpeg(edge: int, scans: int) -> bytes:
 
 
 def elongated_png() -> bytes:
-    """50,000,000 x 1 pixels in 6 kB."""
+    """A PNG of 50,000,000 x 1 pixels in 6 kB."""
     return _png(50_000_000, 1)
 
 
 def webp_canvas(edge: int) -> bytes:
-    """A WebP of 34 bytes whose header declares a canvas; decoders reserve it when they open the file."""
+    """A WebP of 34 bytes with a large canvas in its header; decoders allocate it when they open the file."""
     size = (edge - 1).to_bytes(3, "little")
     content = b"WEBP" + b"VP8X" + struct.pack("<I", 10) + b"\x02\0\0\0" + size + size + b"ANIM"
     return b"RIFF" + struct.pack("<I", len(content)) + content
 
 
 def rle_bmp(edge: int) -> bytes:
-    """A run-length encoded BMP of 1 kB; Pillow decodes those in Python."""
+    """A run-length encoded BMP of 1 kB, which Pillow decodes in Python."""
     palette = bytes(1024)
     row = b"".join(bytes([255, 1]) for _ in range(edge // 255)) + b"\0\0"
     body = row * 4 + b"\0\1"
@@ -69,31 +69,31 @@ def rle_bmp(edge: int) -> bytes:
 
 
 def png_of_tiny_chunks(count: int) -> bytes:
-    """Decoders read each chunk of metadata by itself."""
+    """A PNG of tiny metadata chunks, which decoders read one by one."""
     return _png(8, 8, before=_chunk(b"tEXt", b"a\0") * count)
 
 
 def png_of_tiny_pixel_chunks(count: int) -> bytes:
-    """The pixels themselves in chunks of no bytes, which decoders also read one by one."""
+    """A PNG with empty pixel chunks, which decoders also read one by one."""
     image = _png(8, 8)
     begin = image.index(b"IDAT") - 4
     return image[:begin] + _chunk(b"IDAT", b"") * count + image[begin:]
 
 
 def png_text_bomb() -> bytes:
-    """Compressed text that inflates to a gigabyte."""
+    """A PNG with compressed text that inflates to a gigabyte."""
     text = zlib.compress(bytes(64 << 20), 9)
     return _png(8, 8, before=b"".join(_chunk(b"zTXt", b"k%d\0\0" % i + text) for i in range(16)))
 
 
 def jpeg_of_tiny_segments(count: int) -> bytes:
-    """Decoders read each segment of metadata by itself."""
+    """A JPEG of tiny metadata segments, which decoders read one by one."""
     image = _encoded(Image.new("L", (8, 8)), "JPEG")
     return image[:2] + b"\xff\xfe\x00\x02" * count + image[2:]
 
 
 def exif_directory(entries: int) -> bytes:
-    """A JPEG whose EXIF directory has that many entries, spread over segments of 64 kB."""
+    """A JPEG with this number of EXIF entries, in segments of 64 kB."""
     directory = struct.pack("<H", min(entries, 65535)) + b"".join(
         struct.pack("<HHII", 0x9000 + i % 4096, 4, 1, i) for i in range(min(entries, 65535))
     )
@@ -122,7 +122,7 @@ def tiff_of_directories(count: int) -> bytes:
 
 
 def noise_png(edge: int) -> bytes:
-    """Honest pixels that do not compress: 16 bits each."""
+    """A valid PNG of incompressible pixels with 16 bits each."""
     noise = np.random.default_rng(0).integers(0, 2**16, (edge, edge), dtype=np.uint16)
     return _encoded(Image.fromarray(noise), "PNG", compress_level=1)
 
@@ -160,4 +160,4 @@ CORPUS: dict[str, Callable[[], bytes]] = {
     "TIFF of a million directories": lambda: tiff_of_directories(1_000_000),
     "PNG of noise, 4,096 x 4,096, 16 bits": lambda: noise_png(4096),
 }
-"""Each image by what it is."""
+"""Images by description."""

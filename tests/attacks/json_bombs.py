@@ -1,4 +1,4 @@
-"""Small documents and arrays that expand in memory: no other request slows down."""
+"""Small documents and arrays that expand in memory: other requests are not slowed down."""
 
 import json
 import threading
@@ -29,28 +29,28 @@ BOUNDARY = "xxxxxxxx"
 
 
 def unknown_names(size: int) -> bytes:
-    """Each of them was an error of its own."""
+    """Unknown names, each of which could cause a separate error."""
     return ("{" + ",".join(f'"{name:06x}":0' for name in range(size // 11)) + "}").encode()
 
 
 def wrong_elements(field: str, size: int, *, wrong: bytes = b"{}") -> bytes:
-    """A list whose elements are all of a wrong type."""
+    """A list with only elements of a wrong type."""
     return b'{"%s":[' % field.encode() + wrong + (b"," + wrong) * (size // (len(wrong) + 1)) + b"]}"
 
 
 def one_long_text(size: int) -> bytes:
-    """An array of texts gives all of them the size of the longest."""
+    """One long text: in an array, all texts get the size of the longest."""
     texts = ",".join(['"' + "a" * (size // 2) + '"', *['""'] * (size // 6)])
     return f'{{"logits": [[{texts}]]}}'.encode()
 
 
 def nested(size: int) -> bytes:
-    """Lists inside each other."""
+    """Nested lists."""
     return b'{"logits":' + b"[" * (size // 2) + b"]" * (size // 2) + b"}"
 
 
 def documents(size: int) -> dict[str, bytes]:
-    """JSON bodies of about `size` bytes, by what they are."""
+    """JSON bodies of about `size` bytes, by description."""
     fields = ("logits", "labels", "groups", "classes", "costs", "scopes", "class_names", "thresholds")
     return {
         "unknown names": unknown_names(size),
@@ -81,7 +81,7 @@ def documents_at_limits() -> dict[str, bytes]:
 
 
 def npz(**arrays: bytes) -> bytes:
-    """An npz file of entries that are given as they are."""
+    """An npz file with these bytes as entries."""
     file = BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in arrays.items():
@@ -97,7 +97,7 @@ def zeros(samples: int, kind: str, *shape: int) -> bytes:
 
 
 def archives(samples: int) -> dict[str, bytes]:
-    """npz files that unpack to far more, by what they are."""
+    """npz files that unpack to far larger sizes, by description."""
     labels = zeros(samples, "i1")
     lying = bytearray(npz(logits=zeros(samples, "f4", 3), labels=labels))
     place = lying.index(b"PK\x01\x02") + 24  # the size that the directory declares
@@ -120,7 +120,7 @@ def archives(samples: int) -> dict[str, bytes]:
 
 
 def forms(count: int) -> dict[str, bytes]:
-    """Multipart forms of many parts, by what they are."""
+    """Multipart forms of many parts, by description."""
     field = b'--%s\r\nContent-Disposition: form-data; name="a"\r\n\r\n\r\n' % BOUNDARY.encode()
     file = (
         b'--%s\r\nContent-Disposition: form-data; name="images"; filename="b"\r\n\r\n\r\n' % BOUNDARY.encode()
@@ -130,9 +130,9 @@ def forms(count: int) -> dict[str, bytes]:
 
 
 def json_bombs(target: Target, scale: Scale) -> Outcome:
-    """A stream of JSON documents, npz files and forms that Python objects make a hundred times as large.
+    """A stream of JSON documents, npz files and forms that grow a hundredfold as Python objects.
 
-    Each is sent to every route that takes its kind, then all of them by several clients at once.
+    Each is sent to every route that accepts its type, then several clients send all of them at once.
     """
     size, samples = (18_000_000, 100_000_000) if scale.seconds > 10 else (4_200_000, 20_000_000)
     outcome = Outcome()
@@ -161,7 +161,7 @@ def json_bombs(target: Target, scale: Scale) -> Outcome:
 
 
 def _warm_up(target: Target) -> None:
-    """Let both workers import what their routes need: that is memory, too, but no bomb's."""
+    """Let both workers import the modules of their routes, whose memory is not due to the attack."""
     small = {"name": "warm", "logits": [[1.0, 2.0, 3.0]], "labels": [0], "answers": {"FP2.6": "argmax"}}
     fingerprint = json.dumps({"fingerprint": {"number_of_classes": 3}}).encode()
     for path in (*LOGITS, *FEEDBACK, *LABELLED, *DOCUMENTS):
@@ -171,7 +171,7 @@ def _warm_up(target: Target) -> None:
 
 
 def _requests(size: int, samples: int) -> list[tuple[str, str, bytes]]:
-    """Path, content type and body of each: bodies just below the limit of JSON, and above it."""
+    """Path, content type and body of each request: bodies just below the limit of JSON, and above it."""
     small = documents(3_900_000) | documents_at_limits()
     json_kind, form_kind = "application/json", f"multipart/form-data; boundary={BOUNDARY}"
     found = [

@@ -1,4 +1,4 @@
-"""Wrong logins to the console at full speed: few are checked, and a valid token still logs in."""
+"""Wrong logins to the console at full speed: few are verified, and a valid token still logs in."""
 
 import http.client
 import threading
@@ -12,12 +12,12 @@ from tests.attacks.target import Target
 ATTACKER = "127.0.0.2"
 WORKERS = 2
 ALLOWED_PER_MINUTE = 10
-"""Failed logins of one address in each worker."""
+"""Permitted failed logins of one address per minute in each worker."""
 _HEADERS = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin"}
 
 
 def login_flood(target: Target, scale: Scale) -> Outcome:
-    """Wrong tokens from one address; meanwhile another address logs in, and a copy of its cookie is tried later."""
+    """Wrong tokens from one address, while another address logs in; later a copy of its cookie is tried."""
     outcome, statuses = Outcome(), Counter[int]()
     end = time.monotonic() + scale.seconds
     port, token = target.service.port, target.service.token or ""

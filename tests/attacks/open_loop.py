@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 BROKEN = 0
-"""Status of a request whose connection broke before there was an answer."""
+"""Status of a request whose connection broke before the answer."""
 OK = 200
 PATIENCE_SECONDS = 20.0
 REFUSED_PAUSE_SECONDS = 0.1
-"""A client that waits for its answers does not repeat a refused request at once."""
+"""Pause of a client after a refused request."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Sent:
 
 
 def statuses(sent: Sequence[Sent]) -> dict[int, int]:
-    """How many requests got which status."""
+    """Number of requests by status."""
     return {status: sum(one.status == status for one in sent) for status in {one.status for one in sent}}
 
 
@@ -32,10 +32,10 @@ def send_at_rate(port: int, request: bytes, *, rate: float, seconds: float) -> l
     """Send the same request at a fixed rate and wait for all answers.
 
     Args:
-        port: of the loopback address.
+        port: port of the loopback address.
         request: head and body.
         rate: requests per second.
-        seconds: for which requests are sent.
+        seconds: duration of sending.
     """
 
     async def all_of_them() -> list[Sent]:
@@ -53,7 +53,7 @@ def send_at_rate(port: int, request: bytes, *, rate: float, seconds: float) -> l
 
 
 def send_in_turn(port: int, request: bytes, *, clients: int, seconds: float) -> list[Sent]:
-    """Send the same request again and again, each client when it has its answer: what the service can do at most."""
+    """Send the same request repeatedly, each client after its answer: this measures the capacity of the service."""
 
     async def client(connections: "_Connections", end: float) -> list[Sent]:
         found: list[Sent] = []
@@ -74,7 +74,7 @@ def send_in_turn(port: int, request: bytes, *, clients: int, seconds: float) -> 
 
 
 class _Connections:
-    """Keep-alive connections to one port: one that is idle is used before another is opened."""
+    """Keep-alive connections to one port: idle ones are reused before a new one is opened."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -90,7 +90,7 @@ class _Connections:
         return Sent(status, time.monotonic() - began)
 
     async def _exchange(self, request: bytes) -> int:
-        # The one that was idle longest, so that all of them, and so both workers, are used.
+        # The one that is idle longest, so that all connections, and so both workers, are used.
         idle = self._idle.popleft() if self._idle else None
         reader, writer = idle or await asyncio.open_connection("127.0.0.1", self._port)
         try:
@@ -107,6 +107,6 @@ class _Connections:
         return int(head.split(None, 2)[1])
 
     def close(self) -> None:
-        """Close what is idle."""
+        """Close idle connections."""
         for _, writer in self._idle:
             writer.close()

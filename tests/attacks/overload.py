@@ -1,4 +1,4 @@
-"""Ten times the capacity of the service from one token: its throughput stays, and other tokens are served."""
+"""Ten times the capacity of the service from one token: the throughput stays, and other tokens are served."""
 
 import time
 
@@ -15,11 +15,11 @@ from tests.unit.service import onnx_graphs
 
 TIMES = 10
 BUSY = 4
-"""CI runs beside other work, which takes its share of the time."""
+"""Allowance for other work on the CI machine, which takes a share of the time."""
 
 
 def overload(target: Target, scale: Scale) -> Outcome:
-    """Ten times the capacity of a slow model, for some seconds, while another token goes on with a few requests."""
+    """Ten times the capacity of a slow model for some seconds, while another token continues with a few requests."""
     greedy = _prepare(target)
     request = _request(greedy)
     port = target.service.port
@@ -27,7 +27,7 @@ def overload(target: Target, scale: Scale) -> Outcome:
     send_in_turn(port, request, clients=8, seconds=1)
 
     def capacity_now() -> float:
-        with target.watched():  # innocent requests and observation take their share as in the attack
+        with target.watched():  # normal requests and observation take the same share as in the attack
             sent = send_in_turn(port, request, clients=8, seconds=measured)
         return sum(one.status == 200 for one in sent) / measured
 
@@ -38,7 +38,7 @@ def overload(target: Target, scale: Scale) -> Outcome:
         began = time.monotonic()
         sent = send_at_rate(port, request, rate=TIMES * capacity, seconds=scale.seconds)
         lasted = time.monotonic() - began
-    # The machine has other work, more at one time than at another.
+    # The load by other work on the machine varies.
     mean_capacity = (capacity + capacity_now()) / 2
     answered = _seconds(sent, 200)
     refused = _seconds(sent, 503)
@@ -67,7 +67,7 @@ def overload(target: Target, scale: Scale) -> Outcome:
 
 
 def _prepare(target: Target) -> str:
-    """Register a slow model beside the others, and wait until it answers; the secret of a token for it."""
+    """Register an additional slow model, and wait until it answers; return the secret of a token for it."""
     grey = Preprocessing.model_validate({"colour": "grey", "mean": [0.5], "standard_deviation": [0.5]})
     rng = np.random.default_rng(0)
     labels = np.tile(np.arange(3), 60)

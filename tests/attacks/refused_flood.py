@@ -14,12 +14,12 @@ from tests.attacks.target import MEGABYTE, Target
 ADDRESSES = 200
 REQUESTS_PER_CONNECTION = 20
 ENTRIES_PER_MINUTE = 21
-"""That one worker writes at most, for one reason of refusal."""
+"""Largest number of entries that one worker writes per minute for one reason of refusal."""
 WORKERS = 2
 
 
 def refused_flood(target: Target, scale: Scale) -> Outcome:
-    """Wrong tokens from 200 addresses, then a look at the audit log that they leave."""
+    """Wrong tokens from 200 addresses, then a check of the audit log."""
     outcome = Outcome()
     secret = f"ll_{secrets.token_urlsafe(32)}"
     settings = target.installation.settings
@@ -56,7 +56,7 @@ def refused_flood(target: Target, scale: Scale) -> Outcome:
 
 
 def _send(port: int, secret: str, number: int, clients: int, end: float, answers: list[int]) -> None:
-    """Requests from the addresses of one client, one after the other."""
+    """Send requests from the addresses of one client, one after the other."""
     address = number
     while time.monotonic() < end:
         address = (address + clients) % ADDRESSES

@@ -1,4 +1,4 @@
-"""A real service under attack: latency of innocent clients, and memory of its processes."""
+"""A real service under attack: latency of normal clients, and memory of its processes."""
 
 import http.client
 import sys
@@ -22,24 +22,24 @@ OPEN_FILES = 1024
 
 @dataclass
 class Witness:
-    """What one kind of innocent request got while an attack went on.
+    """Results of one kind of normal request during an attack.
 
     Attributes:
-        seconds: from sending to the last byte of the answer.
-        failures: answers other than 200, and connections that broke.
+        seconds: times from sending to the last byte of the answer.
+        failures: answers other than 200, and broken connections.
     """
 
     seconds: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
 
     def percentile(self, share: float) -> float:
-        """In seconds."""
+        """Percentile of the latency, in seconds."""
         return float(np.percentile(self.seconds, share)) if self.seconds else float("inf")
 
 
 @dataclass
 class Observation:
-    """Everything that was seen during an attack."""
+    """Latencies and memory during an attack."""
 
     predictions: Witness
     livez: Witness
@@ -49,19 +49,19 @@ class Observation:
 
     @property
     def growth_megabytes(self) -> float:
-        """Growth of the proportional set size of all processes of the service together."""
+        """Growth of the total proportional set size of all processes of the service."""
         return self.total_peak - sum(self.memory_before.values())
 
     @property
     def worker_growth_megabytes(self) -> float:
-        """The same of the worker that grew most, with its decoding process."""
+        """Largest growth of a worker with its decoding process."""
         return max(self.memory_peak[worker] - before for worker, before in self.memory_before.items())
 
     def weigh(self, memory: dict[int, float]) -> None:
         """Keep the highest values.
 
         Args:
-            memory: as `Target.memory` returns it.
+            memory: result of `Target.memory`.
         """
         self.total_peak = max(self.total_peak, sum(memory.values()))
         for process, megabytes in memory.items():
@@ -85,7 +85,7 @@ class Target:
 
     @contextmanager
     def watched(self) -> Iterator[Observation]:
-        """Send innocent requests and read the memory until the block ends."""
+        """Send normal requests and measure the memory until the block ends."""
         observation = Observation(Witness(), Witness(), self.memory())
         stop = threading.Event()
         innocent = image("JPEG", 224)
@@ -145,9 +145,9 @@ def _megabytes(process: psutil.Process) -> float:
 
 @contextmanager
 def running_target(folder: Path, **settings: object) -> Iterator[Target]:
-    """A fresh installation with a service on a free port, both workers warm.
+    """A new installation with a service on a free port, both workers warm.
 
-    The service starts with the limit of open files that most systems give to a process.
+    The service starts with the usual limit of open files of a process.
     """
     installation = install(folder)
     command = ("prlimit", f"--nofile={OPEN_FILES}:", sys.executable, "-m", "lifelong_service")

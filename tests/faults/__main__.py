@@ -3,8 +3,8 @@
     python -m tests.faults [--json] [--quick] [--database sqlite|postgresql|both] [--scenario NAME ...] [--list]
                            [--figures FILE] [--report docs/reliability.md] [--keep FOLDER]
 
-It runs as root: a small disk has to be mounted. Exit status 1: a promise was broken. All takes two to three hours;
-in parts, each with the same --figures (docs/reliability.json) and --report, it gives the same report.
+It needs root to mount a small disk. Exit status 1: a guarantee was broken. A full run takes two to three hours; several
+partial runs with the same --figures (docs/reliability.json) and --report give the same report.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from tests.faults.scenarios import SCENARIOS
 from tests.faults.trial import Scale
 
 _SHOWN = 20
-"""Violations of one scenario that are printed: thousands may have one cause."""
+"""Largest number of printed violations of one scenario: thousands may have one cause."""
 
 
 def main() -> int:
@@ -54,7 +54,7 @@ def main() -> int:
         for entry in SCENARIOS:
             _say(f"{entry.name:26}{', '.join(entry.databases):22}{entry.description}")
         return 0
-    # Whoever is asked to end takes the installation along.
+    # SIGTERM also ends the processes of the installation.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     kinds = KINDS if options.database == "both" else (options.database,)
     scale = Scale(is_quick=options.quick, seed=options.seed)

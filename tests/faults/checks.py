@@ -1,6 +1,6 @@
-"""Invariants after every fault, as pure functions: one sentence per violation; none means that all hold.
+"""Invariants after every fault, as pure functions that return one sentence per violation.
 
-tests/faults/test_controls.py shows that each of them fires.
+tests/faults/test_controls.py shows that each check detects its violation.
 """
 
 from collections import Counter
@@ -21,12 +21,12 @@ NOTHING: Mapping[bytes, datetime] = MappingProxyType({})
 
 
 def failed(failures: Sequence[Failure]) -> list[str]:
-    """Requests that got no decision, however often they were repeated."""
+    """Requests without a decision after all repetitions."""
     return [f"request {one.request_id} failed: {one.reason}" for one in failures]
 
 
 def interrupted(answers: Sequence[Answer]) -> list[str]:
-    """Requests that had to be repeated, where the fault must not be noticed by anybody."""
+    """Requests that had to be repeated although clients must not notice the fault."""
     return [
         f"request {one.request_id} had to be repeated: {one.resets} resets, {one.refusals} refusals"
         for one in answers
@@ -35,7 +35,7 @@ def interrupted(answers: Sequence[Answer]) -> list[str]:
 
 
 def lost(answers: Sequence[Answer], rows: Sequence[Prediction]) -> list[str]:
-    """Predictions that were answered and are not in the log."""
+    """Answered predictions that are not in the log."""
     logged = {row.id for row in rows}
     return [
         f"the answered prediction {one} of {answer.request_id} is not in the log"
@@ -46,9 +46,9 @@ def lost(answers: Sequence[Answer], rows: Sequence[Prediction]) -> list[str]:
 
 
 def duplicated(rows: Sequence[Prediction]) -> list[str]:
-    """Rows with an id, or with logits, that another row has: every row that is sent has logits of its own."""
+    """Rows with the id or the logits of another row: every sent row has different logits."""
     ids = Counter(row.id for row in rows)
-    # Logits of one id count once: an id that is there twice is said above already.
+    # Logits of one id count once: a duplicated id is reported above.
     contents = Counter(content for _, content in {(row.id, row.logits.tobytes()) for row in rows})
     return [
         *(f"the prediction {one} is in the log {count} times" for one, count in ids.items() if count > 1),
@@ -65,13 +65,13 @@ def _words(content: bytes) -> str:
 
 
 def answered_twice(answers: Sequence[Answer]) -> list[str]:
-    """Predictions that two requests were given."""
+    """Predictions in the answers of two requests."""
     ids = Counter(one for answer in answers for one in answer.prediction_ids)
     return [f"the prediction {one} was answered {count} times" for one, count in ids.items() if count > 1]
 
 
 def unasked(answers: Sequence[Answer], rows: Sequence[Prediction]) -> list[str]:
-    """Rows of the log that no answer names, although every request was answered in the end."""
+    """Rows of the log without an answer, although every request was answered in the end."""
     answered = {one for answer in answers for one in answer.prediction_ids}
     return [
         f"the prediction {row.id} in the log was never answered" for row in rows if row.id not in answered
@@ -79,7 +79,7 @@ def unasked(answers: Sequence[Answer], rows: Sequence[Prediction]) -> list[str]:
 
 
 def altered(answers: Sequence[Answer], rows: Sequence[Prediction]) -> list[str]:
-    """Rows of the log that say something else than the answer did."""
+    """Rows of the log that differ from their answers."""
     logged = {row.id: row for row in rows}
     return [
         f"the prediction {one} of {answer.request_id} is in the log with other values than were answered"
@@ -100,7 +100,7 @@ def _same(answer: Answer, index: int, row: Prediction) -> bool:
 
 
 def mixed(answers: Sequence[Answer], heads: Mapping[int, PostProcessingHead]) -> list[str]:
-    """Answers that are not, to the last bit, what the one head that they name makes of the logits that were sent."""
+    """Answers that differ, even in the last bit, from the output of their head for the sent logits."""
     return [
         f"the answer to {one.request_id} is not from head {one.head_version}, which it names"
         for one in answers
@@ -118,11 +118,11 @@ def _is_of_its_head(answer: Answer, heads: Mapping[int, PostProcessingHead]) -> 
 
 
 def late_heads(answers: Sequence[Answer], published: Mapping[int, float], *, within: float) -> list[str]:
-    """Answers by an older head than the one that was published more than `within` seconds before they were asked.
+    """Answers of an older head than the latest one published more than `within` seconds before their request.
 
     Args:
-        answers: those of the environment where the heads were published.
-        published: when (monotonic clock) each version was in force at the latest.
+        answers: answers of the environment of the heads.
+        published: latest time (monotonic clock) at which each version came in force.
         within: seconds.
     """
     versions = sorted(published)
@@ -141,7 +141,7 @@ def late_heads(answers: Sequence[Answer], published: Mapping[int, float], *, wit
 
 
 def wrong_requests(answers: Sequence[Answer], stored: Mapping[str, StoredRequest]) -> list[str]:
-    """Request ids under which the log has other predictions than were answered, or none."""
+    """Request ids whose predictions in the log are missing or differ from the answer."""
     return [
         f"the request id {one.request_id} leads to other predictions than were answered"
         for one in answers
@@ -153,12 +153,12 @@ def wrong_requests(answers: Sequence[Answer], stored: Mapping[str, StoredRequest
 def leaked(
     rows: Sequence[Prediction], environment: str, erased: Mapping[bytes, datetime] = NOTHING
 ) -> list[str]:
-    """Rows of another environment, or of a group that was erased after they were made.
+    """Rows of another environment, or of a group that was erased after their prediction.
 
     Args:
-        rows: what a reader of the environment got.
+        rows: rows that a reader of the environment got.
         environment: its name.
-        erased: when each group was erased, by its hash.
+        erased: time of the erasure of each group, by its hash.
     """
     return [
         *(
@@ -175,28 +175,28 @@ def leaked(
 
 
 def spool_left(predictions: int) -> list[str]:
-    """Predictions that still wait in the spool."""
+    """Predictions that are still in the spool."""
     return [] if predictions == 0 else [f"{predictions} predictions are left in the spool"]
 
 
 @dataclass(frozen=True)
 class Cut:
-    """What came out of a spool of which only the first `offset` bytes were left."""
+    """Delivery of a spool that was truncated to its first `offset` bytes."""
 
     offset: int
     delivered: tuple[UUID, ...]
     damaged: int
-    """records that it counted as damaged"""
+    """number of records counted as damaged"""
 
 
 def torn_spool(cuts: Sequence[Cut], whole: Sequence[UUID]) -> list[str]:
-    """Cuts whose torn tail cost more than itself, or was not counted.
+    """Cuts that lost more than the torn record, or did not count it as damaged.
 
-    With every byte more, either nothing comes, and the torn record counts as damaged, or that byte was the last one of
-    a record, which comes, and nothing is damaged.
+    Each additional byte either delivers no further record, and the torn record counts as damaged; or it completes a
+    record, which is delivered, and none is damaged.
 
     Args:
-        cuts: at every offset of a range, in order, the last one at the end.
+        cuts: cuts at every offset of a range, in order, the last one at the end.
         whole: prediction ids of the uncut spool, in order.
     """
     violations = [
@@ -218,7 +218,7 @@ def torn_spool(cuts: Sequence[Cut], whole: Sequence[UUID]) -> list[str]:
 
 
 def audit_gaps(entries: Sequence[AuditEntry]) -> list[str]:
-    """Ids that are missing between the entries of the audit log, or that come twice."""
+    """Missing or duplicated ids of the audit log."""
     ids = sorted(entry.id for entry in entries)
     return [
         f"entry {one} of the audit log is followed by {other}"
@@ -233,9 +233,9 @@ def repeated_cycles(
     """Cycles that ran twice, read nothing new, or whose swap is not in the audit log exactly once.
 
     Args:
-        cycles: all of one (model, environment).
-        audit: the entries about it.
-        in_order: False where a clock was wrong: what was due later may then have run before.
+        cycles: all cycles of one (model, environment).
+        audit: its audit entries.
+        in_order: False if a clock was wrong, so that a later cycle may have run earlier.
     """
     ordered = sorted(cycles, key=lambda cycle: cycle.due_at if in_order else cycle.log_position)
     due = Counter(cycle.due_at for cycle in ordered)

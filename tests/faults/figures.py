@@ -1,4 +1,4 @@
-"""Results of several runs in one: the newest of each scenario on each database."""
+"""Combined results of several runs: the latest of each scenario on each database."""
 
 import json
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ from tests.databases import KINDS
 from tests.faults.scenarios import SCENARIOS
 
 Document: TypeAlias = dict[str, Any]
-"""An outcome, with the `run` that it comes from."""
+"""An outcome with its `run`."""
 
 
 def read(file: Path | None) -> list[Document]:
-    """What earlier runs have left there; nothing where there is no file."""
+    """Return the results of earlier runs in a file; empty if it does not exist."""
     return [] if file is None or not file.exists() else json.loads(file.read_text(encoding="utf-8"))
 
 
@@ -23,7 +23,7 @@ def write(file: Path | None, outcomes: Sequence[Document]) -> None:
 
 
 def with_outcome(outcomes: Sequence[Document], new: Document) -> list[Document]:
-    """With the new one in the place of an older one; in the order in which everything runs."""
+    """Return the outcomes with the new one in place of an older one, in the order of the scenarios."""
     others = [one for one in outcomes if _place(one) != _place(new)]
     return sorted([*others, new], key=_place)
 

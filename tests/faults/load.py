@@ -1,6 +1,6 @@
 """Load of /v1/logits at a fixed rate, from a client that retries failures with the same request id.
 
-What it was answered is the truth that the log is held against.
+The checks compare the log with its answers.
 """
 
 import http.client
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Floats, Logits
 
 RATE = 200.0
-"""Requests per second, as the promises of the product are stated."""
+"""Requests per second of the product's guarantees."""
 ROWS = 2
 CLASSES = 3
 GROUPS = 50
@@ -28,12 +28,12 @@ _TIMEOUT_SECONDS = 15.0
 _GIVE_UP_SECONDS = 60.0
 _RETRY_SECONDS = 0.1
 _PER_CONNECTION = 20
-"""Requests on one connection: a new one may meet the other worker."""
+"""Requests per connection: a new connection may reach the other worker."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What one request got in the end, and what it took; times are seconds of the monotonic clock."""
+    """Final answer of one request, its times and retries; times are seconds of the monotonic clock."""
 
     request_id: str
     environment: str
@@ -46,14 +46,14 @@ class Answer:
     head_version: int
     worker: str
     due_at: float
-    """when it was to be sent: what the client waited counts"""
+    """scheduled time of the request: waiting of the client counts"""
     sent_at: float
-    """when the try that was answered began"""
+    """start of the answered try"""
     received_at: float
     resets: int
-    """tries that ended without an answer"""
+    """number of tries without an answer"""
     refusals: int
-    """tries that were answered with 503"""
+    """number of tries with the answer 503"""
 
     @property
     def seconds(self) -> float:
@@ -62,7 +62,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Failure:
-    """A request that got no decision."""
+    """A request without a decision."""
 
     request_id: str
     due_at: float
@@ -70,15 +70,15 @@ class Failure:
 
 
 class Load:
-    """Threads that send requests until the end of the block, each with a request id of its own.
+    """Threads that send requests until the end of the block, each with a unique request id.
 
     Args:
-        port: of the service on this machine; it may die and come back meanwhile.
+        port: port of the service on this machine, which may restart during the load.
         token: bearer token.
-        environment: that the requests name.
-        rate: requests per second; None: each thread sends as fast as it is answered.
-        threads: how many requests may be under way at once.
-        seed: of the logits; ids and logits follow from environment, seed and index.
+        environment: environment of the requests.
+        rate: requests per second; None: each thread sends its next request after the answer.
+        threads: largest number of simultaneous requests.
+        seed: seed of the logits; ids and logits are functions of environment, seed and index.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Load:
         self._stop = threading.Event()
         self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(threads)]
         self.prevalence: Sequence[float] = (1 / 3, 1 / 3, 1 / 3)
-        """shares of the classes in what is sent from now on"""
+        """class prevalences of later requests"""
         self.answers: list[Answer] = []
         self.failures: list[Failure] = []
         self.refusals_without_retry_after = 0
@@ -125,7 +125,7 @@ class Load:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """All that was under way is answered, and nothing new is sent during the block."""
+        """Wait for all answers, and send no requests during the block."""
         self._may_send.clear()
         with self._idle:
             self._idle.wait_for(lambda: self._under_way == 0)
@@ -135,7 +135,7 @@ class Load:
             self._may_send.set()
 
     def stop(self) -> None:
-        """Begin no more requests, and wait for the answers to those under way."""
+        """Send no more requests, and wait for the answers to the sent ones."""
         self._stop.set()
         self._may_send.set()
         for thread in self._threads:
@@ -156,12 +156,12 @@ class Load:
             connection.close()
 
     def _wait_for_turn(self) -> float:
-        """When the next request of this thread is due."""
+        """Wait until the next request of this thread is due; return its scheduled time."""
         self._may_send.wait()
         if self._interval is None:
             return time.monotonic()
         with self._turn:
-            # What could not be sent is not made up for: the rate is never above the stated one.
+            # Missed requests are not sent later, so the rate never exceeds `rate`.
             due_at = max(self._next_at, time.monotonic() - self._interval)
             self._next_at = due_at + self._interval
         self._stop.wait(max(0.0, due_at - time.monotonic()))
@@ -169,7 +169,7 @@ class Load:
 
     @contextmanager
     def _counted(self) -> Iterator[bool]:
-        """Whether a request may be sent; it counts as under way during the block."""
+        """Yield whether a request may be sent; it counts as active during the block."""
         with self._idle:
             self._under_way += 1
         try:
@@ -187,7 +187,7 @@ class Load:
     def _send(
         self, connection: http.client.HTTPConnection, number: int, due_at: float
     ) -> http.client.HTTPConnection:
-        """Send one request until it is answered; returns the connection that is still good."""
+        """Send one request until it is answered; return the connection that is still usable."""
         logits, group = self._content(number)
         request_id, body = self._request(number)
         resets = refusals = 0
@@ -234,10 +234,10 @@ class Load:
         return connection
 
     def repeat(self, answers: Sequence[Answer]) -> list[str]:
-        """Send requests again that were answered, each on a connection of its own.
+        """Repeat answered requests, each on a separate connection.
 
         Returns:
-            What got another answer than at first, in words. 503 is none: nothing was logged.
+            One sentence per request with another answer than before. 503 does not count: nothing was logged.
         """
         wrong: list[str] = []
         for answer in answers:
@@ -273,7 +273,7 @@ class Load:
         time.sleep(min(float(told or 1), 1.0))
 
     def _content(self, number: int) -> tuple[Logits, str | None]:
-        """Logits that no other request sends, so that a row of the log tells where it came from, and the group."""
+        """Logits that are unique to the request, so that a row of the log identifies it, and the group."""
         rng = np.random.default_rng((self._seed, number))
         labels = rng.choice(CLASSES, size=ROWS, p=self.prevalence)
         logits: NDArray[np.float32] = (2 * np.eye(CLASSES)[labels] + rng.normal(size=(ROWS, CLASSES))).astype(
@@ -282,5 +282,5 @@ class Load:
         return logits, self._group(number)
 
     def _group(self, number: int) -> str | None:
-        """One for every third request, of this environment only."""
+        """Group of every third request, unique to this environment; None for the others."""
         return f"{self._environment}-{number % GROUPS}" if number % 3 == 0 else None

@@ -1,4 +1,4 @@
-"""A network path to a PostgreSQL server that can drop every packet, as a cut cable does."""
+"""A network path to a PostgreSQL server that can drop every packet, like a cut cable."""
 
 import ctypes
 import socket
@@ -12,23 +12,23 @@ import sqlalchemy as sa
 
 _HERE = "127.0.0.1"
 _ATTACH_FILTER, _DETACH_FILTER = 26, 27
-"""Linux' SO_ATTACH_FILTER and SO_DETACH_FILTER, which Python does not name."""
+"""SO_ATTACH_FILTER and SO_DETACH_FILTER of Linux, which Python's socket module lacks."""
 _KEEP_NOTHING = ctypes.create_string_buffer(struct.pack("HBBI", 0x06, 0, 0, 0))
-"""A packet filter of one instruction: return 0, so many bytes of the packet are kept."""
+"""A packet filter of one instruction, return 0: no byte of a packet is kept."""
 _FILTER = struct.pack("HL", 1, ctypes.addressof(_KEEP_NOTHING))
 
 
 class Network:
     """Forwards connections to a port of this machine. Use it as a context manager.
 
-    A packet that vanishes is not even acknowledged by the system: what was sent is sent again and again, connections
-    stay open at both ends, and new ones are not answered. Afterwards either end hears what the other has given up.
+    The system does not acknowledge dropped packets: they are retransmitted, connections stay open at both ends, and new
+    ones are not answered. Afterwards each end learns which connections the other has closed.
 
     Attributes:
-        port: where it takes connections.
+        port: port that accepts connections.
 
     Args:
-        server_port: where they lead.
+        server_port: port to which they are forwarded.
     """
 
     def __init__(self, server_port: int) -> None:
@@ -41,13 +41,13 @@ class Network:
         threading.Thread(target=self._accept, name="network", daemon=True).start()
 
     def url(self, database_url: str) -> str:
-        """The same database, seen through this network."""
+        """Return the URL of the same database through this network."""
         url = sa.make_url(database_url).difference_update_query(["host", "port"])
         return url.set(host=_HERE, port=self.port).render_as_string(hide_password=False)
 
     @contextmanager
     def swallowing(self) -> Iterator[None]:
-        """For the time of the block no packet arrives, in neither direction."""
+        """Drop all packets in both directions during the block."""
         self._swallow(True)
         try:
             yield
@@ -79,7 +79,7 @@ class Network:
 
     def _accept(self) -> None:
         while self._listener.fileno() >= 0:
-            with suppress(OSError):  # closed, or whoever came is gone
+            with suppress(OSError):  # the listener is closed, or the client has closed the connection
                 client, _ = self._listener.accept()
                 self._lead_on(client)
 
@@ -108,23 +108,23 @@ class Network:
         with self._lock:
             self._ends = [one for one in self._ends if one not in ends]
             for one in ends:
-                # Wakes whoever waits for it, which closing alone does not.
+                # Shutdown wakes waiting threads, which closing alone does not.
                 with suppress(OSError):
                     one.shutdown(socket.SHUT_RDWR)
                 one.close()
 
 
 def attach_filter(end: socket.socket) -> None:
-    """Let every packet that arrives at a socket vanish.
+    """Drop every packet that arrives at a socket.
 
     Raises:
-        OSError: this system or this user may not.
+        OSError: the system or the user lacks the permission.
     """
     end.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, _FILTER)
 
 
 def _ask_often(end: socket.socket) -> None:
-    """Whether the other side still has this connection: it answers with a reset if not."""
+    """Enable frequent keep-alive probes: the other side answers with a reset if it has closed the connection."""
     end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in ((socket.TCP_KEEPIDLE, 1), (socket.TCP_KEEPINTVL, 1), (socket.TCP_KEEPCNT, 127)):
         end.setsockopt(socket.IPPROTO_TCP, option, value)

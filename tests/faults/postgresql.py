@@ -1,4 +1,4 @@
-"""A PostgreSQL server that can be killed, stopped, paused and started again at will."""
+"""A PostgreSQL server that can be killed, stopped, paused and restarted."""
 
 import os
 import random
@@ -21,18 +21,18 @@ from tests.databases import PostgreSQL
 
 _START_SECONDS = 60.0
 _PORTS = range(20_000, 30_000)
-"""Below those that outgoing connections get: nobody takes the port while the server is stopped."""
+"""Below the ports of outgoing connections, so that the port stays free while the server is stopped."""
 _USER = "pgserver"
-"""PostgreSQL refuses to run as root; the package that brings it makes this user then."""
+"""PostgreSQL refuses to run as root; its package creates this user then."""
 
 
 class MortalPostgreSQL(PostgreSQL):
-    """The same server as in other tests, but a child of this process: one that was killed is gone at once.
+    """The same server as in other tests, but a child of this process, so that a killed server is reaped at once.
 
-    (A server that leaves its parent stays behind as a zombie until init looks at it, and its lock file refers to it.)
+    (A detached server stays a zombie until init reaps it, and its lock file refers to it.)
 
     Attributes:
-        port: where it listens on the local machine, beside its socket; None: nowhere.
+        port: TCP port on the local machine, in addition to its socket; None: no port.
 
     Args:
         listens: whether it has a port.
@@ -57,10 +57,10 @@ class MortalPostgreSQL(PostgreSQL):
         return url if self.port is None else f"{url}&port={self.port}"
 
     def start(self) -> None:
-        """Start it, and wait until it takes connections."""
+        """Start the server, and wait until it accepts connections."""
         address = ["-h", ""] if self.port is None else ["-h", "127.0.0.1", "-p", str(self.port)]
         command = [self._server.bin_path / "postgres", "-D", self._data, *address, "-k", self._data]
-        # Those of a killed server go when they notice; a new one refuses to start beside them.
+        # Children of a killed server end with a delay; a new server does not start while they run.
         deadline = time.monotonic() + _START_SECONDS
         while not self._starts(command):
             assert time.monotonic() < deadline, (self.folder / "log").read_text(errors="replace")[-3000:]
@@ -84,7 +84,7 @@ class MortalPostgreSQL(PostgreSQL):
         return False
 
     def kill(self) -> None:
-        """SIGKILL to the postmaster; returns when its children have noticed, which answer until then."""
+        """Kill the postmaster; return after its children, which answer until then, have ended."""
         assert self._process is not None
         children = psutil.Process(self._process.pid).children(recursive=True)
         self._process.kill()
@@ -92,17 +92,17 @@ class MortalPostgreSQL(PostgreSQL):
         psutil.wait_procs(children, _START_SECONDS)
 
     def stop(self) -> None:
-        """End all sessions and shut down in order."""
+        """End all sessions and shut down regularly."""
         assert self._process is not None
         self._process.send_signal(signal.SIGINT)
         self._process.wait(_START_SECONDS)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """SIGSTOP to all its processes: it holds its connections and answers nothing."""
+        """Stop all its processes by SIGSTOP: it holds its connections and does not answer."""
         assert self._process is not None
         postmaster = psutil.Process(self._process.pid)
-        # First the one that makes new ones.
+        # The postmaster first, because it starts new processes.
         postmaster.suspend()
         children = postmaster.children(recursive=True)
         for child in children:

@@ -1,4 +1,4 @@
-"""The figures of a run as docs/reliability.md: guarantees, method and results."""
+"""docs/reliability.md from the figures of a run: guarantees, method and results."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -35,7 +35,7 @@ same in a shortened form (`pytest tests/faults`).
 
 
 def render(outcomes: Sequence[Document]) -> str:
-    """The whole document, with a table for each run that the outcomes come from."""
+    """Return the complete document, with a table for each run of the outcomes."""
     broken = [one for one in outcomes if one["violations"]]
     parts = [
         _TEXT.format(delivery=DELIVERY_SECONDS, rate=RATE),

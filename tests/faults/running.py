@@ -1,4 +1,4 @@
-"""Runs scenarios one after the other: on one shared installation per database, or on one of their own."""
+"""Runs scenarios one after the other, on a shared installation per database or on a separate one."""
 
 import tempfile
 import time
@@ -14,7 +14,7 @@ from tests.faults.world import World
 
 _HERE = Path(__file__).parent
 _WORDS = 400
-"""Characters of the beginning and the end of an error: some hold the whole log of a process."""
+"""Characters that are kept of the beginning and the end of an error: some contain the log of a process."""
 
 
 def run_all(
@@ -25,14 +25,14 @@ def run_all(
     say: Callable[[str], None],
     keep: Path | None = None,
 ) -> Iterator[Outcome]:
-    """The outcomes of the scenarios, on each kind of database on which they make sense.
+    """Yield the outcomes of the scenarios, on each kind of database that they apply to.
 
     Args:
-        kinds: of databases.
-        names: of scenarios; none: all.
-        scale: how much is done.
-        say: told what begins.
-        keep: folder that gets what the installations leave, for whoever looks for a cause; None: nothing stays.
+        kinds: kinds of databases.
+        names: names of scenarios; empty: all.
+        scale: full or shortened form.
+        say: called with a message at the start of each scenario.
+        keep: folder for the files of the installations, for diagnosis; None: they are deleted.
     """
     for kind in kinds:
         entries = [one for one in SCENARIOS if kind in one.databases and (not names or one.name in names)]
@@ -70,9 +70,9 @@ def _run_on(
                 else:
                     world = world or stack.enter_context(World(kind, own, server, seed=scale.seed))
                     outcomes.append(entry.run(world, scale))
-            except Exception as error:  # noqa: BLE001 - it is the outcome, and the others go on
+            except Exception as error:  # noqa: BLE001 - recorded as the outcome; the others continue
                 outcomes.append(_ended(entry, kind, error, time.monotonic() - began))
-                # Who knows what is left of it.
+                # The state of the installation is unknown.
                 stack.close()
                 world = None
             last = outcomes[-1]

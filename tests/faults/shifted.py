@@ -1,8 +1,8 @@
 """Service and monitor with a wrong clock: a file holds the offset, and the clock jumps when the file changes.
 
-`python -m tests.faults.shifted service` and `... monitor` start them as `python -m lifelong_service` and `python -m
-lifelong_monitor` do. Only the time of day is off, as on a machine whose clock was set: sleeping, deadlines and the
-clock of PostgreSQL are not. (libfaketime 0.9.10 would do it for any process, but makes sleeping fail.)
+`python -m tests.faults.shifted service` and `... monitor` start them like `python -m lifelong_service` and `python -m
+lifelong_monitor`. Only the time of day is wrong, as after setting the clock of a machine: sleeping, deadlines and the
+clock of PostgreSQL are right. (libfaketime 0.9.10 works for any process, but breaks sleeping.)
 """
 
 import os
@@ -14,16 +14,16 @@ from types import ModuleType
 from typing import Any
 
 CLOCK = "FAULTS_CLOCK"
-"""Environment variable that names the file; it holds the seconds by which the clock is ahead."""
+"""Environment variable with the path of the file; the file holds the offset of the clock in seconds."""
 SERVICE = (sys.executable, "-m", "tests.faults.shifted", "service")
 MONITOR = (sys.executable, "-m", "tests.faults.shifted", "monitor")
 _SHIFTED = "tests.faults.shifted:Lifelong"
 _WHO_ASKS = ("lifelong", "apscheduler")
-"""Beginnings of the names of the modules for which the clock is off."""
+"""Prefixes of the names of the modules with the shifted clock."""
 
 
 class Clock:
-    """The clock of all processes that are started with `variables`; it can be set while they run."""
+    """The clock of all processes with the environment `variables`; it can be set while they run."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -31,26 +31,26 @@ class Clock:
         self.set(0.0)
 
     def set(self, ahead: float) -> None:
-        """Let it be so many seconds ahead of the right time from now on."""
+        """Set the offset to this many seconds ahead of the right time."""
         new = self._file.with_suffix(".new")
         new.write_text(f"{ahead}\n")
         new.replace(self._file)
 
 
 def ahead() -> float:
-    """By how many seconds the clock of this process is ahead now."""
+    """Return the present offset of this process's clock, in seconds."""
     return float(Path(os.environ[CLOCK]).read_text())
 
 
 class _Kind(type):
-    """What is a datetime remains one."""
+    """Metaclass that keeps `isinstance(value, datetime)` true for real datetimes."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, datetime)
 
 
 class ShiftedDatetime(datetime, metaclass=_Kind):
-    """In the place of `datetime.datetime`."""
+    """Replacement of `datetime.datetime`."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
@@ -58,7 +58,7 @@ class ShiftedDatetime(datetime, metaclass=_Kind):
 
 
 class ShiftedTime:
-    """In the place of the module `time`."""
+    """Replacement of the module `time`."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(time, name)
@@ -71,7 +71,7 @@ class ShiftedTime:
 
 
 def shift(modules: list[ModuleType]) -> int:
-    """Let these modules see the other clock, as far as they look at one; how many do."""
+    """Replace the clock in these modules; return how many of them use one."""
     shifted = 0
     for module in modules:
         for name, real, other in (("datetime", datetime, ShiftedDatetime), ("time", time, ShiftedTime())):
@@ -86,7 +86,7 @@ def _ours() -> list[ModuleType]:
 
 
 def __getattr__(name: str) -> Any:
-    """The BentoML service, for the processes that import this module to serve it."""
+    """Return the BentoML service, for processes that import it from this module."""
     if name != "Lifelong":
         raise AttributeError(name)
     from lifelong_service.service import Lifelong

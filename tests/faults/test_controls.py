@@ -54,7 +54,7 @@ def answer(number: int, *, version: int = 1, group: str | None = None, sent_at: 
 
 
 def rows_of(answers: Sequence[Answer]) -> list[Prediction]:
-    """The log as it must be after these answers."""
+    """The expected log after these answers."""
     return [
         Prediction(
             one.prediction_ids[row],
@@ -76,7 +76,7 @@ LATER = answer(4)
 
 
 def violations(answers: Sequence[Answer] = ANSWERS, rows: Sequence[Prediction] = ROWS) -> dict[str, int]:
-    """How often each check of answers and log fires."""
+    """Number of violations of each check of answers and log."""
     found = {
         "lost": checks.lost(answers, rows),
         "duplicated": checks.duplicated(rows),
@@ -90,7 +90,7 @@ def violations(answers: Sequence[Answer] = ANSWERS, rows: Sequence[Prediction] =
 
 
 def change(index: int, **values: object) -> list[Prediction]:
-    """The log with one other row."""
+    """The log with one changed row."""
     return [dataclasses.replace(row, **values) if number == index else row for number, row in enumerate(ROWS)]
 
 
@@ -99,7 +99,7 @@ def test_what_is_right_passes() -> None:
 
 
 TWICE = dataclasses.replace(ANSWERS[0], prediction_ids=LATER.prediction_ids)
-"""The first request, answered anew under other ids."""
+"""The first request, answered again with other ids."""
 WRONG_LOGS = {
     "lost": (ROWS[1:], {"lost": 1}),
     "delivered twice": ([*ROWS, ROWS[0]], {"duplicated": 1}),

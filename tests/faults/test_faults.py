@@ -1,4 +1,4 @@
-"""The fault suite in its shortened form, as the command runs it: every guarantee holds on both databases."""
+"""The shortened form of the fault suite, run by its command: every guarantee holds on both databases."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from tests.faults.report import render
 from tests.faults.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.timeout(900)
-"""It takes a hundred seconds on two free cores, and several times as long beside other work."""
+"""It takes a hundred seconds on two free cores, and several times as long on a busy machine."""
 
 CASES = [(entry.name, kind) for entry in SCENARIOS for kind in KINDS if kind in entry.databases]
 NEEDS = {entry.name: entry.needs for entry in SCENARIOS if entry.needs is not None}
@@ -23,19 +23,19 @@ Results = dict[str, dict[str, Any]]
 
 
 def can_run(scenario: str) -> bool:
-    """Whether it has what it needs here; under CI it has to."""
+    """Whether this machine meets the requirements of the scenario; in CI it must."""
     return scenario not in NEEDS or tools.is_ci() or NEEDS[scenario].problem() is None
 
 
 def chosen() -> list[str]:
-    """Arguments of the command for the scenarios that can run here; none for all."""
+    """Arguments of the command for the scenarios that can run here; empty: all."""
     names = [entry.name for entry in SCENARIOS if can_run(entry.name)]
     return [] if len(names) == len(SCENARIOS) else [f"--scenario={name}" for name in names]
 
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    """What `python -m tests.faults --quick --json` prints for each database; both at once, since it mostly waits."""
+    """Output of `python -m tests.faults --quick --json` for each database; both run at once, since they mostly wait."""
     running = {
         kind: subprocess.Popen(
             [sys.executable, "-m", "tests.faults", "--quick", "--json", "--database", kind, *chosen()],

@@ -1,4 +1,4 @@
-"""One fault under load, and the checks afterwards: the frame of all scenarios."""
+"""One fault under load, and the checks afterwards; all scenarios use it."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,57 +16,57 @@ from tests.faults.load import RATE, Answer, Load
 from tests.faults.world import CYCLE_SECONDS, LEASE_SECONDS, MODEL, QUANTIFIER, World, patiently
 
 DELIVERY_SECONDS = 30.0
-"""What waited in the spool is in the log this long after the database has come back: a promise of the product."""
+"""Time in seconds from the return of the database to an empty spool: a guarantee of the product."""
 _CYCLES_PATIENCE_SECONDS = LEASE_SECONDS + 30 * CYCLE_SECONDS
-"""On a busy machine somebody is late; a lease that nobody takes over takes for ever."""
+"""Time limit for cycles, long enough for a busy machine; a lease that is not taken over exceeds it."""
 QUICK_RATE = 50.0
 """Requests per second in CI, where two installations share two cores."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is done: the whole, or the shortened form of CI."""
+    """Full or shortened form (CI) of the suite."""
 
     is_quick: bool
     seed: int = 0
 
     def of(self, full: float, quick: float) -> float:
-        """A duration or a rate."""
+        """Return a duration or a rate of this form."""
         return quick if self.is_quick else full
 
     def count(self, full: int, quick: int) -> int:
-        """How often."""
+        """Return a number of repetitions of this form."""
         return quick if self.is_quick else full
 
 
 @dataclass
 class Outcome:
-    """What came of one scenario on one database."""
+    """Result of one scenario on one database."""
 
     scenario: str
     database: str
     faults: int
-    """injected"""
+    """number of injected faults"""
     answered: int
     failed: int
     lost: int
     duplicated: int
     seconds_to_deliver: float | None
-    """longest time from the return of the database to an empty spool; None: it never was away"""
+    """longest time from the return of the database to an empty spool; None: there was no outage"""
     milliseconds: dict[str, float | None]
     """latency of the requests: p50 and p99, before and during the faults"""
     violations: list[str]
     figures: dict[str, Any] = field(default_factory=dict[str, Any])
-    """what only this scenario measures"""
+    """further figures of this scenario"""
     seconds: float = 0.0
-    """that the scenario took"""
+    """duration of the scenario"""
 
 
 Scenario: TypeAlias = Callable[[World, Scale], Outcome]
 
 
 class Trial:
-    """The load of one scenario, in an environment of its own, and the moments of its faults."""
+    """The load of one scenario in a separate environment, and the times of its faults."""
 
     def __init__(
         self, world: World, name: str, load: Load, position: LogPosition | None, scale: Scale
@@ -86,14 +86,14 @@ class Trial:
 
     @contextmanager
     def fault(self) -> Iterator[None]:
-        """The block is the time of one fault: from what does harm to when all is well again."""
+        """Record the block as the time of one fault, from its start to the recovery."""
         began = time.monotonic()
         self.faults += 1
         yield
         self._during.append((began, time.monotonic()))
 
     def database_is_back(self) -> None:
-        """Wait until everything is delivered; too long is a violation."""
+        """Wait until the spool is delivered; a time above the limit is a violation."""
         self._deliveries.append(self._delivered())
 
     def _delivered(self) -> float:
@@ -103,18 +103,18 @@ class Trial:
         return DELIVERY_SECONDS if seconds is None else seconds
 
     def wait_for_cycles(self, count: int) -> None:
-        """Until so many more cycles have run; too few is a violation."""
+        """Wait until this many more cycles have run; fewer within the time limit are a violation."""
         before = len(self.cycles())
         if patiently(lambda: len(self.cycles()) >= before + count, _CYCLES_PATIENCE_SECONDS) is None:
             ran = len(self.cycles()) - before
             self.violations.append(f"{ran} cycles instead of {count} within {_CYCLES_PATIENCE_SECONDS:g} s")
 
     def cycles(self) -> list[Cycle]:
-        """All of the served model in this environment."""
+        """All cycles of the served model in this environment."""
         return self.world.store.cycles.list(self.world.model.id, self.environment, limit=100_000)
 
     def milliseconds(self) -> dict[str, float | None]:
-        """Latencies of the requests that were due before the first fault, and while one lasted."""
+        """Latencies of the requests that were due before the first fault, and during a fault."""
         first = min((began for began, _ in self._during), default=float("inf"))
         before = [a.seconds for a in self.load.answers if a.due_at < first]
         during = [a.seconds for a in self.load.answers if any(b <= a.due_at <= e for b, e in self._during)]
@@ -131,18 +131,18 @@ class Trial:
         erased: Mapping[bytes, datetime] = checks.NOTHING,
         in_order: bool = True,
     ) -> Outcome:
-        """End the load, let everything settle, and hold the log against the answers.
+        """End the load, wait for the deliveries, and compare the log with the answers.
 
         Args:
-            is_hidden: whether no client may notice the fault: no request had to be repeated.
-            erased: when groups were erased, by their hashes; what was made of them before must be gone.
+            is_hidden: whether clients must not notice the fault: no request may need a repetition.
+            erased: times of the erasures of groups, by their hashes; their earlier predictions must be absent.
             in_order: whether the clocks were right, so that later cycles read more of the log.
         """
         self.load.stop()
         world = self.world
         world.ready(workers=1)
         self._delivered()
-        # All there are: those of other trials were delivered before this one began.
+        # All rows since the start: those of earlier trials were delivered before.
         rows = world.read_log(self._position)
         answers = self.load.answers
         kept = [answer for answer in answers if not self._is_erased(answer, erased)]
@@ -187,7 +187,7 @@ class Trial:
             },
             seconds=time.monotonic() - self._began,
         )
-        # The monitor needs a tick or two for it; meanwhile the next scenario may begin.
+        # The monitor needs one or two ticks for it; the next scenario may begin before.
         world.later(lambda: outcome.violations.extend(self._summaries(rows)))
         return outcome
 
@@ -199,7 +199,7 @@ class Trial:
         return {record.version: record.head for record in self.world.store.heads.list(MODEL)}
 
     def _requests(self, answers: Sequence[Answer]) -> tuple[list[Answer], dict[str, StoredRequest]]:
-        """Those that had to be repeated, and some others, with what the log has under their ids."""
+        """Repeated requests, and some others, with the predictions of their ids in the log."""
         chosen = [answer for answer in answers if answer.resets or answer.refusals]
         chosen += answers[:: max(1, len(answers) // self._scale.count(300, 50))]
         model_id = self.world.model.id
@@ -212,7 +212,7 @@ class Trial:
         return chosen, found
 
     def _monitored(self, *, in_order: bool) -> list[str]:
-        """What the monitor did meanwhile: its cycles, and the audit log."""
+        """Violations in the monitor's cycles and in the audit log."""
         store, model = self.world.store, self.world.model
         cycles = self.cycles()
         audit = store.audit.list(limit=1_000_000)
@@ -225,7 +225,7 @@ class Trial:
         ]
 
     def _summaries(self, rows: Sequence[Prediction]) -> list[str]:
-        """Wait until the monitor has seen every row; then its summaries must be what the rows give."""
+        """Wait until the monitor has read every row, and compare its summaries with a recomputation from the rows."""
         if not rows:
             return []
         world, model = self.world, self.world.model
@@ -259,7 +259,7 @@ def under_load(
     threads: int | None = None,
     workers: int = 2,
 ) -> Iterator[Trial]:
-    """A trial whose load runs during the block or until `conclude`; it begins when so many workers answer."""
+    """Run a trial with load during the block or until `conclude`; it starts when this many workers answer."""
     world.ready(workers=workers)
     position = world.end_of_log()
     load = Load(
@@ -275,5 +275,5 @@ def under_load(
 
 
 def quantile(values: Sequence[float], share: float) -> float | None:
-    """Of seconds, in milliseconds; None without any."""
+    """Return a quantile of seconds, in milliseconds; None without values."""
     return float(np.quantile(values, share)) * 1000 if values else None

@@ -1,4 +1,4 @@
-"""A whole installation for faults: database, service with two workers, and a monitor, all real processes."""
+"""A complete installation for faults: database, service with two workers, and a monitor, all real processes."""
 
 import itertools
 import os
@@ -36,13 +36,13 @@ _PAGE = 5000
 
 
 class World:
-    """Use it as a context manager; nothing of it is left afterwards.
+    """An installation, used as a context manager, which removes it completely.
 
     Args:
-        kind: of the database, sqlite or postgresql.
+        kind: kind of the database, sqlite or postgresql.
         folder: an empty folder on a local disk.
-        server: where the database is made, for PostgreSQL.
-        seed: of the moments at which things are killed.
+        server: server of the database, for PostgreSQL.
+        seed: seed of the times of the faults.
     """
 
     def __init__(self, kind: str, folder: Path, server: MortalPostgreSQL | None, *, seed: int = 0) -> None:
@@ -78,14 +78,14 @@ class World:
     # --- the service
 
     def start_service(self, **arguments: Any) -> None:
-        """Start it anew on the same port, and wait for both workers; arguments as of `running_service`."""
+        """Restart the service on the same port, and wait for both workers; arguments as of `running_service`."""
         self.begin_service(**arguments)
         self.service.wait_for_workers()
 
     def begin_service(self, **arguments: Any) -> None:
-        """Start it anew on the same port; it is not ready yet when this returns."""
+        """Restart the service on the same port, without waiting until it is ready."""
         self.stop_service()
-        # One token sends the load of all scenarios, each from an environment of its own.
+        # One token sends the load of all scenarios, each in a separate environment.
         settings = {"maximum_new_environments_per_hour": 1000, **arguments}
         running = running_service(
             self.folder, self.installation.token, port=self.port, database_url=self._way, **settings
@@ -93,7 +93,7 @@ class World:
         self._service = self._service_stack.enter_context(running)
 
     def stop_service(self) -> None:
-        """Kill what is left of it, the workers too, which hold its port for a while when only their parent dies."""
+        """Kill all remaining processes of the service, also workers, which hold the port after their parent ends."""
         if self._service is not None and self._service.process.poll() is None:
             self._service.kill()
         self._service_stack.close()
@@ -106,7 +106,7 @@ class World:
         return self._service
 
     def ready(self, *, workers: int = 2) -> None:
-        """Until so many workers (0, 1 or 2) answer and a monitor runs."""
+        """Wait until this many workers (0, 1 or 2) answer and a monitor runs."""
         if self.monitor is None or not self.monitor.runs:
             self.start_monitor()
         if workers and self._service is None:
@@ -117,31 +117,31 @@ class World:
             self.wait_for_workers()
 
     def wait_for_workers(self) -> list[psutil.Process]:
-        """Until two workers live and answer; these."""
+        """Wait until two workers answer; return them."""
         eventually(lambda: len(self.service.workers()) == 2, "two workers")
         self.service.wait_for_workers()
         return self.service.workers()
 
     def readyz(self) -> dict[str, Any]:
-        """What one worker says about itself."""
+        """Return the readiness answer of one worker."""
         return self.service.send("GET", "/readyz").body
 
     # --- the monitor
 
     def start_monitor(self, **arguments: Any) -> None:
-        """Start the world's own monitor anew; arguments as of `another_monitor`."""
+        """Restart the installation's own monitor; arguments as of `another_monitor`."""
         self.stop_monitor()
         self.monitor = self.another_monitor(**arguments)
 
     def another_monitor(
         self, *, command: Sequence[str] = MONITOR, environment: Mapping[str, str] = NO_VARIABLES
     ) -> "Monitor":
-        """A monitor beside the others; the caller ends it."""
+        """Start an additional monitor; the caller ends it."""
         variables = self._monitor_variables() | dict(environment)
         return Monitor(command, self.folder, variables, next(self._monitors))
 
     def stop_monitor(self) -> None:
-        """SIGKILL to the world's own monitor."""
+        """Kill the installation's own monitor."""
         if self.monitor is not None:
             self.monitor.kill()
         self.monitor = None
@@ -157,11 +157,11 @@ class World:
         }
 
     def later(self, check: Callable[[], None]) -> None:
-        """Remember a check that has to wait for the monitor."""
+        """Postpone a check that has to wait for the monitor."""
         self._later.append(check)
 
     def settle(self) -> None:
-        """Let the monitor work in peace, and make those checks."""
+        """Run the postponed checks, without faults."""
         if self._later:
             self.ready(workers=0)
         while self._later:
@@ -171,7 +171,7 @@ class World:
 
     @contextmanager
     def database_away(self) -> Iterator[None]:
-        """PostgreSQL is stopped; the SQLite file is locked by somebody who writes."""
+        """Stop PostgreSQL, or lock the SQLite file by a writer, during the block."""
         if self.server is not None:
             self.server.stop()
             try:
@@ -184,7 +184,7 @@ class World:
 
     @contextmanager
     def behind_network(self) -> Iterator[Network]:
-        """Service and monitor run anew and reach PostgreSQL by this network only, until the end of the block."""
+        """Restart service and monitor with PostgreSQL behind this network, until the end of the block."""
         assert self.server is not None
         assert self.server.port is not None
         with Network(self.server.port) as network:
@@ -210,7 +210,7 @@ class World:
         return self.store.models.get(MODEL)
 
     def spool(self) -> SpoolState:
-        """What is in the spool of this machine, whatever the service says."""
+        """State of the spool of this machine, read without the service."""
         spool = Spool(self.settings.resolved_spool_directory, maximum_bytes=self.settings.maximum_spool_bytes)
         try:
             return spool.state()
@@ -218,7 +218,7 @@ class World:
             spool.close()
 
     def read_log(self, position: LogPosition | None) -> list[Prediction]:
-        """Every row of the log behind a position, each exactly once if the store keeps its word."""
+        """Every row of the log after a position, each exactly once if the store is correct."""
         rows: list[Prediction] = []
         while True:
             page, position = self.store.predictions.read_since(position, limit=_PAGE)
@@ -228,20 +228,20 @@ class World:
                 return rows
 
     def end_of_log(self) -> LogPosition | None:
-        """A position behind everything that is committed now."""
+        """Position after all committed rows."""
         self.read_log(self._read_up_to)
         return self._read_up_to
 
     def group_hash(self, group: str) -> bytes:
-        """Under which the log has a group."""
+        """Hash of a group in the log."""
         return group_hash(load_group_key(self.settings.resolved_group_key_file, create=False), group)
 
     def wait(self, longest: float) -> None:
-        """Let a random time pass."""
+        """Wait for a random time, at most `longest` seconds."""
         time.sleep(self.random.uniform(0, longest))
 
     def wait_for_free_port(self) -> None:
-        """Until no worker listens any more, whoever started it."""
+        """Wait until no worker listens any more."""
 
         def is_free() -> bool:
             with socket.socket() as probe:
@@ -255,7 +255,7 @@ class World:
 
 
 class Monitor:
-    """One `python -m lifelong_monitor`; what it prints goes to a file of its own."""
+    """One process of `python -m lifelong_monitor`, with its output in a separate file."""
 
     def __init__(
         self, command: Sequence[str], folder: Path, variables: Mapping[str, str], number: int
@@ -283,26 +283,26 @@ class Monitor:
         return self._process.pid
 
     def wait_until_it_watches(self) -> None:
-        """Until its first line says so: before that there is nothing to interrupt."""
+        """Wait for the first line of its output: before it there is nothing to interrupt."""
         eventually(lambda: b"watching" in self.log.read_bytes(), "the monitor to watch")
 
     def kill(self) -> None:
-        """SIGKILL to it and to all that it has started."""
+        """Kill it and all its child processes."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def pause(self) -> None:
-        """SIGSTOP: it holds what it has and does nothing."""
+        """Stop it by SIGSTOP: it holds its lease and connections, and does nothing."""
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Continue it by SIGCONT."""
         self._process.send_signal(signal.SIGCONT)
 
 
 def patiently(happened: Callable[[], bool], seconds: float) -> float | None:
-    """Seconds until it happened; None: it did not in time."""
+    """Wait until the condition holds; return the seconds, or None after the time limit."""
     began = time.monotonic()
     while not happened():
         if time.monotonic() - began > seconds:

@@ -1,9 +1,9 @@
-"""A whole installation under load for a long time: does the memory of its processes grow?
+"""A complete installation under load for a long time, and the memory growth of its processes.
 
     python -m tests.soak [--minutes 30] [--quick] [--json]
 
-Printed are RSS and USS (medians), and the USS that is kept between cycles. Exit status 1: a process has grown. The
-quick form has a second monitor, which leaks on purpose and has to be found.
+It prints RSS and USS (medians), and the USS that is kept between cycles. Exit status 1: a process has grown. The quick
+form has a second monitor with a deliberate leak, which must be detected.
 """
 
 import argparse
@@ -19,9 +19,9 @@ from tests.soak.soak import QUICK, Plan, Soaked, plan_of, soak
 
 ROWS = 6
 MOST_GROWTH = 0.05
-"""Of the unique memory that a process keeps, from the first quarter of the time after the warm-up to the last."""
+"""Largest growth of the unique memory that a process keeps, from the first to the last quarter after the warm-up."""
 MOST_QUICK_GROWTH = 0.1
-"""The same within a minute, in which one peak counts."""
+"""The same for the quick form of a minute, in which one peak counts."""
 
 
 def main() -> int:
@@ -36,7 +36,7 @@ def main() -> int:
         "--json", action="store_true", help="print one JSON object of figures as the last line"
     )
     arguments = parser.parse_args()
-    # Whoever is asked to end takes the installation along.
+    # SIGTERM also ends the processes of the installation.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     plan = QUICK if arguments.quick else plan_of(arguments.minutes)
     most = MOST_QUICK_GROWTH if arguments.quick else MOST_GROWTH

@@ -9,20 +9,20 @@ import psutil
 
 MEGABYTE = 1e6
 PARTS = 4
-"""The growth is that from the first to the last of so many parts of the time after the warm-up."""
+"""Number of parts of the time after the warm-up; the growth is from the first to the last part."""
 KEPT_SHARE = 10
-"""Percentile of the samples that tells what a process keeps: a cycle needs more for a moment, the more the larger its
-windows and the summaries of the present hour are, and gives it back."""
+"""Percentile of the samples that measures the kept memory: a cycle temporarily needs more, depending on the size of its
+windows and of the summaries of the present hour."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Memory of one process or of several together, in megabytes.
+    """Memory of one process, or total of several, in megabytes.
 
     Attributes:
-        seconds: since the load began.
-        resident: RSS; what processes share counts in each.
-        unique: USS; what they share does not count.
+        seconds: time since the load began.
+        resident: RSS; shared memory counts in each process.
+        unique: USS; shared memory does not count.
     """
 
     seconds: float
@@ -31,7 +31,7 @@ class Sample:
 
 
 def weigh(processes: Sequence[psutil.Process], seconds: float) -> Sample | None:
-    """The memory of these processes now; None: one of them has ended."""
+    """Return the present memory of these processes; None: one of them has ended."""
     with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
         found = [process.memory_full_info() for process in processes]
         return Sample(
@@ -41,7 +41,7 @@ def weigh(processes: Sequence[psutil.Process], seconds: float) -> Sample | None:
 
 
 def between(samples: Sequence[Sample], begin: float, end: float, *, share: float = 50) -> Sample:
-    """Percentiles, as a rule medians, of the samples of a stretch of time."""
+    """Return percentiles (by default medians) of the samples of a period."""
     found = [one for one in samples if begin <= one.seconds < end]
     if not found:
         raise ValueError(f"no process was weighed between {begin:g} and {end:g} s")
@@ -52,12 +52,12 @@ def between(samples: Sequence[Sample], begin: float, end: float, *, share: float
 
 
 def growth(samples: Sequence[Sample], *, after: float, until: float) -> float:
-    """Share by which the unique memory that is kept has grown between the first and the last part of a stretch of time.
+    """Relative growth of the kept unique memory between the first and the last part of a period.
 
     Args:
-        samples: of one process.
-        after: seconds; what is before is warm-up.
-        until: seconds.
+        samples: samples of one process.
+        after: start of the period in seconds, after the warm-up.
+        until: end of the period in seconds.
     """
     part = (until - after) / PARTS
     first = between(samples, after, after + part, share=KEPT_SHARE)

@@ -1,4 +1,4 @@
-"""A whole installation at work for a long time: predictions, labels, scrapes, jobs, cycles, swaps, and its memory."""
+"""A complete installation under long load (predictions, labels, scrapes, jobs, cycles, swaps), and its memory."""
 
 import http.client
 import itertools
@@ -28,7 +28,7 @@ PREVALENCES = ((1 / 3, 1 / 3, 1 / 3), (0.85, 0.1, 0.05))
 CLASSES = 3
 ROWS = 20
 LABELLED_ROWS = 5
-"""Of each request."""
+"""Number of labelled rows of each request."""
 SCRAPE_SECONDS = 2.0
 LEAKING = (sys.executable, "-m", "tests.soak.leaking_monitor")
 REPOSITORY = Path(__file__).parents[2]
@@ -36,16 +36,16 @@ REPOSITORY = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Plan:
-    """How long, and how much.
+    """Duration and size of a soak.
 
     Attributes:
-        seconds: of load.
-        warm_up_seconds: of them, in which caches and windows fill.
-        cycle_seconds: between two cycles of a population.
-        shift_seconds: after which the class mix of an environment changes.
-        request_seconds: between two requests of an environment.
-        window_samples: of a window; it has to be full after the warm-up.
-        has_leak: whether a second monitor runs, which leaks.
+        seconds: duration of the load.
+        warm_up_seconds: part of it in which caches and windows fill.
+        cycle_seconds: time between two cycles of a population.
+        shift_seconds: time between two changes of the class mix of an environment.
+        request_seconds: time between two requests of an environment.
+        window_samples: samples of a window, which must be full after the warm-up.
+        has_leak: whether a second, leaking monitor runs.
     """
 
     seconds: float
@@ -69,7 +69,7 @@ QUICK = Plan(
 
 
 def plan_of(minutes: float) -> Plan:
-    """A long soak; a sixth of it, at most five minutes, is warm-up."""
+    """Return the plan of a long soak; a sixth of it, at most five minutes, is warm-up."""
     return Plan(
         seconds=60 * minutes,
         warm_up_seconds=min(300, 10 * minutes),
@@ -82,13 +82,13 @@ def plan_of(minutes: float) -> Plan:
 
 @dataclass
 class Soaked:
-    """What was seen.
+    """Measurements of a soak.
 
     Attributes:
-        memory: of the monitor, of each worker and perhaps of the leaking monitor.
-        cycles: that judged a window, by outcome.
-        requests: that were answered with 200.
-        failures: what others were answered, and connections that broke.
+        memory: memory of the monitor, of each worker and of the leaking monitor, if any.
+        cycles: number of cycles with a window, by outcome.
+        requests: number of requests with the answer 200.
+        failures: other answers, and broken connections.
     """
 
     memory: dict[str, list[Sample]] = field(default_factory=dict)
@@ -102,8 +102,8 @@ def soak(folder: Path, plan: Plan, *, say: Callable[[Soaked, float], None] = lam
 
     Args:
         folder: an empty one.
-        plan: how long.
-        say: is called after each weighing, with what was seen and the seconds since the load began.
+        plan: duration and size.
+        say: called after each measurement of memory, with all measurements and the seconds since the load began.
     """
     soaked = Soaked()
     with World("sqlite", folder, None) as world:
@@ -130,7 +130,7 @@ def soak(folder: Path, plan: Plan, *, say: Callable[[Soaked, float], None] = lam
 
 
 def _attach_recommendation(world: World) -> None:
-    """So that realised metrics are computed and validations can be asked for."""
+    """Attach a recommendation, so that realised metrics are computed and validations are possible."""
     fingerprint = ProblemFingerprint(
         number_of_classes=CLASSES,
         class_scores_available=True,
@@ -154,7 +154,7 @@ def _leaking(world: World, settings: Mapping[str, str], *, is_wanted: bool) -> I
     if not is_wanted:
         yield None
         return
-    # It leaves the cycles to the other.
+    # The other monitor runs the cycles.
     variables = {**settings, "LIFELONG_CYCLE_INTERVAL_SECONDS": "3600", "PYTHONPATH": str(REPOSITORY)}
     monitor = world.another_monitor(command=LEAKING, environment=variables)
     try:
@@ -171,7 +171,7 @@ def _watch(
     say: Callable[[Soaked, float], None],
     began: float,
 ) -> None:
-    """Weigh all processes until the time is over."""
+    """Measure the memory of all processes until the time is over."""
     processes = {name: psutil.Process(monitor.process_id) for name, monitor in monitors.items() if monitor}
     processes |= {f"worker {number}": one for number, one in enumerate(world.service.workers(), 1)}
     while (seconds := time.monotonic() - began) < plan.seconds:
@@ -211,7 +211,7 @@ def _load(service: Service, monitors: Sequence[Monitor | None], plan: Plan, soak
 
 
 def _send(service: Service, plan: Plan, soaked: Soaked, stop: threading.Event, number: int) -> None:
-    """Predictions of one environment, whose class mix changes now and then, and labels of some of them."""
+    """Send predictions of one environment with a changing class mix, and labels of some of them."""
     environment, rng = ENVIRONMENTS[number], np.random.default_rng(number)
     picture = image("JPEG", 224)
     began = time.monotonic()
@@ -234,14 +234,12 @@ def _send(service: Service, plan: Plan, soaked: Soaked, stop: threading.Event, n
                 "labels": [{"prediction_id": one["prediction_id"], "label": label} for one, label in known]
             }
             _request(service, soaked, "/v1/feedback", json.dumps(told).encode(), "application/json")
-        if (
-            number == 0
-        ):  # the classifier itself knows no prevalence: one population that is not judged for long
+        if number == 0:  # images have no class mix: a population without cycles for a long time
             _request(service, soaked, "/v1/predict?environment=camera", picture, "image/jpeg")
 
 
 def _scrape(addresses: Sequence[str], stop: threading.Event) -> None:
-    """As Prometheus does, of which each scrape of the monitor is a thread."""
+    """Scrape metrics as Prometheus does; each scrape of the monitor takes a thread."""
     while not stop.wait(SCRAPE_SECONDS):
         for address in addresses:
             with suppress(OSError), urllib.request.urlopen(address, timeout=10) as answer:
@@ -249,7 +247,7 @@ def _scrape(addresses: Sequence[str], stop: threading.Event) -> None:
 
 
 def _administer(service: Service, plan: Plan, soaked: Soaked, stop: threading.Event) -> None:
-    """Validations, and heads that are rolled back by a person."""
+    """Request validations, and roll back heads as an operator does."""
     rng = np.random.default_rng(0)
     labels = np.tile(np.arange(CLASSES), 60)
     logits = (2 * np.eye(CLASSES)[labels] + rng.normal(size=(labels.size, CLASSES))).astype(np.float32)
@@ -259,7 +257,7 @@ def _administer(service: Service, plan: Plan, soaked: Soaked, stop: threading.Ev
     while not stop.wait(2 * plan.shift_seconds):
         path = f"/v1/admin/models/{MODEL}/validations"
         _request(service, soaked, path, file.getvalue(), "application/x-npz", expected=(202,))
-        # 409: it serves already.
+        # 409: this head is already in force.
         path = f"/v1/admin/models/{MODEL}/heads/rollback"
         _request(service, soaked, path, rollback, "application/json", expected=(200, 409))
 

@@ -1,4 +1,4 @@
-"""The soak in its bounded form: no process grows, and the leaking monitor is detected."""
+"""The bounded form of the soak: no process grows, and the leaking monitor is detected."""
 
 import pytest
 

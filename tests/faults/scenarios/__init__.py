@@ -1,4 +1,4 @@
-"""All scenarios with their requirements, in the order in which one installation runs them."""
+"""All scenarios with their requirements, in the order of their runs on one installation."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -18,9 +18,9 @@ class Entry:
     run: Scenario
     databases: tuple[str, ...] = KINDS
     disk: Callable[[Path], AbstractContextManager[None]] | None = None
-    """makes the disk of an installation of its own; None: it shares one with the others"""
+    """creates the disk of a separate installation; None: the shared installation"""
     needs: tools.Tool | None = None
-    """what a machine must allow for it"""
+    """tool that the machine must have"""
 
     @property
     def name(self) -> str:
@@ -28,7 +28,7 @@ class Entry:
 
     @property
     def description(self) -> str:
-        """The first paragraph of its docstring."""
+        """First paragraph of the docstring of the scenario."""
         return " ".join((self.run.__doc__ or "").partition("\n\n")[0].split())
 
 
@@ -43,7 +43,7 @@ SCENARIOS = (
     Entry(monitors.two_monitors),
     Entry(outages.worker_starts_in_outage),
     Entry(spool.spool_torn),
-    # The one after it starts the service anew and need not wait for the last worker that this one killed.
+    # The next scenario restarts the service and need not wait for the worker that this one killed last.
     Entry(kills.kill_worker),
     Entry(kills.kill_service),
     Entry(clocks.clock_jumps),

@@ -1,4 +1,4 @@
-"""Clocks that are an hour off, and clocks that jump: windows, summaries and cycles stay right."""
+"""Clocks that are wrong by an hour, and clocks that jump: windows, summaries and cycles stay correct."""
 
 from lifelong_core.store import logged_at
 from tests.faults import shifted
@@ -10,10 +10,10 @@ _JUMPS = (HOUR, -HOUR, 0.0)
 
 
 def clock_jumps(world: World, scale: Scale) -> Outcome:
-    """The workers' clock, the monitor's, and both jump an hour ahead, two hours back, and to the right time."""
+    """The clocks of the workers, of the monitor, and of both jump an hour ahead, two hours back, and to normal."""
     workers = shifted.Clock(world.folder / "workers.clock")
     monitor = shifted.Clock(world.folder / "monitor.clock")
-    # Ids never go back within a process: a clock that is behind shows only in one that starts with it.
+    # Ids never decrease within a process: a late clock has an effect only in a process that starts with it.
     workers.set(-HOUR)
     world.start_service(command=shifted.SERVICE, environment=workers.variables)
     world.start_monitor(command=shifted.MONITOR, environment=monitor.variables)
@@ -36,6 +36,6 @@ def clock_jumps(world: World, scale: Scale) -> Outcome:
                 outcome.violations.append("the clock of the workers did not jump")
             return outcome
     finally:
-        # They are started anew when somebody needs them, with a clock that is right.
+        # Later scenarios restart them with the right clock.
         world.stop_monitor()
         world.stop_service()

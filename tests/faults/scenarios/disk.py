@@ -16,7 +16,7 @@ _BLOCK = bytes(1 << 16)
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[None]:
-    """The data directory of `folder` is a disk of its own, in memory."""
+    """Mount a separate disk in memory as the data directory of `folder`."""
     data = folder / "data"
     data.mkdir()
     mounting = ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", str(data)]
@@ -31,7 +31,7 @@ def small_disk(folder: Path) -> Iterator[None]:
 
 
 def disk_full(world: World, scale: Scale) -> Outcome:
-    """Somebody fills the disk with database and spool, and frees it again."""
+    """The disk with database and spool is filled, and freed again."""
     filler = world.settings.data_directory / "filler"
     with under_load(world, "disk_full", scale) as trial:
         time.sleep(scale.of(5, 1))
@@ -52,7 +52,7 @@ def disk_full(world: World, scale: Scale) -> Outcome:
 
 
 def _expect_recovery(trial: Trial, began: float, freed_at: float) -> None:
-    """Requests were refused while the disk was full, and answered again without a new start."""
+    """Check that requests were refused while the disk was full, and answered again without a restart."""
     answers = list(trial.load.answers)
     if not any(one.refusals for one in answers if began <= one.due_at <= freed_at):
         trial.violations.append("no request was refused while the disk was full: it was not")
@@ -65,7 +65,7 @@ def _expect_recovery(trial: Trial, began: float, freed_at: float) -> None:
 
 
 def fill(file: Path) -> None:
-    """Write until nothing more fits."""
+    """Write to the file until the disk is full."""
     with file.open("wb", buffering=0) as stream:
         block = _BLOCK
         while block:

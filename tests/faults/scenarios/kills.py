@@ -9,7 +9,7 @@ _SKEWED = ((0.8, 0.1, 0.1), (1 / 3, 1 / 3, 1 / 3), (0.1, 0.1, 0.8))
 
 
 def kill_worker(world: World, scale: Scale) -> Outcome:
-    """SIGKILL to one of the two workers; the parent replaces it after some ten seconds."""
+    """One of the two workers is killed; the parent replaces it after some ten seconds."""
     with under_load(world, "kill_worker", scale) as trial:
         time.sleep(scale.of(5, 1))
         for number in range(kills := scale.count(50, 1)):
@@ -24,17 +24,17 @@ def kill_worker(world: World, scale: Scale) -> Outcome:
 
 
 def kill_service(world: World, scale: Scale) -> Outcome:
-    """SIGKILL to the parent process alone, or to all processes of the service, and a new start."""
+    """The parent process alone, or all processes of the service, are killed; the service is restarted."""
     with under_load(world, "kill_service", scale, workers=1) as trial:
         time.sleep(scale.of(5, 1))
         for number in range(scale.count(50, 1)):
             world.wait(1)
             with trial.fault():
-                # In CI one way on one database, the other on the other.
+                # In CI one variant per database.
                 if (number + (world.server is None)) % 2 == 0:
                     world.service.process.kill()
                     world.service.process.wait()
-                    # The workers notice by themselves, answer what they have, and end.
+                    # The workers detect the end of their parent, answer their requests, and end.
                     world.wait_for_free_port()
                 else:
                     world.service.kill()
@@ -43,14 +43,14 @@ def kill_service(world: World, scale: Scale) -> Outcome:
 
 
 def kill_monitor(world: World, scale: Scale) -> Outcome:
-    """SIGKILL to the monitor, often in the middle of a cycle that swaps: the mix of classes keeps changing."""
+    """The monitor is killed, often within a cycle that swaps, because the prevalence changes continually."""
     with under_load(world, "kill_monitor", scale) as trial:
         trial.wait_for_cycles(1)
         for number in range(scale.count(50, 2)):
             trial.load.prevalence = _SKEWED[number % len(_SKEWED)]
             if world.monitor is not None:
                 world.monitor.wait_until_it_watches()
-            # A lease to wait for, and a cycle or two.
+            # Time for the end of the lease, and one or two cycles.
             world.wait(scale.of(LEASE_SECONDS + 2 * CYCLE_SECONDS, 2))
             with trial.fault():
                 world.stop_monitor()
@@ -60,7 +60,7 @@ def kill_monitor(world: World, scale: Scale) -> Outcome:
 
 
 def kill_postgresql(world: World, scale: Scale) -> Outcome:
-    """SIGKILL to PostgreSQL, and a start up to a second later."""
+    """PostgreSQL is killed, and restarted up to a second later."""
     server = world.server
     assert server is not None
     with under_load(world, "kill_postgresql", scale) as trial:

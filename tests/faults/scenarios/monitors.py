@@ -1,4 +1,4 @@
-"""Faults of a monitor: another takes over, and serving is not affected."""
+"""Faults of a monitor: another monitor takes over, and serving is not affected."""
 
 import signal
 import subprocess
@@ -27,7 +27,7 @@ with Store.open(sys.argv[1], sys.argv[2]) as store, store.database.write() as co
 
 
 def two_monitors(world: World, scale: Scale) -> Outcome:
-    """Two monitors watch; again and again the older one is killed at a random moment, and a new one started."""
+    """Two monitors run; repeatedly the older one is killed at a random moment, and a new one is started."""
     with under_load(world, "two_monitors", scale) as trial:
         assert world.monitor is not None
         pair = [world.monitor, world.another_monitor()]
@@ -40,7 +40,7 @@ def two_monitors(world: World, scale: Scale) -> Outcome:
                 with trial.fault():
                     pair.pop(0).kill()
                     pair.append(world.another_monitor())
-                    # The one that is left takes over.
+                    # The remaining monitor takes over.
                     trial.wait_for_cycles(1)
             due = sorted(cycle.due_at for cycle in trial.cycles())
             longest = max((after - before for before, after in pairwise(due)), default=timedelta(0))
@@ -52,7 +52,7 @@ def two_monitors(world: World, scale: Scale) -> Outcome:
 
 
 def sick_monitor(world: World, scale: Scale) -> Outcome:
-    """The monitor is stopped, killed, or hangs in the transaction of a swap; serving goes on as before."""
+    """The monitor is stopped, killed, or hangs in the transaction of a swap; serving is not affected."""
     with under_load(world, "sick_monitor", scale) as trial:
         healthy: list[float] = []
         sick: dict[str, list[float]] = {"stopped": [], "hung": [], "killed": []}

@@ -1,4 +1,4 @@
-"""The database goes away, or hangs, under load: predictions are answered, and none is lost."""
+"""The database is stopped or hangs under load: predictions are answered, and none is lost."""
 
 import time
 from contextlib import AbstractContextManager
@@ -7,9 +7,9 @@ from tests.faults.trial import Outcome, Scale, Trial, under_load
 from tests.faults.world import World, patiently
 
 _BOTH_SECONDS = 20.0
-"""Connections stay with the worker that they found; after this time they have been renewed many times."""
+"""A connection stays with its worker; after this time connections have been renewed many times."""
 _REPEATED = 20
-"""Requests that were answered before an outage and are repeated in it."""
+"""Number of requests that are answered before an outage and repeated in it."""
 
 
 def database_outage(world: World, scale: Scale) -> Outcome:
@@ -19,13 +19,13 @@ def database_outage(world: World, scale: Scale) -> Outcome:
 
 
 def database_hangs(world: World, scale: Scale) -> Outcome:
-    """All processes of PostgreSQL are stopped by SIGSTOP: connections stay open, and nothing comes back."""
+    """All processes of PostgreSQL are stopped by SIGSTOP: connections stay open, without answers."""
     assert world.server is not None
     return _away(world, scale, "database_hangs", world.server.paused(), scale.of(30, 3))
 
 
 def network_black_hole(world: World, scale: Scale) -> Outcome:
-    """No packet between PostgreSQL and the others arrives: neither end is told, and connections stay open."""
+    """All packets to and from PostgreSQL are dropped: neither end is notified, and connections stay open."""
     with world.behind_network() as network:
         return _away(world, scale, "network_black_hole", network.swallowing(), scale.of(30, 4))
 
@@ -57,7 +57,7 @@ def _away(
 
 
 def worker_starts_in_outage(world: World, scale: Scale) -> Outcome:
-    """While the database is away, a worker dies and is replaced, and then the whole service is started anew."""
+    """During an outage of the database, a worker is killed and replaced, then the whole service is restarted."""
     with under_load(world, "worker_starts_in_outage", scale) as trial:
         time.sleep(scale.of(5, 1))
         with world.database_away():

@@ -1,4 +1,4 @@
-"""A spool whose last record is torn, and a group that is erased while its predictions wait there."""
+"""A spool with a torn last record, and erasure of a group while its predictions are in the spool."""
 
 import shutil
 import tempfile
@@ -21,9 +21,9 @@ _MAXIMUM_BYTES = 2**30
 
 
 def spool_torn(world: World, scale: Scale) -> Outcome:
-    """The service dies in an outage; its spool is cut at every byte in copies, and it starts anew on a torn one.
+    """The service is killed in an outage; copies of its spool are cut at every byte, and it restarts on a torn one.
 
-    Before that start, but after the database has come back, a group is erased of which predictions wait in the spool.
+    After the database is back and before the restart, a group with predictions in the spool is erased.
     """
     folder = world.settings.resolved_spool_directory
     erased: dict[bytes, datetime] = {}
@@ -54,7 +54,7 @@ def spool_torn(world: World, scale: Scale) -> Outcome:
 
 
 def _cut_everywhere(trial: Trial, folder: Path, span: int) -> None:
-    """Cut copies of the spool at each of the last `span` bytes, and look what comes out of them."""
+    """Cut copies of the spool at each of the last `span` bytes, and check their delivery."""
     with tempfile.TemporaryDirectory() as temporary:
         copy = Path(temporary) / "spool"
         size = _last_segment(folder).stat().st_size
@@ -70,7 +70,7 @@ def _cut_everywhere(trial: Trial, folder: Path, span: int) -> None:
                     f"cut at byte {offset}: opened again, it gave or counted something anew"
                 )
             shutil.rmtree(copy)
-    # The last cut is at the end: nothing is missing there.
+    # The last cut is at the end: that copy is complete.
     trial.violations += checks.torn_spool(cuts, cuts[-1].delivered)
     waiting = {one for answer in trial.load.answers for one in answer.prediction_ids} & set(
         cuts[-1].delivered
@@ -93,7 +93,7 @@ def _cut(folder: Path, offset: int) -> checks.Cut:
 
 
 def _tear(world: World, folder: Path, model_id: int) -> None:
-    """Leave a part of one more record, as a power failure would; it was never answered."""
+    """Append a part of another, unanswered record, as after a power failure."""
     row = np.zeros(3, np.float32)
     prediction = Prediction(new_prediction_id(), model_id, "never-answered", 1, 0, row, None)
     before = {one: one.stat().st_size for one in folder.glob("*.segment")}
@@ -106,7 +106,7 @@ def _tear(world: World, folder: Path, model_id: int) -> None:
 
 
 def _erase(trial: Trial) -> dict[bytes, datetime]:
-    """Erase the group that was answered last, whose predictions wait; its hash, and the time of the erasure."""
+    """Erase the group of the latest answers, whose predictions are in the spool; return its hash and the time."""
     group = next(answer.group for answer in reversed(trial.load.answers) if answer.group is not None)
     hashed = trial.world.group_hash(group)
     trial.world.store.erasure.erase([hashed], actor="faults")

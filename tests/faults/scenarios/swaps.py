@@ -11,12 +11,12 @@ from tests.faults.world import MODEL, World
 from tests.integration.installation import CLASS_NAMES, COSTS
 
 SWAP_SECONDS = 1.0
-"""A swap has reached every worker after this time: a promise of the product."""
+"""Time in seconds after which every worker serves a new head: a guarantee of the product."""
 _CLIENTS = 4
 
 
 def thousand_swaps(world: World, scale: Scale) -> Outcome:
-    """1,000 heads are published while 4 clients send without a pause."""
+    """1,000 heads are published while 4 clients send without pauses."""
     published: dict[int, float] = {}
     with under_load(world, "thousand_swaps", scale, is_paced=False, threads=_CLIENTS) as trial:
         time.sleep(scale.of(5, 1))
@@ -37,6 +37,6 @@ def thousand_swaps(world: World, scale: Scale) -> Outcome:
 
 
 def _head(number: int) -> PostProcessingHead:
-    """Heads that decide differently and never give the same probabilities."""
+    """Return a head with other decisions and probabilities than all other numbers."""
     bias = np.roll([2.0 + number / 64, 0.0, -1.0], number)
     return PostProcessingHead(1.0 + number / 128, bias, COSTS, [1 / 3] * 3, CLASS_NAMES)
