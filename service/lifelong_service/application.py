@@ -76,7 +76,7 @@ def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI
     """Return the application; nothing is opened before its lifespan begins.
 
     Args:
-        settings: of this process.
+        settings: settings of this process.
         worker_name: value of the header X-Lifelong-Worker.
     """
 

@@ -63,7 +63,7 @@ def mount(service: Any, worker_index: int) -> None:
 
     Args:
         service: the bentoml.Service of the class.
-        worker_index: from 1; a restarted worker keeps its number.
+        worker_index: number of the worker, from 1; a restarted worker keeps its number.
     """
     # Objects loaded here stay alive; collecting garbage would take a fifth of the start.
     # The worker enables the collector when it has loaded its models.

@@ -198,7 +198,7 @@ class World:
                 self.stop_monitor()
                 self._way = self.url
 
-    # --- what is known about it
+    # --- state of the installation
 
     @property
     def settings(self) -> Settings:

@@ -32,8 +32,8 @@ def page(
     Args:
         request: the request; the page shows the name of its token.
         template: name of the template.
-        status: of the answer.
-        headers: of the answer.
+        status: status of the answer.
+        headers: headers of the answer.
         context: values for the template.
     """
     token: Token | None = getattr(request.state, "token", None)

@@ -31,7 +31,7 @@ class ImageDecoder:
     """Decodes images within limits; one for each worker.
 
     Args:
-        maximum_pixels: of one image.
+        maximum_pixels: largest number of pixels of one image.
         turns: turns for large images, shared by the workers of this machine.
     """
 

@@ -36,7 +36,7 @@ def read_document(stream: BinaryIO) -> dict[str, Any]:
     """Return the JSON document in the next frame.
 
     Raises:
-        EOFError: the other side is gone.
+        EOFError: the other process has ended.
     """
     return json.loads(read_frame(stream))
 
@@ -51,7 +51,7 @@ def read_array(shape: list[int], stream: BinaryIO) -> NDArray[np.float32]:
     """Return an array of this shape.
 
     Raises:
-        EOFError: the other side is gone.
+        EOFError: the other process has ended.
     """
     return np.frombuffer(read_frame(stream), dtype=np.float32).reshape(shape)
 

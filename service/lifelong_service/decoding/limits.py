@@ -69,8 +69,8 @@ def is_cheap(header: ImageHeader, size: int) -> bool:
     """Whether the header proves that decoding takes little time and memory.
 
     Args:
-        header: of the image.
-        size: of the whole file, in bytes.
+        header: header of the image.
+        size: size of the file in bytes.
     """
     return (
         header.is_complete

@@ -34,8 +34,8 @@ class DecodingProcess:
     """Decodes images in a process that the first call starts. One call at a time; other threads wait.
 
     Args:
-        maximum_pixels: of one image.
-        turns: of large images.
+        maximum_pixels: largest number of pixels of one image.
+        turns: turns for large images.
     """
 
     def __init__(self, *, maximum_pixels: int, turns: Turns) -> None:
@@ -116,7 +116,7 @@ def _end(process: subprocess.Popen[bytes]) -> int:
     """Wait for the end of the process and close its pipes; return its exit status."""
     status = process.wait()
     for stream in (process.stdin, process.stdout):
-        with contextlib.suppress(BrokenPipeError):  # of what was not written any more
+        with contextlib.suppress(BrokenPipeError):  # of unwritten data
             cast("BinaryIO", stream).close()
     return status
 

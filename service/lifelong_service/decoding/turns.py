@@ -28,7 +28,7 @@ class Turns:
 
     Args:
         folder: on a local disk.
-        number: of turns at once.
+        number: number of simultaneous turns.
     """
 
     def __init__(self, folder: Path, *, number: int) -> None:

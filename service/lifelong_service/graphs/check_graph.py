@@ -85,7 +85,7 @@ def _size(request: dict[str, Any]) -> int:
 
 
 def _load(request: dict[str, Any]) -> str:
-    """Write the self-contained graph to `output` and run that file, in a folder of its own."""
+    """Write the self-contained graph to `output` and run that file, in a separate folder."""
     folder = request["external_data"]
     output = Path(request["output"])
     output.write_bytes(

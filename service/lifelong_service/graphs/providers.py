@@ -19,10 +19,10 @@ def choose_providers(configured: Sequence[str]) -> list[str]:
     """Return the providers of a session, in order of preference.
 
     Args:
-        configured: of the settings; empty: CUDA when this installation has it, then the CPU.
+        configured: providers in the settings; empty: CUDA if this installation has it, then the CPU.
 
     Raises:
-        ConfigurationError: ONNX Runtime knows no provider of that name, or this installation does not have it.
+        ConfigurationError: the name is unknown to ONNX Runtime, or this installation lacks the provider.
     """
     available = onnxruntime.get_available_providers()
     if not configured:
@@ -36,8 +36,8 @@ def check_providers(configured: Sequence[str], in_use: Sequence[str]) -> None:
     """Check that a session uses every configured provider: ONNX Runtime omits those that it cannot start.
 
     Args:
-        configured: of the settings; empty: any will do.
-        in_use: those of the session.
+        configured: providers in the settings; empty: any.
+        in_use: providers of the session.
 
     Raises:
         ConfigurationError: one is missing.
@@ -56,7 +56,7 @@ def provider_of(session: onnxruntime.InferenceSession, configured: Sequence[str]
 
     Args:
         session: created with the option RECORD; its list of providers names only candidates.
-        configured: of the settings.
+        configured: providers in the settings.
 
     Raises:
         ConfigurationError: providers other than the CPU are configured, and none of them runs a node.

@@ -128,7 +128,7 @@ async def parse_in_turn(parse: Callable[[], Parsed], size: int) -> Parsed:
 
     Args:
         parse: reads the body.
-        size: of the body in bytes.
+        size: size of the body in bytes.
     """
     if size <= SMALL_BODY:
         return parse()

@@ -61,7 +61,7 @@ def check_columns(columns: Mapping[str, Sequence[object] | None], maximum_bytes:
 
     Args:
         columns: by the name of the field.
-        maximum_bytes: for all of them together.
+        maximum_bytes: limit of all columns together.
 
     Raises:
         PayloadTooLargeError: they do not.
@@ -88,7 +88,7 @@ async def read_labelled(
     """Return the labelled set in the body.
 
     Args:
-        request: with the body.
+        request: the request.
         part: the part of a multipart form that holds the npz file, unless that is named `file`.
         from_json: reads a JSON body; its second argument is the largest size of the arrays in bytes.
         from_npz: reads an npz file; its second argument is the largest size of the arrays in bytes.

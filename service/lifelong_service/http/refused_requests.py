@@ -73,7 +73,7 @@ class RefusalCounter:
     """Counts refused requests until they are written; threads may share it.
 
     Args:
-        now: tells the time.
+        now: returns the present time.
         monotonic: returns the seconds of a monotonic clock.
     """
 
@@ -125,7 +125,7 @@ class RefusalCounter:
             source: address of the client.
             reason: code of the error.
             request: method and path of the route.
-            message: of the error; that of the first refusal is kept.
+            message: message of the error; only the first one is kept.
         """
         moment = self._now()
         kind = _Kind(action, actor, network_of(source), reason)

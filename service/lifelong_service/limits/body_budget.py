@@ -13,7 +13,7 @@ class BodyBudget:
     """Counts received bytes, not declared ones. Used in the event loop only.
 
     Args:
-        maximum_bytes: of all bodies together; one body alone may be larger.
+        maximum_bytes: limit of all bodies together; a single body may be larger.
     """
 
     def __init__(self, *, maximum_bytes: int) -> None:

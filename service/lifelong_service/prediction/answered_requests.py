@@ -15,7 +15,7 @@ class AnsweredRequests:
 
     Args:
         database: asked unless its circuit breaker is open.
-        spool: of this machine.
+        spool: spool of this machine.
         recent: answered requests of the last hours on this machine, for outages.
         has_backlog: whether the spool holds predictions.
     """

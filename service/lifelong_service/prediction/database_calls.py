@@ -23,7 +23,7 @@ class DatabaseCalls:
 
     Args:
         store: the open store; raises UnavailableError while there is none.
-        timeout_seconds: for all calls of one micro-batch together.
+        timeout_seconds: time limit of all calls of one micro-batch together.
         on_failure: called after each reported failure.
     """
 

@@ -30,7 +30,7 @@ class _Judged:
     Attributes:
         seen: known digests and state of the file at the check.
         file: the latest readable content.
-        key: for new hashes; None: there is none, for the reason in `problem`.
+        key: key for new hashes; None: there is none, for the reason in `problem`.
         problem: fault of the file, even if there is a key.
     """
 
@@ -44,7 +44,7 @@ class GroupKeyring:
     """Provides the key for new hashes; threads may share it.
 
     Args:
-        path: of the key file.
+        path: path of the key file.
         known: returns the digests of the database, from the served registry; None while there is none.
     """
 

@@ -21,9 +21,9 @@ class Lookups:
     """Makes look-ups in a separate thread, one at a time. Used in the event loop only.
 
     Args:
-        name: of the thread.
-        what: for error messages, e.g. "unknown tokens".
-        field: of the request, for error messages.
+        name: name of the thread.
+        what: object of the look-ups in error messages, e.g. "unknown tokens".
+        field: field of the request in error messages.
     """
 
     def __init__(self, name: str, what: str, *, field: str) -> None:

@@ -39,7 +39,7 @@ class NewEnvironments:
         """Create an environment unless it exists; in an outage, check that the spool delivery may create it.
 
         Args:
-            name: of the environment.
+            name: name of the environment.
             creator: name of the token that predicts.
             source: address of the client.
 

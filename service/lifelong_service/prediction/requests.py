@@ -24,8 +24,8 @@ class RequestContext:
         environment: a valid name; a new one is created.
         group: key of dependent samples (patient, study), in clear text; it is hashed before it is stored.
         request_id: idempotency key of the client.
-        token: of the caller; None: without one.
-        source: address of the client; None: not known.
+        token: token of the caller; None: there is none.
+        source: address of the client; None: unknown.
     """
 
     model: str | None

@@ -29,7 +29,7 @@ class DeliveryThread:
         is_near_end: whether the next delivery may empty the spool.
 
     Args:
-        spool: of this machine.
+        spool: spool of this machine.
         store: the open store; raises UnavailableError while there is none.
         circuit_breaker: opened and closed here.
         has_backlog: whether the spool holds predictions.

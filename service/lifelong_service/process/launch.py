@@ -45,7 +45,7 @@ def serve(settings: Settings, service: str = SERVICE) -> None:
     """Check the installation and serve in this process, as `bentoml serve` does, until SIGTERM or SIGINT.
 
     Args:
-        settings: of the service.
+        settings: settings of the service.
         service: where BentoML finds it.
 
     Raises:

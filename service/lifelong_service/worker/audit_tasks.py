@@ -16,7 +16,7 @@ class AuditTask:
         store: the open store; raises UnavailableError while there is none.
         is_reachable: whether the database answered the latest poll.
         refusals: refused requests of this process.
-        anchor: of this host.
+        anchor: anchor file of this host.
 
     Attributes:
         problem: reason why the audit log cannot be trusted; None: none is known.

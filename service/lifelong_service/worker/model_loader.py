@@ -20,7 +20,7 @@ class ModelLoader:
         settings: execution providers, threads, and the URL of the artifacts.
         serving: holds the loaded graphs.
         store: the open store; raises UnavailableError while there is none.
-        run_limit: of all graphs of this process.
+        run_limit: time limit of all graphs of this process.
     """
 
     def __init__(

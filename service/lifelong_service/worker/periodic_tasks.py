@@ -28,7 +28,7 @@ class PeriodicTask(Generic[Value]):
     Errors are logged, repeated equal ones once, and the next turn tries again.
 
     Args:
-        failure_message: for the log, e.g. "the registry cannot be cached".
+        failure_message: message for the log, e.g. "the registry cannot be cached".
         work: called with the value.
         seconds: time between two turns with the same value.
         finish: called at the end.
@@ -135,8 +135,8 @@ class PeriodicTasks:
 
     Args:
         cache: gets registries only while they are current.
-        heartbeat: of this worker.
-        audit: of this process.
+        heartbeat: heartbeat of this worker.
+        audit: audit task of this process.
         is_current: whether the database answered the latest poll.
     """
 

@@ -16,7 +16,7 @@ class StoreConnection:
     """Opens the store at the first poll that reaches the database; threads may share it.
 
     Args:
-        settings: of this process.
+        settings: settings of this process.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -68,7 +68,7 @@ class RegistrySource:
 
     Args:
         connection: opened here.
-        group_keyring: of this host.
+        group_keyring: keyring of this host.
     """
 
     def __init__(self, connection: StoreConnection, group_keyring: GroupKeyring) -> None:

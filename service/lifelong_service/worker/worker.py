@@ -20,7 +20,7 @@ class Worker:
     registry it is not ready, reports the reason, and tries again at every poll.
 
     Args:
-        settings: of this process.
+        settings: settings of this process.
     """
 
     def __init__(self, settings: Settings) -> None:

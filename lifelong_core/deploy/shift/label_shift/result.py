@@ -32,7 +32,7 @@ class ComponentTest:
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Deviation of the window from every mix of the calibration classes; a hint, not a test of its own."""
+    """Deviation of the window from every mix of the calibration classes; an indication, not a separate test."""
 
     kind: DisagreementKind
     class_index: int | None
