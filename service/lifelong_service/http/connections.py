@@ -30,7 +30,7 @@ class Connections:
     """The open connections of one worker.
 
     Args:
-        maximum: connections in all.
+        maximum: largest number of connections.
         per_address: connections from one address.
         proxies: networks to which `per_address` does not apply.
     """

@@ -6,7 +6,7 @@ class TokenBucket:
 
     Args:
         rate: units per second.
-        burst: units that may be taken at once after a pause.
+        burst: largest number of units that the bucket holds.
         now: seconds of a monotonic clock; the bucket is full then.
 
     Examples:

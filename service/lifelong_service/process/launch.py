@@ -30,7 +30,7 @@ GRACE_SECONDS = 3
 """Time after the end of listening at which the server answers 500 to requests in flight; longer than ours, because the
 server checks its clock with a delay."""
 LOCKED_SECONDS = 4.0
-"""Longest wait in seconds for the lock of a SQLite file at the start; upgrades take less."""
+"""Longest wait in seconds for a locked SQLite file at the start, which then fails; upgrades take less."""
 SERVICE = "lifelong_service.service:Lifelong"
 """Import path of the BentoML service."""
 REFUSED = 2

@@ -46,7 +46,7 @@ async def readyz(request: Request) -> Response:
     """Readiness: status 200 if this worker can answer predictions, else 503 with the reasons.
 
     A promoted model that cannot be loaded is a reason if it is the default model and no previous one replaces it.
-    `degraded` lists faults that do not stop predictions, such as other models that cannot be loaded. The answer also
+    `degraded` lists faults that do not stop predictions, such as models that cannot be loaded. The answer also
     has the state of the spool and the execution provider of each model.
     """
     worker = worker_of(request)
