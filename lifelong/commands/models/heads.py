@@ -47,7 +47,7 @@ def list_(model: str, *, as_json: bool) -> None:
         chosen = store.models.get(model)
         registry = store.registry()
         if registry is None:
-            raise TypeError("a registry that nobody knows yet is always given")
+            raise TypeError("without a known revision the store returns a registry")
         own = {
             environment: record.version
             for (model_id, environment), record in registry.heads.items()

@@ -47,7 +47,7 @@ class Label(RequestDocument):
     environment: Name | None = None
     row: int | None = Field(None, ge=0)
     label: StrictInt | StrictStr = Field(description="Class index or class name.")
-    source: str = Field("", max_length=64, description="Who says so, e.g. pathology.")
+    source: str = Field("", max_length=64, description="Origin of the label, e.g. pathology.")
 
     @model_validator(mode="after")
     def _names_one_prediction(self) -> "Label":

@@ -237,9 +237,7 @@ class JobAnswer(TypedDict):
     started_at: str | None
     finished_at: str | None
     payload: Annotated[dict[str, Any], Field(description="What was asked for; the keys depend on the kind.")]
-    result: Annotated[
-        dict[str, Any] | None, Field(description="What came of it; the keys depend on the kind.")
-    ]
+    result: Annotated[dict[str, Any] | None, Field(description="The result; its keys depend on the kind.")]
     error: Annotated[dict[str, Any] | None, Field(description="Why it failed: code, field, message, hint.")]
 
 

@@ -73,7 +73,7 @@ def show_model(request: Request, reference: str) -> ModelDetails:
     model = store.models.get(reference)
     registry = store.registry()
     if registry is None:
-        raise TypeError("a registry that nobody knows yet is always given")
+        raise TypeError("without a known revision the store returns a registry")
     return {
         **model_document(model, registry.tasks[model.task_id]),
         "heads": active_heads_document(model, registry),

@@ -152,7 +152,7 @@ def _served(store: Store, reference: str, environment: str | None) -> tuple[Mode
     model = store.models.get(reference)
     registry = store.registry()
     if registry is None:
-        raise TypeError("a registry that nobody knows yet is always given")
+        raise TypeError("without a known revision the store returns a registry")
     if environment is not None and environment not in store.environments.list():
         raise NotFoundError(
             f"there is no environment {environment[:80]!r}.",
