@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 from psycopg import sql
 
@@ -58,7 +59,8 @@ class PostgreSQL:
 
     def close(self) -> None:
         """Stop the server and delete its folder."""
-        self._server.cleanup()
+        with contextlib.suppress(psutil.NoSuchProcess):  # a test may have killed it, and it ends while we ask
+            self._server.cleanup()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _create(self, name: str, *, template: str) -> None:
