@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from lifelong_core.arrays import Floats, Integers, as_costs, as_logits, as_prevalence, read_only, softmax
 from lifelong_core.deploy.calibration.affine import class_weights, fit_weighted
 from lifelong_core.deploy.checks import as_class_names, as_parameter, as_temperature
-from lifelong_core.deploy.decision import DecisionRule, expected_costs
+from lifelong_core.deploy.decision import ABSTAIN, DecisionRule, expected_costs
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.scores import affine_scores
@@ -94,6 +94,11 @@ class PostProcessingHead(ArrayValue):
     def classes(self) -> int:
         """Number of classes C."""
         return len(self.class_names)
+
+    @property
+    def decision_names(self) -> tuple[str, ...]:
+        """Names of the D decisions: the classes, and `abstain` for an extra column of the costs."""
+        return (*self.class_names, ABSTAIN)[: self.costs.shape[1]]
 
     @cached_property
     def _rule(self) -> DecisionRule:

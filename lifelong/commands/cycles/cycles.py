@@ -130,7 +130,7 @@ def affected(cycle: str, limit: int | None, *, as_csv: bool, as_json: bool) -> N
       lifelong cycles affected 01a1ff54-3b2c --csv > affected.csv
     """
     from lifelong_core.errors import InvalidInputError
-    from lifelong_core.store.cycles.affected_documents import affected_document, decision_names, write_csv
+    from lifelong_core.store.cycles.affected_documents import affected_document, write_csv
 
     if as_csv and as_json:
         raise InvalidInputError("--csv and --json exclude each other.", field="--csv")
@@ -139,7 +139,7 @@ def affected(cycle: str, limit: int | None, *, as_csv: bool, as_json: bool) -> N
     with open_store() as store:
         found = store.cycles.find(cycle)
         period = store.affected.period(found)
-        names = decision_names(period.head)
+        names = period.head.decision_names
         listed = store.affected.most_costly(period, limit=limit)
         if as_csv:
             write_csv(listed.predictions, sys.stdout)

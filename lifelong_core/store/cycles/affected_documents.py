@@ -5,17 +5,10 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any, TextIO
 
-from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.deploy.decision import ABSTAIN
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.affected_decisions import AffectedList, AffectedPrediction
 from lifelong_core.store.cycles.affected_periods import AffectedPeriod
 from lifelong_core.store.log.identifiers import logged_at
-
-
-def decision_names(head: PostProcessingHead) -> tuple[str, ...]:
-    """Names of the head's decisions; the index is the decision."""
-    return (*head.class_names, ABSTAIN)[: head.costs.shape[1]]
 
 
 def figures_document(figures: AffectedFigures) -> dict[str, Any]:
@@ -40,7 +33,7 @@ def figures_document(figures: AffectedFigures) -> dict[str, Any]:
 
 def affected_document(listed: AffectedList, period: AffectedPeriod, model: str) -> dict[str, Any]:
     """A list of affected predictions with its figures; `model` is name@version."""
-    activated_at, names = period.activated_at, decision_names(period.head)
+    activated_at, names = period.activated_at, period.head.decision_names
     return {
         "cycle": str(period.cycle_id),
         "model": model,

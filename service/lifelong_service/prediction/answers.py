@@ -4,8 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lifelong_core.deploy.decision import ABSTAIN
-from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
+from lifelong_core.deploy.head import HeadOutput
 from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.log.records import Prediction
 from lifelong_core.store.registry.records import Model, Task
@@ -24,15 +23,9 @@ class DecidedRequest:
     output: HeadOutput
 
 
-def decision_names(head: PostProcessingHead) -> list[str]:
-    """Return the names of the decisions by index: the classes, and `abstain` for an extra column of costs."""
-    extra = head.costs.shape[1] - head.classes
-    return [*head.class_names, *[ABSTAIN] * extra]
-
-
 def image_answer(decided: DecidedRequest) -> bytes:
     """Return the answer of /v1/predict: one decision, with names as keys."""
-    names = decision_names(decided.head.head)
+    names = decided.head.head.decision_names
     prediction = decided.predictions[0]
     body = {
         "prediction_id": str(prediction.id),
@@ -50,7 +43,7 @@ def image_answer(decided: DecidedRequest) -> bytes:
 
 def logits_answer(decided: DecidedRequest) -> bytes:
     """Return the answer of /v1/logits: one decision per row, with the names of the columns once."""
-    names = decision_names(decided.head.head)
+    names = decided.head.head.decision_names
     probabilities = decided.output.probabilities.tolist()
     costs = decided.output.expected_costs.tolist()
     body = {

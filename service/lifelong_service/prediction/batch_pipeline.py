@@ -19,7 +19,6 @@ from lifelong_core.store.lifecycle.privacy import group_hash
 from lifelong_core.store.log.identifiers import new_prediction_id
 from lifelong_core.store.log.records import LogEntry, Prediction, RequestKey
 from lifelong_service import metrics
-from lifelong_service.prediction.answers import decision_names
 from lifelong_service.prediction.batch_item import BatchItem, encode_outcome, group_by, run_stage
 from lifelong_service.prediction.idempotency import Idempotency
 from lifelong_service.prediction.images import decode, preprocess
@@ -218,7 +217,7 @@ class BatchPipeline:
             raise UnavailableError("a request with this id is being answered.", hint="Try again later.")
 
     def _count(self, item: BatchItem) -> None:
-        names = decision_names(item.head.head)
+        names = item.head.head.decision_names
         for prediction in item.predictions:
             metrics.PREDICTIONS.labels(
                 item.model.reference, prediction.environment, names[prediction.decision]
