@@ -30,7 +30,7 @@ from lifelong_monitor.realised.affected_decisions import SwapCounter
 from lifelong_monitor.schedule.agenda import Agenda
 from lifelong_monitor.schedule.cycle_log import CycleLog
 from lifelong_monitor.schedule.housekeeping import Housekeeping
-from lifelong_monitor.schedule.registry_cache import RegistryCache
+from lifelong_monitor.schedule.registry_reader import RegistryReader
 from lifelong_monitor.schedule.trigger import Occasion
 from lifelong_monitor.schedule.visits import Visits
 
@@ -68,7 +68,7 @@ class Ticker:
         self._exporter = exporter
         self._stopping = stopping
         self._quantifiers = FittedQuantifiers()
-        self._registry = RegistryCache(store)
+        self._registry = RegistryReader(store)
         self._fold_until = 0.0
         self._again_in: float | None = None
         self._round_of: datetime | None = None
@@ -208,6 +208,11 @@ class Ticker:
         self._agenda.note_last(population, cycle)
         self._note_cycle(cycle, result.report, result.inputs)
         self._exporter.count_cycle(model.reference, environment, result.outcome)
+        self._note_result(population, result)
+
+    def _note_result(self, population: Population, result: CycleResult) -> None:
+        """Show and log the result of a visit."""
+        model, environment = self._watched[population], population[1]
         self._note_success(population, result.succeeded_at)
         self._visits.note(population, result.outcome, result.reason)
         class_names = self._registry.registry.tasks[model.task_id].class_names
@@ -272,10 +277,7 @@ class Ticker:
         self._exporter.count_cycle(model.reference, environment, result.outcome)
         if self._agenda.note_result(population, occasion, result) and result.last is not None:
             self._note_cycle(result.last, result.report, result.inputs)
-        self._note_success(population, result.succeeded_at)
-        self._visits.note(population, result.outcome, result.reason)
-        class_names = self._registry.registry.tasks[model.task_id].class_names
-        self._cycle_log.log_result(model, environment, result, class_names)
+        self._note_result(population, result)
 
     def _run_isolated(self, population: Population, step: Callable[[], None]) -> None:
         """Run a step of one population; its failure is logged and counted, and does not stop the others."""

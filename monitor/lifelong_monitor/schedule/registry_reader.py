@@ -4,7 +4,7 @@ from lifelong_core.errors import UnavailableError
 from lifelong_core.store import Registry, Store
 
 
-class RegistryCache:
+class RegistryReader:
     """Holds the registry between two reads; a read takes one cheap query while nothing has changed."""
 
     def __init__(self, store: Store) -> None:
