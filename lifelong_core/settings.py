@@ -31,7 +31,7 @@ from pydantic_settings import (
 )
 
 from lifelong_core import policy_defaults as defaults
-from lifelong_core.errors import ConfigurationError, InvalidInputError
+from lifelong_core.errors import ConfigurationError
 from lifelong_core.names import Name
 from lifelong_core.policy_defaults import LARGEST_STEP, MOST_LOOKS, Mode, OnUnusualTraffic, OnViolation
 from lifelong_core.runtime.logs import LogFormat
@@ -506,16 +506,10 @@ class Settings(BaseSettings):
             ) from error
         except ValidationError as error:
             wrong = as_input_error(error, cls)
-            new = RENAMED_SETTINGS.get((wrong.field or "").replace(".", "__"))
-            if new is not None:
-                wrong = InvalidInputError(
-                    "this setting has a new name.",
-                    field=wrong.field,
-                    hint=f"Call it {new.replace('__', '.')}.",
-                )
-            raise ConfigurationError(
-                redact(wrong.message), field=_source_of(wrong.field), hint=wrong.hint
-            ) from error
+            message, hint = redact(wrong.message), wrong.hint
+            if (new := RENAMED_SETTINGS.get((wrong.field or "").replace(".", "__"))) is not None:
+                message, hint = "this setting has a new name.", f"Call it {new.replace('__', '.')}."
+            raise ConfigurationError(message, field=_source_of(wrong.field), hint=hint) from error
 
     @property
     def resolved_database_url(self) -> str:

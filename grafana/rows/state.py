@@ -81,7 +81,7 @@ def _show_pin() -> stat.Panel:
 def _show_proposals() -> stat.Panel:
     return show_numbers(
         "Open proposals",
-        "Heads that cycles of all populations propose and nobody has approved yet: lifelong heads proposals. The"
+        "Heads that cycles of all populations propose and that wait for approval: lifelong heads proposals. The"
         " next cycle of a population replaces its proposal by a newer one, or withdraws it.",
         [Query("sum(max by (model, environment) (lifelong_proposal_open))", "proposals")],
         unit="none",

@@ -11,7 +11,7 @@ _NEWEST_ENTRIES = 1000
 _MOST = 5
 """Of several alike so many are named."""
 _OVERDUE = timedelta(days=1)
-"""The monitor deletes once an hour; so late nobody does."""
+"""The monitor deletes once an hour, so a day without deletion is a fault."""
 
 
 def check_writable(installation: Installation) -> Iterator[Finding]:

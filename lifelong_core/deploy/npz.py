@@ -37,7 +37,7 @@ UNREADABLE = (
     KeyError,
     AttributeError,
     RuntimeError,  # encrypted, or a method of compression that Python does not know
-    MemoryError,  # a shape that nobody can hold
+    MemoryError,  # a shape that does not fit into memory
     OverflowError,
     SyntaxError,  # the headers of arrays are Python expressions
     tokenize.TokenError,

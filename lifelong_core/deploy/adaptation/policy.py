@@ -31,7 +31,6 @@ _NO_MATTER_OF_EVIDENCE = ("unusual_traffic", "change_level", "minimum_probabilit
 _NEW_IN_4: Mapping[str, Any] = {"change_level": 0.0, "minimum_probability_gain": NO_PROBABILITY_GAIN}
 """Fields that documents of schema versions up to 3 lack, with the values that keep their behaviour."""
 
-
 _FIRST_FIELDS = ("minimum_samples", "level", "confidence", "minimum_gain")
 """Fields of documents of schema version 1."""
 

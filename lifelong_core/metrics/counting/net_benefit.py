@@ -13,9 +13,7 @@ from lifelong_core.metrics.scores.values import as_values
 
 @dataclass(frozen=True, eq=False)
 class DecisionCurve:
-    """Net benefit by threshold, of a model and of treating everybody; that of treating nobody is 0 (thesis Def.
-    2.57).
-    """
+    """Net benefit by threshold, of a model and of treating all cases; that of treating none is 0 (thesis Def. 2.57)."""
 
     thresholds: Floats
     """shape (T,), in the order in which they were given"""

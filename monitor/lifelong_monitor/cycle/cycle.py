@@ -326,7 +326,7 @@ class _Population:
 
 
 def _seed(model: Model, environment: str, due_at: datetime) -> int:
-    """The same for the same cycle, whoever runs it."""
+    """A seed that depends on the cycle alone, so that every monitor draws the same numbers."""
     key = f"{model.reference}\n{environment}\n{due_at.astimezone(UTC).isoformat()}"
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest())
 

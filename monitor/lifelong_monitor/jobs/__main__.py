@@ -28,7 +28,7 @@ def main(identifier: str, find_work: Callable[[str], Work] = work_of) -> int:
 
 
 def outcome_of(identifier: UUID, find_work: Callable[[str], Work]) -> Outcome:
-    """What comes of the work: a result, or an error of ours. What nobody expected goes on as an exception."""
+    """The outcome of the work: a result, or an error of ours. Unexpected exceptions propagate."""
     try:
         settings = Settings.load()
         with Store.from_settings(settings) as store:
