@@ -6,7 +6,7 @@
 - `shift`: tests for a shift, change points, the label-shift assumption
 - `adaptation`: the cycle, from a window to keep, swap or refuse
 - `numerics`: optimisation and other numerical methods
-- `labeled`, `labelled_set`, `npz`, `documents`, `values`, `checks`: data types, their files, and checks
+- `labeled`, `labelled_set`, `documents`, `checks`: data types, their files, and checks
 """
 
 from lifelong_core.deploy.adaptation.adapt import adapt

@@ -18,8 +18,8 @@ from lifelong_core.deploy.decision import ABSTAIN, DecisionRule, expected_costs
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.scores import affine_scores
-from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.values import ArrayValue
 
 SCHEMA_VERSION = 1
 

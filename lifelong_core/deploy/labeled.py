@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Floats, Integers, Logits, Mask, as_groups, as_labels, as_logits, read_only
-from lifelong_core.deploy.npz import array_digest, read_npz, write_npz
 from lifelong_core.deploy.numerics.scores import one_hot
-from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
+from lifelong_core.npz import array_digest, read_npz, write_npz
+from lifelong_core.values import ArrayValue
 
 
 @dataclass(frozen=True, eq=False)

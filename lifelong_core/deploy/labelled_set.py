@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.arrays import as_column, read_only
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.npz import read_npz, write_npz
-from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.npz import read_npz, write_npz
+from lifelong_core.values import ArrayValue
 
 METADATA_PREFIX = "metadata_"
 """Prefix of the names of metadata arrays in an npz file."""

@@ -8,8 +8,8 @@ import numpy as np
 from pydantic import AliasChoices, Field, StrictBool, StrictInt, StringConstraints, field_validator
 
 from lifelong_core.arrays import LARGEST_NUMBER, PREVALENCE_TOLERANCE
-from lifelong_core.design.documents import FrozenDocument
 from lifelong_core.design.method.conditions import Answers
+from lifelong_core.documents import FrozenDocument
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.validation_errors import suggest
 

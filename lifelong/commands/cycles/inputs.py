@@ -53,8 +53,8 @@ def read_window(path: Path) -> tuple[Any, Any]:
     """Logits and groups (or None) of an npy or npz file."""
     import numpy as np
 
-    from lifelong_core.deploy.npz import UNREADABLE
     from lifelong_core.errors import InvalidInputError
+    from lifelong_core.npz import UNREADABLE
 
     try:
         with path.open("rb") as file:

@@ -37,8 +37,8 @@ def read_outputs(path: Path) -> LabelledOutputs:
 
     from lifelong_core.arrays import expect_logits
     from lifelong_core.deploy.labelled_set import METADATA_PREFIX
-    from lifelong_core.deploy.npz import read_npz
     from lifelong_core.errors import InvalidInputError
+    from lifelong_core.npz import read_npz
 
     try:
         content = path.read_bytes()

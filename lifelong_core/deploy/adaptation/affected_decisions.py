@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from lifelong_core.arrays import Floats, Integers, as_labels, as_logits, read_only
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.values import ArrayValue
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from lifelong_core.deploy.adaptation.traffic import Traffic
 from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
-from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.values import ArrayValue
 
 
 @dataclass(frozen=True, eq=False)

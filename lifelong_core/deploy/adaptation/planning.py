@@ -11,9 +11,9 @@ from lifelong_core.deploy.checks import as_level, as_parameter
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.grouping import independent_cases, member_sums
 from lifelong_core.deploy.quantification.base import Analysis, FittedQuantifier
-from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.scientific import t_quantile
+from lifelong_core.values import ArrayValue
 
 LARGEST_WINDOW = 10**9
 """Largest window that a plan considers."""

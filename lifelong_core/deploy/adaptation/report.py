@@ -17,9 +17,9 @@ from lifelong_core.deploy.shift.change_points import ChangePoint
 from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
 from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence
 from lifelong_core.deploy.shift.shift_test import ShiftTest
-from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.policy_defaults import Mode
+from lifelong_core.values import ArrayValue
 
 Outcome: TypeAlias = Literal["keep", "swap", "refuse"]
 OUTCOMES: tuple[Outcome, ...] = ("keep", "swap", "refuse")

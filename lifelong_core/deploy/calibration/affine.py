@@ -20,8 +20,8 @@ from lifelong_core.deploy.checks import as_parameter, as_temperature
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.newton import minimize_convex
 from lifelong_core.deploy.numerics.scores import affine_scores
-from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
+from lifelong_core.values import ArrayValue
 
 MINIMUM_SCALED_INVERSE = 1e-6
 MAXIMUM_SCALED_INVERSE = 1e3

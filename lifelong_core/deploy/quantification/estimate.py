@@ -9,9 +9,9 @@ import numpy as np
 from lifelong_core.arrays import Floats, as_prevalence, read_only
 from lifelong_core.deploy.checks import as_level, as_parameter
 from lifelong_core.deploy.documents import take_fields
-from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.scientific import t_quantile
+from lifelong_core.values import ArrayValue
 
 
 @dataclass(frozen=True, eq=False)

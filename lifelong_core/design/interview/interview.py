@@ -5,7 +5,6 @@ from typing import Any, Literal, Self, TypeAlias, cast
 
 from pydantic import field_validator, model_validator
 
-from lifelong_core.design.documents import FrozenDocument
 from lifelong_core.design.interview.class_order import reorder_class_answers
 from lifelong_core.design.interview.contradictions import Contradiction, contradictions
 from lifelong_core.design.interview.progress import Progress, progress_of
@@ -20,6 +19,7 @@ from lifelong_core.design.recommendation.engine import (
     next_questions,
     recommend,
 )
+from lifelong_core.documents import FrozenDocument
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.validation_errors import format_value
 

@@ -15,8 +15,8 @@ from lifelong_core.arrays import (
     as_prevalence,
     as_probabilities,
 )
-from lifelong_core.design.documents import Frozen
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
+from lifelong_core.documents import Frozen
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.computation.inputs import MOST_CLASSES_GUESSED
 from lifelong_core.scientific import normal_probability

@@ -5,8 +5,8 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from lifelong_core.design.documents import Frozen
 from lifelong_core.design.method.conditions import ALWAYS, Answer, Answers, ConditionData
+from lifelong_core.documents import Frozen
 
 Confidence: TypeAlias = Literal["stated", "forced", "inferred", "not_in_source"]
 CONFIDENCES: tuple[Confidence, ...] = ("stated", "forced", "inferred", "not_in_source")

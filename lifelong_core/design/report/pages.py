@@ -5,13 +5,13 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from lifelong_core.design.documents import FrozenDocument
 from lifelong_core.design.interview.class_names import decision_names
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.report import figures, subgroups, tables, words
 from lifelong_core.design.report.forest import Entry, Forest, entries_of, forest, forests, thresholds_of
 from lifelong_core.design.validation.comparison import MetricRanking, ModelComparison, OverallRanking
 from lifelong_core.design.validation.result import ValidationResult
+from lifelong_core.documents import FrozenDocument
 from lifelong_core.metrics import METRICS
 
 LARGEST_DOCUMENT = 1_000_000

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from lifelong_core.arrays import LARGEST_NUMBER
-from lifelong_core.design.documents import Frozen
 from lifelong_core.design.interview.wording import format_distinct
 from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
 from lifelong_core.design.recommendation.labels import label_metrics
 from lifelong_core.design.validation.values.metric_value import MetricValue
+from lifelong_core.documents import Frozen
 from lifelong_core.errors import InvalidInputError
 
 

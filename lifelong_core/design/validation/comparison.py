@@ -5,9 +5,9 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from lifelong_core.design.documents import Frozen, FrozenDocument
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.values.metric_value import Number
+from lifelong_core.documents import Frozen, FrozenDocument
 
 SCHEMA_VERSION = 1
 

@@ -4,7 +4,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from lifelong_core.design.documents import FrozenDocument
 from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome, all_passed
 from lifelong_core.design.validation.displays import (
@@ -17,6 +16,7 @@ from lifelong_core.design.validation.displays import (
     SubgroupResult,
 )
 from lifelong_core.design.validation.values.metric_value import MetricValue, Number
+from lifelong_core.documents import FrozenDocument
 from lifelong_core.errors import InvalidInputError
 
 SCHEMA_VERSION = 1

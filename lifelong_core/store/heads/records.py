@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.deploy.values import ArrayValue
+from lifelong_core.values import ArrayValue
 
 HeadPopulation: TypeAlias = tuple[int, str | None]
 """Model id and environment that a head serves; environment None: the model's default head."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Integers, Logits
-from lifelong_core.deploy.values import ArrayValue
+from lifelong_core.values import ArrayValue
 
 Population: TypeAlias = tuple[int, str]
 """Model id and environment."""

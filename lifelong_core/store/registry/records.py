@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import (
     ConflictError,
     ForbiddenError,
@@ -17,6 +16,7 @@ from lifelong_core.errors import (
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store.access.records import Token
 from lifelong_core.store.heads.records import HeadPin, HeadPopulation, HeadRecord
+from lifelong_core.values import ArrayValue
 
 ModelKind: TypeAlias = Literal["onnx", "external"]
 

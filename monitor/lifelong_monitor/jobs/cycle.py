@@ -4,7 +4,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from lifelong_core.design.documents import FrozenDocument
+from lifelong_core.documents import FrozenDocument
 from lifelong_core.errors import ConflictError
 from lifelong_core.names import Name
 from lifelong_core.settings import Settings

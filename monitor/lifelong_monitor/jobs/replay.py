@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from lifelong_core.design.documents import FrozenDocument
+from lifelong_core.documents import FrozenDocument
 from lifelong_core.store import Job, Store
 from lifelong_monitor.cycle.differences import SUM_TOLERANCE, compare_documents
 from lifelong_monitor.cycle.replay import replay

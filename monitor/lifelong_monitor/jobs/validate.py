@@ -9,10 +9,10 @@ from pydantic import Field
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
 from lifelong_core.deploy.labelled_set import LabelledSet
-from lifelong_core.design.documents import FrozenDocument
 from lifelong_core.design.report.pages import validation_html
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.validate import validate
+from lifelong_core.documents import FrozenDocument
 from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.store import Job, Store
 from lifelong_core.store.heads.calibration_sets import check_classes

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Integers, read_only
 from lifelong_core.deploy.quantification.summaries.codebook import MOST_CELLS
 from lifelong_core.deploy.quantification.uncertainty import Clusters
-from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.values import ArrayValue
 
 Hashes = NDArray[np.uint64]
 

@@ -29,8 +29,8 @@ from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.shift.sequential.betting import fixed_bets, learned_bets, log_growth, precision
 from lifelong_core.deploy.shift.sequential.reference import ScoreReference
 from lifelong_core.deploy.shift.sequential.scores import BucketScores
-from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.values import ArrayValue
 
 MEMORIES = np.array([1_000.0, 4_000.0, 16_000.0])
 """Memory of the learned bets, in samples; weights of older samples decrease exponentially."""

@@ -12,9 +12,9 @@ from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class, class_means
 from lifelong_core.deploy.shift.sequential.scores import BucketScores
-from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.scientific import chi_square_quantile, t_quantile
+from lifelong_core.values import ArrayValue
 
 ZONE_CONFIDENCE = 0.99
 """Probability, over calibration sets, that the zone around the expectation contains the true one."""

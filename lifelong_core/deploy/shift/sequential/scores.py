@@ -10,8 +10,8 @@ from lifelong_core.arrays import Floats, as_groups, as_logits, read_only
 from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.numerics.grouping import member_sums
-from lifelong_core.deploy.values import ArrayValue
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.values import ArrayValue
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,8 @@ from lifelong_service.schemas.requests import RequestDocument
 # Loading the design loop takes longer than the start of a worker may; endpoints import it when they need it.
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation
-    from lifelong_core.design.documents import FrozenDocument
     from lifelong_core.design.validation.acceptance import AcceptanceThreshold
+    from lifelong_core.documents import FrozenDocument
 
     Document = TypeVar("Document", bound=FrozenDocument)
 

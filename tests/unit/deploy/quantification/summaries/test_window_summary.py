@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, quantifier
-from lifelong_core.deploy.npz import read_npz, write_npz
 from lifelong_core.deploy.quantification.summaries.codebook import MOST_CELLS, Codebook
 from lifelong_core.deploy.quantification.summaries.group_sketch import GroupSketch
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.npz import read_npz, write_npz
 from tests.unit.deploy.conftest import GaussianPopulation
 
 every_method = pytest.mark.parametrize("method", QUANTIFIERS)

@@ -7,8 +7,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from lifelong_core.deploy.npz import MAXIMUM_ENTRIES, read_npz
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.npz import MAXIMUM_ENTRIES, read_npz
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])

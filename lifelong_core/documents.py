@@ -1,4 +1,4 @@
-"""Base classes of the documents of the design loop: frozen, strict, read from and written to JSON."""
+"""Base classes of the documents of design and develop loop: frozen, strict, read from and written to JSON."""
 
 from typing import Any, Self
 

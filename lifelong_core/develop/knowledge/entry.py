@@ -1,0 +1,73 @@
+"""One task of a knowledge base: its card, its trainings, and distances that were published for it."""
+
+from typing import Annotated, Literal, TypeAlias, get_args
+
+from pydantic import Field, JsonValue, model_validator
+
+from lifelong_core.documents import Frozen, FrozenDocument
+from lifelong_core.names import Name
+
+Scenario: TypeAlias = Literal["architecture", "pretraining", "augmentation", "co_training"]
+"""What is transferred from a source task (thesis, section 5.1.3)."""
+SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)
+
+Keyword: TypeAlias = Annotated[str, Field(min_length=1, max_length=100)]
+Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class TaskCard(FrozenDocument):
+    """Facts of a task that can be known without a fingerprint; none reveals an image."""
+
+    name: Name
+    """unique in a knowledge base"""
+    dataset: Text | None = None
+    """tasks of one data set share images, so that none is a source of the other"""
+    keywords: tuple[Keyword, ...] = Field(default=(), max_length=100)
+    """of the task's description, such as modality, anatomy and entities of interest"""
+    modality: Text | None = None
+    classes: int = Field(ge=2)
+    samples: int = Field(ge=1)
+    """images for training and test together"""
+    imbalance: float = Field(default=1.0, ge=1)
+    """samples of the largest class divided by those of the smallest"""
+    smallest_pixels: int | None = Field(default=None, ge=1)
+    largest_pixels: int | None = Field(default=None, ge=1)
+    """width times height of the smallest and of the largest image"""
+    intrinsic_dimension: float | None = Field(default=None, gt=0)
+    """of the data, by the estimator of Pope et al. (2021)"""
+
+
+class Training(Frozen):
+    """One way to train a task, and how well it did; each seed gives one value of each measure."""
+
+    scenario: Scenario | None = None
+    """None: the baseline, trained without transfer"""
+    source: Name | None = None
+    """task that the transfer came from; None for the baseline"""
+    training_samples: int | None = Field(default=None, ge=1)
+    """None: all"""
+    architecture: Text | None = None
+    """name of a timm model"""
+    hyperparameters: dict[str, JsonValue] = Field(default_factory=dict)
+    augmentation: dict[str, JsonValue] | None = None
+    """augmentation policy"""
+    performance: dict[str, tuple[float, ...]] = Field(min_length=1)
+    """by measure (an acronym of `METRICS`, such as BA), one value for each seed"""
+
+    @model_validator(mode="after")
+    def _check_source(self) -> "Training":
+        if (self.scenario is None) != (self.source is None):
+            raise ValueError("scenario and source are named together, or neither is")
+        return self
+
+
+class KnowledgeEntry(FrozenDocument):
+    """What a knowledge base holds of one task, without its fingerprints."""
+
+    card: TaskCard
+    trainings: tuple[Training, ...] = ()
+    """with this task as the target"""
+    distances: dict[str, dict[Name, float]] = Field(default_factory=dict)
+    """by method and source, to this task as the target: published distances, used where fingerprints are missing"""
+    licence: Text | None = None
+    contact: Text | None = None
