@@ -1,6 +1,6 @@
 """Preprocessing of images to the model's input, as one typed document stored with the model.
 
-Only `lifelong_service.prediction.images` implements it.
+Only `lifelong_core.images` implements it.
 """
 
 from typing import Literal, Self, cast

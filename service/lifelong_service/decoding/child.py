@@ -18,10 +18,10 @@ from typing import Any, BinaryIO, Final
 from PIL import Image
 
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError
+from lifelong_core.images import decode, preprocess
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.runtime.logs import configure_logging, early_format
 from lifelong_service.decoding import frames
-from lifelong_service.prediction.images import decode, preprocess
 from lifelong_service.process import confinement
 
 BYTES_PER_PIXEL: Final = 40

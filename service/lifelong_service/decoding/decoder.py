@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.errors import LifelongError, UnavailableError
+from lifelong_core.images import decode, preprocess
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding.header import ImageHeader, read_header
 from lifelong_service.decoding.limits import check_header, is_cheap, takes_much_memory
 from lifelong_service.decoding.process import DecodingProcess
 from lifelong_service.decoding.turns import Turns
-from lifelong_service.prediction.images import decode, preprocess
 from lifelong_service.prediction.requests import ImageRequest
 from lifelong_service.worker.snapshot import Snapshot
 

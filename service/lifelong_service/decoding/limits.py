@@ -3,9 +3,9 @@
 from typing import Final
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.images import FULL_PIXELS
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding.header import ImageHeader
-from lifelong_service.prediction.images import FULL_PIXELS
 
 MAXIMUM_ASPECT: Final = 100
 """Largest ratio of the edges. Resizing a line of pixels needs memory for each pixel of the longer edge."""

@@ -1,6 +1,6 @@
 """The path of one prediction, from its request to its logged answer.
 
-- `requests`, `logits_bodies`, `images`: requests; reading logits and images
+- `requests`, `logits_bodies`: requests; reading logits
 - `micro_batcher`, `batch_item`, `batch_pipeline`: batches: decode, infer, decide, log
 - `idempotency`, `answered_requests`: repeated requests get their first answer
 - `group_keyring`, `new_environments`: hashes of groups; environments that predictions create

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lifelong_core.deploy.head import HeadOutput
 from lifelong_core.errors import InvalidInputError, LifelongError, UnavailableError
+from lifelong_core.images import decode, preprocess
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
 from lifelong_core.store.lifecycle.privacy import group_hash
@@ -21,7 +22,6 @@ from lifelong_core.store.log.records import LogEntry, Prediction, RequestKey
 from lifelong_service import metrics
 from lifelong_service.prediction.batch_item import BatchItem, encode_outcome, group_by, run_stage
 from lifelong_service.prediction.idempotency import Idempotency
-from lifelong_service.prediction.images import decode, preprocess
 from lifelong_service.prediction.prediction_log import PredictionLog
 from lifelong_service.prediction.requests import ANONYMOUS, ImageRequest, LogitsRequest, PredictionRequest
 from lifelong_service.worker.snapshot import Snapshot

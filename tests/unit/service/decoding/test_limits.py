@@ -3,6 +3,7 @@
 import pytest
 
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError
+from lifelong_core.images import FULL_PIXELS
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding.header import ImageHeader
 from lifelong_service.decoding.limits import (
@@ -16,7 +17,6 @@ from lifelong_service.decoding.limits import (
     is_cheap,
     takes_much_memory,
 )
-from lifelong_service.prediction.images import FULL_PIXELS
 
 LIMIT = 1_000_000
 

@@ -15,11 +15,11 @@ import pytest
 from PIL import Image
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
+from lifelong_core.images import FULL_PIXELS, decode, preprocess
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding import process as module
 from lifelong_service.decoding.process import DecodingProcess
 from lifelong_service.decoding.turns import Turns
-from lifelong_service.prediction.images import FULL_PIXELS, decode, preprocess
 from tests.attacks.images import noise_png
 from tests.integration.processes import eventually, lives
 

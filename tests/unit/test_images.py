@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from lifelong_core import images
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.images import decode, preprocess
 from lifelong_core.preprocessing import Preprocessing
-from lifelong_service.prediction import images
-from lifelong_service.prediction.images import decode, preprocess
 
 LIMIT = 10_000
 PLAIN_GREY = Preprocessing.model_validate({"colour": "grey", "mean": [0.0], "standard_deviation": [1.0]})

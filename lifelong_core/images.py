@@ -1,4 +1,7 @@
-"""Decode the bytes of an image within limits, and apply the steps of `Preprocessing`."""
+"""Decode the bytes of an image within limits, and apply the steps of `Preprocessing`.
+
+Predictions and task fingerprints share it.
+"""
 
 import warnings
 from io import BytesIO
