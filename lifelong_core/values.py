@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 class ArrayValue:
     """Mixin for frozen dataclasses with array fields (declared with `eq=False`): equal if every field is equal.
 
-    Arrays are equal when shape and every element are; the generated `__eq__` of a dataclass cannot compare
-    them.
+    Arrays are equal when shape and every element are, nan in the same places included; the generated `__eq__` of
+    a dataclass cannot compare them.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -29,14 +29,17 @@ class ArrayValue:
 
 def _same(left: object, right: object) -> bool:
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
-        return np.array_equal(cast("ArrayLike", left), cast("ArrayLike", right))
+        ours, others = np.asarray(cast("ArrayLike", left)), np.asarray(cast("ArrayLike", right))
+        return np.array_equal(ours, others, equal_nan=ours.dtype.kind == others.dtype.kind == "f")
     if isinstance(left, Mapping) and isinstance(right, Mapping):
-        ours, others = cast("Mapping[str, object]", left), cast("Mapping[str, object]", right)
-        return ours.keys() == others.keys() and all(_same(ours[key], others[key]) for key in ours)
+        mine, theirs = cast("Mapping[str, object]", left), cast("Mapping[str, object]", right)
+        return mine.keys() == theirs.keys() and all(_same(mine[key], theirs[key]) for key in mine)
     return left == right
 
 
 def _hashable(value: object) -> object:
     if isinstance(value, np.ndarray):
-        return tuple(cast("NDArray[np.generic]", value).ravel().tolist())
+        # nan hashes by identity, so that it is left out
+        numbers = cast("NDArray[np.generic]", value).ravel().tolist()
+        return tuple(number for number in numbers if number == number)
     return None if isinstance(value, Mapping) else value

@@ -89,6 +89,9 @@ REAL_LOGITS = Tool("real logits", "set LIFELONG_SHARED_DATA to the folder that h
 REFERENCE = Tool(
     "reference results", "set LIFELONG_SHARED_DATA to a folder beside which metrics/*.yaml|json lie"
 )
+TRANSFER_OUTCOMES = Tool(
+    "transfer outcomes", "set LIFELONG_SHARED_DATA to the folder that holds transfer/*.npz"
+)
 
 
 def program(tool: Tool) -> str:
@@ -126,6 +129,12 @@ def reference(name: str) -> Path:
     """A file of the reference results; without it the test, or its module, is skipped, or fails under CI."""
     file = _shared_data().parent / "metrics" / name
     return file if file.is_file() else give_up(REFERENCE, f"there is no file {file}")
+
+
+def transfer_folder() -> Path:
+    """The folder of measured transfers between tasks; without it the test is skipped, or fails under CI."""
+    folder = _shared_data() / "transfer"
+    return folder if folder.is_dir() else give_up(TRANSFER_OUTCOMES)
 
 
 def _shared_data() -> Path:

@@ -1,5 +1,9 @@
 """What is known of other tasks: how well they were solved, and what helped.
 
 - `entry`: one task: its card and its trainings.
+- `knowledge_base`: all tasks, and their fingerprints, as one value.
 - `transfer_outcomes`: measured transfers between tasks as arrays, for ranking and evaluation.
+- `assembly`: these arrays from the entries of a knowledge base, and back.
+- `transfer_folder`: reads published outcomes (`transfer_*.npz`, `tasks_*.csv`).
+- `task_map`: the tasks in the plane, by their distances.
 """
