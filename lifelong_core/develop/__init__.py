@@ -8,3 +8,21 @@
 - `evaluation_transforms`: evaluation transforms of timm and torchvision as preprocessing documents.
 - `torchvision_operators`: makes torchvision importable beside a CPU build of torch.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lifelong_core.develop.fingerprints.distances.registry import distance
+
+__all__ = ["distance"]
+
+_MODULES = {"distance": "lifelong_core.develop.fingerprints.distances.registry"}
+"""By exported name; a module is imported on first use, because some need torch."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import an exported name."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
