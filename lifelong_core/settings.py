@@ -451,6 +451,18 @@ class Settings(BaseSettings):
     job_time_limit_seconds: float = Field(
         default=3600, ge=1, description="A job that takes longer is stopped and fails."
     )
+    job_runner: Literal["local", "ray"] = Field(
+        default="local",
+        description="Where a monitor runs jobs: local: as a subprocess; ray: as a task of a Ray cluster, whose nodes"
+        " need this version of lifelong and reach the database and the artifacts.",
+    )
+    ray_address: str = Field(
+        default="auto",
+        description="Address of the Ray cluster, host:port; the monitor runs on one of its nodes. auto: the cluster of"
+        " this machine.",
+    )
+    ray_cpus: float = Field(default=1, ge=0, description="CPU cores that Ray reserves for a job.")
+    ray_gpus: float = Field(default=0, ge=0, description="GPUs that Ray reserves for a job.")
     policy: PolicySettings = Field(default_factory=PolicySettings, description="Conditions of a swap.")
     environment_policies: dict[Name, PolicySettings] = Field(
         default_factory=dict[str, PolicySettings],

@@ -11,6 +11,7 @@ from lifelong_monitor.cycle.quantifiers import check_method
 from lifelong_monitor.daemon import Daemon
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.exporter.scrape_access import ScrapeAccess
+from lifelong_monitor.jobs.runner import check_job_runner
 
 
 def main() -> int:
@@ -22,6 +23,7 @@ def main() -> int:
         settings = Settings.load()
         configure_logging(settings.log_format)
         check_method(settings.quantifier)
+        check_job_runner(settings.job_runner)
         with Exporter(cycle_interval_seconds=settings.cycle_interval_seconds) as exporter:
             daemon = Daemon(settings, exporter)
             daemon.stop_on_signals()

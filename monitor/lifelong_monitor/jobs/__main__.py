@@ -1,4 +1,7 @@
-"""`python -m lifelong_monitor.jobs ID`: do the work of one job; started by a monitor's runner, never by people."""
+"""`python -m lifelong_monitor.jobs ID`: do the work of one job; started by a monitor's runner, never by people.
+
+With `job_runner` ray a runner starts `lifelong_monitor.jobs.on_ray` instead.
+"""
 
 import os
 import sys
@@ -7,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
-from lifelong_core.errors import LifelongError
+from lifelong_core.errors import ConflictError, LifelongError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_monitor.jobs.kinds import Work, work_of
@@ -19,20 +22,32 @@ _NICENESS = 5
 
 def main(identifier: str, find_work: Callable[[str], Work] = work_of) -> int:
     """Do the work of the job and tell what came out. 0: it was told, also when it is an error; else it crashed."""
+    return tell(lambda: outcome_of(UUID(identifier), find_work))
+
+
+def tell(run: Callable[[], Outcome]) -> int:
+    """Write the outcome of a job to the pipe to its runner, and end this process if the runner ends first."""
     answer = _private_output()
     end_with_runner()
     _be_modest()
     with os.fdopen(answer, "w") as pipe:
-        pipe.write(outcome_of(UUID(identifier), find_work).to_json())
+        pipe.write(run().to_json())
     return 0
 
 
-def outcome_of(identifier: UUID, find_work: Callable[[str], Work]) -> Outcome:
-    """The outcome of the work: a result, or an error of ours. Unexpected exceptions propagate."""
+def outcome_of(identifier: UUID, find_work: Callable[[str], Work], *, token: int | None = None) -> Outcome:
+    """The outcome of the work: a result, or an error of ours. Unexpected exceptions propagate.
+
+    Args:
+        identifier: of the job.
+        find_work: from a kind to its work.
+        token: fencing token of the attempt; where another claim has replaced it, nothing is done. None: not compared.
+    """
     try:
-        settings = Settings.load()
-        with Store.from_settings(settings) as store:
+        with Store.from_settings(Settings.load()) as store:
             job = store.jobs.get(identifier)
+            if token is not None and (job.token, job.state) != (token, "running"):
+                raise ConflictError(f"the job {identifier} was lost: its claim has expired.", field="job")
             return Outcome(result=find_work(job.kind)(store, job))
     except LifelongError as error:
         return Outcome.of_error(error)

@@ -6,10 +6,18 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError, UnavailableError
+from lifelong_core.errors import (
+    ConfigurationError,
+    ConflictError,
+    InvalidInputError,
+    LifelongError,
+    UnavailableError,
+)
 from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
@@ -22,8 +30,14 @@ from lifelong_monitor.jobs.state_watch import StateWatch
 
 log = logging.getLogger(__name__)
 
-COMMAND = (sys.executable, "-m", "lifelong_monitor.jobs")
-"""What does the work of a job; its id comes behind."""
+COMMANDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "local": (sys.executable, "-m", "lifelong_monitor.jobs"),
+        "ray": (sys.executable, "-m", "lifelong_monitor.jobs.on_ray"),
+    }
+)
+"""By `job_runner`, the command of the subprocess of a job; the id of the job follows. With ray, the subprocess submits
+a task and waits for it; the runner watches either in the same way."""
 LOOK_SECONDS = 0.1
 """How often is looked whether a running job has ended, or has to."""
 FINISH_AGAIN_SECONDS = 1.0
@@ -34,6 +48,20 @@ _RENEWALS = 3
 Watched: TypeAlias = Literal["ended", "late", "lost", "stopped"]
 
 
+def check_job_runner(name: str) -> None:
+    """Check that jobs can run there, without loading anything of it.
+
+    Raises:
+        ConfigurationError: it is ray, and ray is not installed.
+    """
+    if name == "ray" and find_spec("ray") is None:
+        raise ConfigurationError(
+            "jobs cannot run on Ray: it is not installed.",
+            field="LIFELONG_JOB_RUNNER",
+            hint='Install it: pip install "lifelong[ray]".',
+        )
+
+
 class JobRunner:
     """Claims jobs and runs them until it is stopped.
 
@@ -42,7 +70,7 @@ class JobRunner:
         settings: how often to look for jobs, and how long one may take.
         metrics: count what became of them, and show how it stands with all.
         stopping: when it is set, a running job's subprocess is ended, and the job given back.
-        command: what does the work of a job; its id comes behind.
+        command: command of the subprocess of a job, whose id follows; None: that of `settings.job_runner`.
         on_success: called with each job that has succeeded here, in the thread of the runner.
     """
 
@@ -53,13 +81,13 @@ class JobRunner:
         metrics: JobMetrics,
         *,
         stopping: threading.Event,
-        command: Sequence[str] = COMMAND,
+        command: Sequence[str] | None = None,
         on_success: Callable[[Job], None] = lambda _: None,
     ) -> None:
         self._store = store
         self._settings = settings
         self._metrics = metrics
-        self._command = tuple(command)
+        self._command = tuple(command or COMMANDS[settings.job_runner])
         self._on_success = on_success
         self._stopping = stopping
         self._is_away = False
