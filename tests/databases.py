@@ -122,7 +122,11 @@ def database(kind: str, folder: Path, server: PostgreSQL, *, migrated: bool = Tr
 
 def clear(url: str) -> None:
     """Take a migrated database back to what it was after the migration: a fraction of the time of a fresh one."""
-    seeds = {tables.registry_revision: {"revision": 0}, tables.commit_clock: {"value": 0}}
+    seeds = {
+        tables.registry_revision: {"revision": 0},
+        tables.knowledge_revision: {"revision": 0},
+        tables.commit_clock: {"value": 0},
+    }
     database = Database(url)
     try:
         with database.write() as connection:

@@ -23,6 +23,9 @@ from lifelong_core.store.heads.calibration_sets import CalibrationSets
 from lifelong_core.store.heads.heads import Heads
 from lifelong_core.store.health import Health
 from lifelong_core.store.jobs.jobs import Jobs
+from lifelong_core.store.knowledge.knowledge import Knowledge
+from lifelong_core.store.knowledge.rankers import Rankers
+from lifelong_core.store.knowledge.signers import TrustedSigners
 from lifelong_core.store.lifecycle.erasure import Erasure
 from lifelong_core.store.lifecycle.exports import Exports
 from lifelong_core.store.lifecycle.group_keys import GroupKeys
@@ -75,6 +78,9 @@ class Store:
         self.interviews = Interviews(database)
         self.recommendations = Recommendations(database)
         self.jobs = Jobs(database, artifacts)
+        self.knowledge = Knowledge(database, artifacts)
+        self.rankers = Rankers(database, artifacts)
+        self.trusted_signers = TrustedSigners(database)
         self.group_keys = GroupKeys(database)
         self.tokens = Tokens(database)
         self.console_sessions = ConsoleSessions(database)
@@ -206,13 +212,17 @@ class Store:
         return load_registry(self.database, known_revision)
 
     def named_artifacts(self) -> dict[str, str]:
-        """The digests of all artifacts that models need, with a description of each."""
+        """The digests of all artifacts that models and the knowledge base need, with a description of each."""
         named: dict[str, str] = {}
         for model in self.models.list():
             if model.artifact is not None:
                 named[model.artifact] = f"the graph of {model.reference}"
             for one in self.calibration_sets.list(model.reference):
                 named[one.digest] = f"calibration set {one.id} of {model.reference}"
+        for record in self.knowledge.fingerprint_records():
+            named[record.artifact] = f"a fingerprint of {record.task}"
+        if (ranker := self.rankers.current()) is not None:
+            named[ranker.digest] = "the fitted ranker"
         return named
 
     def revision(self) -> int:

@@ -106,25 +106,8 @@ class Jobs:
 
     def _insert(self, kind: str, payload: Mapping[str, Any], *, actor: str, holder: str | None = None) -> Job:
         """A new job, queued or held by `holder`."""
-        values: dict[str, Any] = {
-            "id": new_prediction_id(),
-            "kind": kind,
-            "payload": values_text(payload, most=LARGEST_PAYLOAD, field="payload"),
-            "state": "queued",
-            "attempts": 0,
-            "token": 0,
-            "created_by": actor,
-        }
         with self._database.write() as connection:
-            moment = values["created_at"] = database_time(connection)
-            if holder is not None:
-                values |= claim_values(moment, SENDING_SECONDS, holder, attempts=1, token=1)
-            row = connection.execute(sa.insert(_jobs).values(values).returning(_jobs)).one()
-            subject = str(values["id"])
-            write_audit(
-                connection, actor=actor, action="jobs.submit", subject=subject, details={"kind": kind}
-            )
-            return job_of(row)
+            return insert_job(connection, kind, payload, actor=actor, holder=holder)
 
     def get(self, job_id: UUID) -> Job:
         """The job with that id.
@@ -287,6 +270,28 @@ class Jobs:
         """Whether a job is claimable; read without SQLite's write lock, which the log needs."""
         with self._database.read() as connection:
             return connection.execute(claimable(database_time(connection))).first() is not None
+
+
+def insert_job(
+    connection: sa.Connection, kind: str, payload: Mapping[str, Any], *, actor: str, holder: str | None = None
+) -> Job:
+    """`Jobs.submit` within the transaction of another change; with `holder`, this process has claimed the job."""
+    values: dict[str, Any] = {
+        "id": new_prediction_id(),
+        "kind": kind,
+        "payload": values_text(payload, most=LARGEST_PAYLOAD, field="payload"),
+        "state": "queued",
+        "attempts": 0,
+        "token": 0,
+        "created_by": actor,
+    }
+    moment = values["created_at"] = database_time(connection)
+    if holder is not None:
+        values |= claim_values(moment, SENDING_SECONDS, holder, attempts=1, token=1)
+    row = connection.execute(sa.insert(_jobs).values(values).returning(_jobs)).one()
+    details = {"kind": kind}
+    write_audit(connection, actor=actor, action="jobs.submit", subject=str(values["id"]), details=details)
+    return job_of(row)
 
 
 _UNFINISHED = {

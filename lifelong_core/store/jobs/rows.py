@@ -71,10 +71,13 @@ def artifacts_of(job: Job) -> set[str]:
 
 
 def is_needed(connection: sa.Connection, digest: str, ended: datetime) -> bool:
-    """Whether a model, a calibration set, or a job that had not ended by this time refers to an artifact."""
+    """Whether a model, a calibration set, a fingerprint, the ranker, or a job that had not ended by this time refers to
+    an artifact."""
     needing = (
         sa.select(tables.models.c.id).where(tables.models.c.artifact == digest),
         sa.select(tables.calibration_sets.c.id).where(tables.calibration_sets.c.digest == digest),
+        sa.select(tables.fingerprints.c.task).where(tables.fingerprints.c.artifact == digest),
+        sa.select(tables.rankers.c.digest).where(tables.rankers.c.digest == digest),
         sa.select(_jobs.c.id).where(
             sa.or_(_jobs.c.payload.contains(digest), _jobs.c.result.contains(digest)),
             sa.or_(_jobs.c.finished_at.is_(None), _jobs.c.finished_at >= ended),

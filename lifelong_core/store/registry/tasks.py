@@ -47,7 +47,7 @@ class Tasks:
         matrix = as_costs(costs, classes=len(names))
         row = {"name": name, "class_names": list(names), "costs": matrix.tolist(), "created_at": now()}
         with change_registry(self._database) as connection:
-            if _find(connection, name) is not None:
+            if find_task(connection, name) is not None:
                 raise ConflictError(
                     f"there is a task {name!r} already.",
                     field="name",
@@ -83,7 +83,7 @@ def task_named(connection: sa.Connection, name: str) -> Task:
     Raises:
         NotFoundError: there is none.
     """
-    task = _find(connection, name)
+    task = find_task(connection, name)
     if task is None:
         raise NotFoundError(
             f"there is no task {name[:80]!r}.", field="task", hint="List them: GET /v1/admin/tasks."
@@ -141,6 +141,7 @@ def _has_head(connection: sa.Connection, task: Task) -> bool:
     return connection.execute(query).first() is not None
 
 
-def _find(connection: sa.Connection, name: str) -> Task | None:
+def find_task(connection: sa.Connection, name: str) -> Task | None:
+    """The task of that name; None: there is none."""
     row = connection.execute(sa.select(tables.tasks).where(tables.tasks.c.name == name)).one_or_none()
     return None if row is None else task_of(row)

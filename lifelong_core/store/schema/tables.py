@@ -328,6 +328,78 @@ jobs = sa.Table(
 )
 """Work that a request submits and a monitor runs."""
 
+knowledge_revision = sa.Table(
+    "knowledge_revision",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("revision", sa.BigInteger, nullable=False),
+)
+"""One row. Every change of the knowledge base adds 1, so that a process notices it by one number."""
+
+knowledge_entries = sa.Table(
+    "knowledge_entries",
+    metadata,
+    # No foreign key: most of these tasks are of other institutions, and not in `tasks`.
+    sa.Column("task", sa.String(64), primary_key=True),
+    # Text, like that of `heads`.
+    sa.Column("document", sa.Text, nullable=False),
+    # Of the document.
+    sa.Column("digest", sa.String(64), nullable=False),
+    # Number of its trainings with transfer: without any, there is nothing to fit a ranker on.
+    sa.Column("transfers", sa.Integer, nullable=False),
+    # Name of the signer whose bundle it came with, or `local`.
+    sa.Column("origin", sa.String(64), nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("changed_at", Moment, nullable=False),
+    sa.Column("changed_by", sa.String(128), nullable=False),
+)
+"""What is known of tasks: their cards and trainings."""
+
+fingerprints = sa.Table(
+    "fingerprints",
+    metadata,
+    sa.Column("task", sa.String(64), sa.ForeignKey("knowledge_entries.task"), primary_key=True),
+    # Of the fingerprint's values; its file is an artifact.
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("artifact", sa.String(64), nullable=False),
+    sa.Column("kind", sa.String(32), nullable=False),
+    # Digest of the extractor's reference; null: a fingerprint without features.
+    sa.Column("extractor", sa.String(64)),
+    # Null: a fingerprint without bins, or without images.
+    sa.Column("bins", sa.Integer),
+    sa.Column("samples", sa.Integer),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("created_by", sa.String(128), nullable=False),
+    # An artifact is deleted with the last row that refers to it.
+    sa.Index("ix_fingerprints_artifact", "artifact"),
+)
+"""Fingerprints of the tasks of the knowledge base."""
+
+trusted_signers = sa.Table(
+    "trusted_signers",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    # Public key in hexadecimal.
+    sa.Column("public_key", sa.String(128), nullable=False),
+    sa.Column("added_at", Moment, nullable=False),
+    sa.Column("added_by", sa.String(128), nullable=False),
+    sa.UniqueConstraint("public_key"),
+)
+"""Institutions whose bundles are imported."""
+
+rankers = sa.Table(
+    "rankers",
+    metadata,
+    # SHA-256 of the fitted ranker's bytes, which are an artifact.
+    sa.Column("digest", sa.String(64), primary_key=True),
+    # Of the outcomes that it was fitted on.
+    sa.Column("outcomes_digest", sa.String(64), nullable=False),
+    # Revision of the knowledge base that these were read from.
+    sa.Column("revision", sa.BigInteger, nullable=False),
+    sa.Column("fitted_at", Moment, nullable=False),
+)
+"""At most one row: the ranker that suggestions use."""
+
 workers = sa.Table(
     "workers",
     metadata,

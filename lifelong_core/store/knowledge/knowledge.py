@@ -1,0 +1,347 @@
+"""Reads and changes entries and fingerprints of the knowledge base.
+
+Each change is one transaction with its audit entry, raises the revision of the knowledge base, and submits the job that
+fits the ranker again.
+"""
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from lifelong_core.errors import ConflictError, NotFoundError
+from lifelong_core.store.access.audit_log import write_audit
+from lifelong_core.store.artifacts import Artifacts, digest_of
+from lifelong_core.store.engine.clock import now
+from lifelong_core.store.engine.columns import read_record
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.documents import document_text
+from lifelong_core.store.engine.statements import batched
+from lifelong_core.store.jobs.records import Job
+from lifelong_core.store.knowledge.changes import (
+    NewFingerprint,
+    delete_entry,
+    lock_knowledge,
+    raise_revision,
+    read_revision,
+    records_of,
+    remove_unneeded,
+    restore_missing,
+    write_entry,
+    write_fingerprints,
+)
+from lifelong_core.store.knowledge.rankers import drop_outdated, request_refit
+from lifelong_core.store.knowledge.records import (
+    LOCAL,
+    FingerprintRecord,
+    ImportOutcome,
+    KnowledgeRecord,
+    KnowledgeState,
+)
+from lifelong_core.store.registry.tasks import find_task
+from lifelong_core.store.schema import tables
+
+if TYPE_CHECKING:
+    from lifelong_core.develop.knowledge.entry import KnowledgeEntry
+    from lifelong_core.develop.knowledge.knowledge_base import Fingerprint, KnowledgeBase
+
+_MOST_NAMED = 5
+"""Largest number of tasks that an error names."""
+_entries, _fingerprints = tables.knowledge_entries, tables.fingerprints
+
+
+class Knowledge:
+    """Entries and fingerprints by task; a task of the knowledge base need not be one of `tasks`."""
+
+    def __init__(self, database: Database, artifacts: Artifacts) -> None:
+        self._database = database
+        self._artifacts = artifacts
+
+    def revision(self) -> int:
+        """Number of changes until now: an unchanged revision means an unchanged knowledge base."""
+        with self._database.read() as connection:
+            return read_revision(connection)
+
+    def state(self) -> KnowledgeState:
+        """Counts of all entries and fingerprints."""
+        count, transfers = sa.func.count(), sa.func.sum(_entries.c.transfers)
+        by_origin = sa.select(_entries.c.origin, count, transfers).group_by(_entries.c.origin)
+        with self._database.read() as connection:
+            rows = connection.execute(by_origin.order_by(_entries.c.origin)).all()
+            held = connection.execute(sa.select(count).select_from(_fingerprints)).scalar_one()
+            return KnowledgeState(
+                revision=read_revision(connection),
+                entries=sum(row[1] for row in rows),
+                fingerprints=held,
+                transfers=sum(int(row[2]) for row in rows),
+                origins={row[0]: row[1] for row in rows},
+            )
+
+    def fingerprint_records(self) -> list[FingerprintRecord]:
+        """The rows of all fingerprints, by task."""
+        query = sa.select(_fingerprints).order_by(_fingerprints.c.task, _fingerprints.c.created_at)
+        with self._database.read() as connection:
+            return [read_record(row, FingerprintRecord) for row in connection.execute(query)]
+
+    def list(self, limit: int | None = None, after: str | None = None) -> list[KnowledgeRecord]:
+        """Entries by task name.
+
+        Args:
+            limit: largest number of entries; None: all.
+            after: last task of the previous page; None: from the first one.
+        """
+        query = sa.select(_entries).order_by(_entries.c.task).limit(limit)
+        if after is not None:
+            query = query.where(_entries.c.task > after)
+        with self._database.read() as connection:
+            return records_of(connection, query)
+
+    def get(self, task: str) -> KnowledgeRecord:
+        """The entry of a task.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        with self._database.read() as connection:
+            return _entry_of(connection, task)
+
+    def load(self) -> "KnowledgeBase":
+        """The whole knowledge base, with all fingerprints.
+
+        Raises:
+            UnavailableError: a document or a fingerprint is damaged, or database or artifacts do not answer.
+        """
+        revision, records = self.revision(), self.list()
+        try:
+            return self._base(records)
+        except NotFoundError:
+            if self.revision() == revision:
+                raise
+            # A fingerprint was deleted since its row was read.
+            return self.load()
+
+    def _base(self, records: "Sequence[KnowledgeRecord]") -> "KnowledgeBase":
+        from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
+
+        return KnowledgeBase(
+            {record.task: record.entry for record in records},
+            {record.task: tuple(map(self.read_fingerprint, record.fingerprints)) for record in records},
+        )
+
+    def put(self, entry: "KnowledgeEntry", *, actor: str) -> KnowledgeRecord:
+        """Store the entry of a task, in the place of the present one; its fingerprints stay, its origin becomes local.
+
+        Raises:
+            PayloadTooLargeError: the document is too large to be stored.
+        """
+        values, moment = _values(entry, LOCAL), now()
+        with lock_knowledge(self._database) as connection:
+            known = _known(connection, [values["task"]]).get(values["task"])
+            if known is None or any(getattr(known, name) != value for name, value in values.items()):
+                write_entry(connection, known, values, moment=moment, actor=actor)
+                self._finish(connection, "put", values["task"], {"digest": values["digest"]}, actor=actor)
+            return _entry_of(connection, values["task"])
+
+    def put_fingerprint(self, task: str, fingerprint: "Fingerprint", *, actor: str) -> FingerprintRecord:
+        """Store a fingerprint of a task; it takes the place of one of the same kind, extractor and number of bins.
+
+        A registered task without an entry gets one, with the facts that are known of it.
+
+        Raises:
+            NotFoundError: there is neither an entry nor a registered task of that name.
+            UnavailableError: database or artifacts do not answer.
+        """
+        new, moment = NewFingerprint.of(fingerprint), now()
+        with self._storing({new.artifact: new.content}) as connection:
+            known = _known(connection, [task]).get(task)
+            if known is None:
+                values = _first_entry(connection, task, getattr(fingerprint, "samples", 1))
+                write_entry(connection, None, values, moment=moment, actor=actor)
+            held = () if known is None else known.fingerprints
+            if new.digest not in {record.digest for record in held}:
+                replaced = write_fingerprints(connection, task, held, [new], moment=moment, actor=actor)
+                remove_unneeded(connection, self._artifacts, replaced)
+                details = {name: new.row[name] for name in ("kind", "extractor", "digest")}
+                self._finish(connection, "fingerprint", task, details, actor=actor)
+            found = _entry_of(connection, task).fingerprints
+        return next(record for record in found if record.digest == new.digest)
+
+    def read_fingerprint(self, record: FingerprintRecord) -> Any:
+        """The fingerprint of a row.
+
+        Raises:
+            NotFoundError: its artifact is missing.
+            DamagedArtifactError: its bytes were changed.
+        """
+        from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
+
+        return fingerprint_from_bytes(self._artifacts.get(record.artifact))
+
+    def import_base(
+        self, knowledge: "KnowledgeBase", *, origin: str = LOCAL, replace: bool = False, actor: str
+    ) -> ImportOutcome:
+        """Store all entries and fingerprints of a knowledge base, or nothing.
+
+        An entry of the same origin is replaced by its new version. Fingerprints are added; one of the same kind,
+        extractor and number of bins takes the place of the present one.
+
+        Args:
+            knowledge: entries and fingerprints.
+            origin: name of the trusted signer that they come from.
+            replace: whether to replace also entries of another origin, such as local ones.
+            actor: name for the audit log.
+
+        Raises:
+            ConflictError: an entry of another origin would change; the message names it.
+            PayloadTooLargeError: a document is too large to be stored.
+            UnavailableError: database or artifacts do not answer.
+        """
+        new = {name: _values(entry, origin) for name, entry in knowledge.entries.items()}
+        held = {name: _new_fingerprints(knowledge, name) for name in new}
+        contents = {one.artifact: one.content for several in held.values() for one in several}
+        moment = now()
+        with self._storing(contents) as connection:
+            known = _known(connection, sorted(new))
+            added = sorted(set(new) - set(known))
+            changed = sorted(name for name in known if _differs(known[name], new[name], held[name]))
+            if not replace:
+                _check_origins([known[name] for name in changed], origin)
+            replaced: list[str] = []
+            for name in (*added, *changed):
+                before = known.get(name)
+                write_entry(connection, before, new[name], moment=moment, actor=actor)
+                present = () if before is None else before.fingerprints
+                replaced += write_fingerprints(
+                    connection, name, present, held[name], moment=moment, actor=actor
+                )
+            if added or changed:
+                remove_unneeded(connection, self._artifacts, replaced)
+                details = {"added": added, "changed": changed, "replace": replace}
+                self._finish(connection, "import", origin, details, actor=actor)
+        unchanged = sorted(set(new) - {*added, *changed})
+        return ImportOutcome(tuple(added), tuple(changed), tuple(unchanged))
+
+    def delete(self, task: str, *, actor: str) -> KnowledgeRecord:
+        """Delete the entry of a task with its fingerprints; trainings of other tasks that name it as the source stay.
+
+        Raises:
+            NotFoundError: there is none.
+            UnavailableError: database or artifacts do not answer; nothing is deleted.
+        """
+        with lock_knowledge(self._database) as connection:
+            record = _entry_of(connection, task)
+            delete_entry(connection, record)
+            held = [one.artifact for one in record.fingerprints]
+            remove_unneeded(connection, self._artifacts, held)
+            details = {"origin": record.origin, "digest": record.digest, "fingerprints": len(held)}
+            self._finish(connection, "delete", task, details, actor=actor)
+        return record
+
+    def note_export(self, tasks: Sequence[str], digest: str, *, actor: str) -> None:
+        """Write to the audit log that entries were exported, as a bundle with this digest."""
+        with self._database.write() as connection:
+            details = {"tasks": list(tasks)}
+            write_audit(connection, actor=actor, action="knowledge.export", subject=digest, details=details)
+
+    def request_refit(self, *, actor: str) -> Job | None:
+        """Submit the job that fits the ranker again; None: one waits already, or no transfer was ever measured."""
+        with lock_knowledge(self._database) as connection:
+            return request_refit(connection, actor=actor)
+
+    @contextmanager
+    def _storing(self, contents: Mapping[str, bytes]) -> Generator[sa.Connection, None, None]:
+        """A change that needs these artifacts, by digest. They are stored before, outside the lock; if the change is
+        refused, those that nothing needs are deleted."""
+        for content in contents.values():
+            self._artifacts.put(content)
+        try:
+            with lock_knowledge(self._database) as connection:
+                yield connection
+                restore_missing(self._artifacts, contents)
+        except (ConflictError, NotFoundError):
+            with lock_knowledge(self._database) as connection:
+                remove_unneeded(connection, self._artifacts, contents)
+            raise
+
+    def _finish(
+        self, connection: sa.Connection, verb: str, subject: str, details: dict[str, Any], *, actor: str
+    ) -> None:
+        """What ends every change: revision, refit and audit entry."""
+        raise_revision(connection)
+        if request_refit(connection, actor=actor) is None:
+            drop_outdated(connection, self._artifacts)
+        write_audit(connection, actor=actor, action=f"knowledge.{verb}", subject=subject, details=details)
+
+
+def _values(entry: "KnowledgeEntry", origin: str) -> dict[str, Any]:
+    """Columns of an entry."""
+    document = document_text(entry.to_json, field=f"entries.{entry.card.name}")
+    return {
+        "task": entry.card.name,
+        "document": document,
+        "digest": digest_of(document.encode()),
+        "transfers": sum(training.source is not None for training in entry.trainings),
+        "origin": origin,
+    }
+
+
+def _new_fingerprints(knowledge: "KnowledgeBase", task: str) -> Sequence[NewFingerprint]:
+    return [NewFingerprint.of(one) for one in knowledge.fingerprints.get(task, ())]
+
+
+def _first_entry(connection: sa.Connection, task: str, samples: int) -> dict[str, Any]:
+    """Columns of the first entry of a registered task.
+
+    Raises:
+        NotFoundError: there is no such task.
+    """
+    from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard
+
+    registered = find_task(connection, task)
+    if registered is None:
+        raise _no_entry(task)
+    card = TaskCard(name=task, classes=len(registered.class_names), samples=samples)
+    return _values(KnowledgeEntry(card=card), LOCAL)
+
+
+def _entry_of(connection: sa.Connection, task: str) -> KnowledgeRecord:
+    found = _known(connection, [task]).get(task)
+    if found is None:
+        raise _no_entry(task)
+    return found
+
+
+def _known(connection: sa.Connection, tasks: Sequence[str]) -> dict[str, KnowledgeRecord]:
+    """The present entries of these tasks."""
+    return {
+        record.task: record
+        for names in batched(tasks)
+        for record in records_of(connection, sa.select(_entries).where(_entries.c.task.in_(names)))
+    }
+
+
+def _differs(known: KnowledgeRecord, new: dict[str, Any], held: Iterable[NewFingerprint]) -> bool:
+    """Whether an import would change an entry; the same entry from elsewhere keeps its origin."""
+    present = {one.digest for one in known.fingerprints}
+    return known.digest != new["digest"] or any(one.digest not in present for one in held)
+
+
+def _check_origins(changed: Iterable[KnowledgeRecord], origin: str) -> None:
+    others = [record for record in changed if record.origin != origin]
+    if others:
+        named = ", ".join(f"{record.task} ({record.origin})" for record in others[:_MOST_NAMED])
+        more = "" if len(others) <= _MOST_NAMED else f" and {len(others) - _MOST_NAMED} more"
+        raise ConflictError(
+            f"these entries have another origin than {origin} and would change: {named}{more}.",
+            field="replace",
+            hint="Nothing was imported. Delete them first, or replace them (`--replace`, `?replace=true`).",
+        )
+
+
+def _no_entry(task: str) -> NotFoundError:
+    return NotFoundError(
+        f"the knowledge base has no entry of the task {task[:80]!r}.",
+        field="task",
+        hint="List the entries: `lifelong knowledge list`.",
+    )
