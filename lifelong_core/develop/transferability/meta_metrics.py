@@ -129,8 +129,8 @@ def max_of_top(values: ArrayLike, scores: ArrayLike, k: int = 1) -> Floats:
     certain = legal & (above + equal <= _shots(k))
     possible = legal & (above < k) & ~certain  # equal scores of which only some are among the k
     best = np.max(values, axis=-1, keepdims=True, where=certain, initial=-np.inf)
-    group = possible.sum(axis=-1, keepdims=True)
-    drawn = np.where(group > 0, k - certain.sum(axis=-1, keepdims=True), 0)
+    group = count(possible)[..., np.newaxis]
+    drawn = np.where(group > 0, k - count(certain)[..., np.newaxis], 0)
     ordered = np.sort(np.where(possible, values, np.inf), axis=-1)
     # P(the largest of the drawn is the j-th smallest of the group or below), j = 0..n
     n = values.shape[-1]
