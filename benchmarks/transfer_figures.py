@@ -43,7 +43,7 @@ def draw_ranking(report: Report, path: Path) -> None:
                 panel.set_title(metric)
             if row == len(scenarios) - 1:
                 panel.set_xlabel("rank")
-        panels[row, 0].set_ylabel(scenario)
+        panels[row, 0].set_ylabel(scenario.replace("_", "-"))
     figure.savefig(path, dpi=DOTS_PER_INCH, metadata={"Software": None})
     plt.close(figure)
 

@@ -1,0 +1,150 @@
+"""The benchmark of ranking strategies, on small folders of measured transfers."""
+
+import csv
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from benchmarks import transfer
+from benchmarks.transfer_evaluation import (
+    RANDOM,
+    SMALLEST,
+    Evaluated,
+    evaluated_targets,
+    find_relatives,
+    fixed_strategies,
+    measure,
+    win_rates,
+    without_tasks,
+)
+from lifelong_core.develop.knowledge.transfer_folder import read_splits, read_transfer_folder
+
+DATA_SETS, TASKS_PER_SET, SEEDS = 7, 2, 2
+SCENARIOS, MEASURES, METHODS = ("arch", "pretrain"), ("BA", "AUROC"), ("bKLD", "Manual")
+TASKS = [f"set{number}_task{task}" for number in range(DATA_SETS) for task in range(TASKS_PER_SET)]
+SETS = np.repeat(np.arange(DATA_SETS), TASKS_PER_SET)
+VALIDATION = SETS >= 4
+UNMEASURED = 9
+"""Target without outcomes in the scenario pretrain."""
+
+
+def write_folder(folder: Path, *, split: bool = True, seed: int = 0) -> Path:
+    """Fourteen tasks of seven data sets, without equal outcomes; those of one data set are no legal pairs."""
+    rng = np.random.default_rng(seed)
+    folder.mkdir()
+    outcomes = rng.uniform(0.2, 0.9, (len(SCENARIOS), len(MEASURES), SEEDS, len(TASKS), len(TASKS)))
+    outcomes[..., SETS[:, np.newaxis] == SETS] = np.nan
+    outcomes[1, ..., UNMEASURED] = np.nan
+    np.savez(
+        folder / "transfer_all.npz",
+        tasks=TASKS,
+        scenarios=SCENARIOS,
+        measures=MEASURES,
+        outcomes=outcomes,
+        baseline=rng.uniform(0.4, 0.6, (len(MEASURES), SEEDS, len(TASKS))),
+        methods=METHODS,
+        distances=rng.uniform(size=(len(METHODS), len(TASKS), len(TASKS))),
+    )
+    with (folder / "tasks_all.csv").open("w", newline="") as stream:
+        table = csv.writer(stream)
+        table.writerow(["task", "split", "dataset", "num_classes", "num_samples"])
+        for number, task in enumerate(TASKS):
+            kind = "validation" if split and VALIDATION[number] else "development"
+            table.writerow([task, kind, f"set{SETS[number]}", 2 + number % 3, 100 * (number + 1)])
+    return folder
+
+
+def read(folder: Path) -> Evaluated:
+    outcomes = read_transfer_folder(folder)
+    return Evaluated(outcomes, evaluated_targets(outcomes, read_splits(folder)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_folder(tmp_path_factory.mktemp("transfer") / "split")
+
+
+def test_targets_are_the_validation_tasks_or_else_all(folder: Path, tmp_path: Path) -> None:
+    assert read(folder).targets.tolist() == np.flatnonzero(VALIDATION).tolist()
+    assert read(write_folder(tmp_path / "whole", split=False)).targets.tolist() == list(range(len(TASKS)))
+
+
+def direct(evaluated: Evaluated, method: int) -> dict[str, float]:
+    """Figures of a method by loops, from the definitions."""
+    outcomes = evaluated.outcomes
+    found: dict[str, list[float]] = {}
+    for scenario in range(len(SCENARIOS)):
+        rows: dict[str, list[float]] = {}
+        for measured, seed, target in itertools.product(
+            range(len(MEASURES)), range(SEEDS), evaluated.targets
+        ):
+            own = outcomes.outcomes[scenario, measured, seed, :, target]
+            legal = ~np.isnan(own)
+            if not legal.any():
+                continue
+            own, distance = own[legal], outcomes.distances[method, legal, target]
+            top = own[np.argsort(distance)[:3]]
+            rows.setdefault("weightedtau", []).append(stats.weightedtau(own, -distance).statistic)
+            rows.setdefault("percentile", []).append(np.mean([(own <= one).mean() for one in top]))
+            rows.setdefault("regret", []).append(np.mean((own.max() - top) / (1 - top)))
+            rows.setdefault("improvement", []).append(
+                np.mean(top - outcomes.baseline[measured, seed, target])
+            )
+        for name, values in rows.items():
+            found.setdefault(name, []).append(float(np.mean(values)))
+    return {name: float(np.mean(values)) for name, values in found.items()}
+
+
+def test_the_last_line_holds_the_means_of_every_strategy(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plot = tmp_path / "ranking.png"
+    arguments = ["--train", str(folder), "--evaluate", str(folder), "--json", "--quick", "--plot", str(plot)]
+    monkeypatch.setattr("sys.argv", ["benchmarks.transfer", *arguments])
+    transfer.main()
+    lines = capsys.readouterr().out.splitlines()
+    found = json.loads(lines[-1])
+    assert {*METHODS, SMALLEST, RANDOM} <= set(found)
+    for figures in found.values():
+        assert set(figures) == {"weightedtau", "regret", "percentile", "improvement", "win_rate"}
+        assert np.isfinite(list(figures.values())).all()
+    for number, method in enumerate(METHODS):
+        expected = direct(read(folder), number)
+        assert {name: found[method][name] for name in expected} == pytest.approx(expected, abs=1e-4)
+    assert found[RANDOM]["weightedtau"] == 0
+    assert any("Win rates" in line for line in lines)
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+def test_methods_compete_with_each_other_and_a_random_order_with_all(folder: Path) -> None:
+    evaluated = read(folder)
+    strategies = fixed_strategies(evaluated)
+    rates = win_rates(
+        evaluated, strategies, {name: measure(evaluated, one) for name, one in strategies.items()}
+    )
+    assert (rates["bKLD"] + rates["Manual"] >= 1).all()
+    assert (rates["bKLD"] + rates["Manual"] < 1.5).all()
+    assert (np.abs(rates[RANDOM] - 1 / 3) < 0.15).all()
+
+
+def test_tasks_of_one_data_set_or_never_paired_are_relatives(folder: Path) -> None:
+    outcomes = read_transfer_folder(folder)
+    assert np.array_equal(find_relatives(outcomes), SETS[:, np.newaxis] == SETS)
+    outcomes.outcomes[..., 0, 4] = outcomes.outcomes[..., 4, 0] = np.nan
+    related = find_relatives(outcomes)
+    assert related[0, 4]
+    assert related[4, 0]
+    assert related.sum() == len(TASKS) * TASKS_PER_SET + 2
+
+
+def test_tasks_that_are_left_out_are_neither_targets_nor_sources(folder: Path) -> None:
+    outcomes = read_transfer_folder(folder)
+    kept = without_tasks(outcomes, frozenset(TASKS[:2]))
+    assert kept.tasks == tuple(TASKS[2:])
+    assert np.array_equal(kept.outcomes, outcomes.outcomes[..., 2:, 2:], equal_nan=True)
+    assert np.array_equal(kept.distances, outcomes.distances[..., 2:, 2:])
+    assert np.array_equal(kept.baseline, outcomes.baseline[..., 2:])
