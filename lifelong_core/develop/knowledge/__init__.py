@@ -5,5 +5,6 @@
 - `transfer_outcomes`: measured transfers between tasks as arrays, for ranking and evaluation.
 - `assembly`: these arrays from the entries of a knowledge base, and back.
 - `transfer_folder`: reads published outcomes (`transfer_*.npz`, `tasks_*.csv`).
+- `bundle`, `signing`: signed files with which institutions exchange knowledge.
 - `task_map`: the tasks in the plane, by their distances.
 """

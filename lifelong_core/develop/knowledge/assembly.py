@@ -19,7 +19,7 @@ def assemble_outcomes(entries: Sequence[KnowledgeEntry]) -> TransferOutcomes:
     """Arrays of all trainings; nan where nothing was measured. See `KnowledgeBase.outcomes` for the rules."""
     position = {entry.card.name: index for index, entry in enumerate(entries)}
     values = [_pool(_comparable(entry.trainings)) for entry in entries]
-    scenarios = tuple(
+    scenarios: tuple[Scenario, ...] = tuple(
         scenario for scenario in SCENARIOS if any(key[0] == scenario for one in values for key in one)
     )
     measures = _unique(measure for one in values for pooled in one.values() for measure in pooled)

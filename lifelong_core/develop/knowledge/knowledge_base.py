@@ -4,30 +4,13 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Protocol, Self
+from typing import Self
 
+from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.knowledge.assembly import assemble_outcomes, make_entries
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.errors import InvalidInputError, NotFoundError
-
-
-class Fingerprint(Protocol):
-    """What a knowledge base needs of a fingerprint."""
-
-    @property
-    def kind(self) -> str:
-        """Kind of fingerprint, such as histogram."""
-        ...
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 (hex) of the content."""
-        ...
-
-    def to_bytes(self) -> bytes:
-        """The fingerprint as a file."""
-        ...
 
 
 @dataclass(frozen=True)

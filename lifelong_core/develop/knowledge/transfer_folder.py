@@ -76,7 +76,9 @@ def read_transfer_folder(folder: Path | str, *, targets: TargetSize = "shrunk") 
     rows = _read_rows(Path(folder))
     files = [_read_file(file, targets) for file in _find(Path(folder), "transfer_*.npz")]
     names = {axis: _unique(name for file in files for name in file.names[axis]) for axis in files[0].names}
-    scenarios = tuple(scenario for scenario in SCENARIOS if scenario in names["scenarios"])
+    scenarios: tuple[Scenario, ...] = tuple(
+        scenario for scenario in SCENARIOS if names["scenarios"].count(scenario)
+    )
     names["scenarios"] = scenarios
     names["sources"] = names["targets"] = names["tasks"]
     return TransferOutcomes(

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, Scenario, TaskCard, Training
 
 
@@ -34,3 +35,14 @@ def make_entry(
 
 def same(left: object, right: object) -> bool:
     return np.array_equal(np.asarray(left), np.asarray(right), equal_nan=True)
+
+
+def make_fingerprint(
+    seed: int = 0, *, features: int = 4, bins: int = 5, samples: int = 200, extractor: str = "a" * 64
+) -> HistogramFingerprint:
+    """A fingerprint of random features with other distributions for each seed."""
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(bins, 0.3), size=features)
+    counts = np.stack([rng.multinomial(samples, row) for row in shares])
+    means = rng.gamma(0.5, 1.0, size=features)
+    return HistogramFingerprint(extractor, samples, counts, means, means / means.sum(), seed)
