@@ -84,16 +84,21 @@ class Knowledge:
         with self._database.read() as connection:
             return [read_record(row, FingerprintRecord) for row in connection.execute(query)]
 
-    def list(self, limit: int | None = None, after: str | None = None) -> list[KnowledgeRecord]:
+    def list(
+        self, limit: int | None = None, after: str | None = None, *, containing: str = ""
+    ) -> list[KnowledgeRecord]:
         """Entries by task name.
 
         Args:
             limit: largest number of entries; None: all.
             after: last task of the previous page; None: from the first one.
+            containing: text that the names contain.
         """
         query = sa.select(_entries).order_by(_entries.c.task).limit(limit)
         if after is not None:
             query = query.where(_entries.c.task > after)
+        if containing:
+            query = query.where(_entries.c.task.contains(containing, autoescape=True))
         with self._database.read() as connection:
             return records_of(connection, query)
 

@@ -1,11 +1,13 @@
-"""The console: HTML pages without scripts for interviews, their results and the audit log."""
+"""The console: HTML pages without scripts for interviews, their results, the knowledge base and the audit log."""
 
 from lifelong_service.console import audit_log, interview_forms, interviews, results, sessions
+from lifelong_service.console.knowledge import pages as knowledge_pages
 
 ROUTERS = (
     interviews.router,
     interview_forms.router,
     results.router,
+    knowledge_pages.router,
     audit_log.router,
     sessions.router,
     sessions.anything_else,  # last: it matches every remaining path

@@ -1,6 +1,7 @@
 """Rendering of pages: templates with escaping, and the style sheet."""
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -15,6 +16,7 @@ from lifelong_service.http.errors import sentence
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 _HERE = Path(__file__).parent
 
@@ -73,6 +75,13 @@ def _moment(value: datetime) -> str:
     return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
+def _breakable(name: str) -> "Markup":
+    """Return a name that a narrow column may break after its separators."""
+    from markupsafe import Markup, escape  # comes with the templates
+
+    return Markup("<wbr>").join(escape(part) for part in re.split(r"(?<=[._-])", name))
+
+
 def _class_list(names: Sequence[str]) -> str:
     from lifelong_core.design.interview.class_names import list_class_names  # loads the design loop
 
@@ -87,6 +96,7 @@ def _templates() -> "Environment":
         loader=FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=StrictUndefined
     )
     made.filters["sentence"] = as_sentence
+    made.filters["breakable"] = _breakable
     made.filters["class_list"] = _class_list
     made.filters["moment"] = _moment
     return made

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections.abc import Callable, Coroutine
 from http import HTTPStatus
 from typing import Annotated, Any, TypeAlias
@@ -124,6 +125,11 @@ def check_origin(request: Request) -> None:
         )
 
 
+def is_plain(query: str) -> bool:
+    """Whether a login may lead to a page with this query: only plain names and values."""
+    return re.fullmatch(r"[a-z]+=[A-Za-z0-9._-]+(&[a-z]+=[A-Za-z0-9._-]+)*", query) is not None
+
+
 def error_page(request: Request, answer: Response) -> Response:
     """Return the page for an error response of the API."""
     error = json.loads(bytes(answer.body))["error"]
@@ -143,7 +149,7 @@ def _to_login(request: Request) -> Response:
     """Redirect to the login page, which redirects back to the requested page."""
     path, ended = request.url.path, "&ended=true" if COOKIE in request.cookies else ""
     if request.method == "GET":
-        path += f"?item={item}" if (item := request.query_params.get("item")) else ""
+        path += f"?{query}" if is_plain(query := request.url.query) else ""
         if _comes_from_elsewhere(request):
             ended += "&linked=true"
     else:

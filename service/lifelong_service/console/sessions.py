@@ -20,7 +20,7 @@ from lifelong_core.errors import (
 from lifelong_core.store.access.audit_log import REFUSED_LOGIN
 from lifelong_core.store.access.records import Scope
 from lifelong_service.console.pages import as_sentence, page, see_other, stylesheet
-from lifelong_service.console.route import COOKIE, FORM, ConsoleRoute, Form, error_page
+from lifelong_service.console.route import COOKIE, FORM, ConsoleRoute, Form, error_page, is_plain
 from lifelong_service.http.client_addresses import client_address
 from lifelong_service.http.errors import error_response
 from lifelong_service.http.guard import access, actor_of, worker_of
@@ -176,7 +176,11 @@ def _login_page(  # noqa: PLR0913, RUF100
 
 def _inside(path: str) -> str:
     """Return the path if it is a page of the console, else the start page: logins must not redirect to other sites."""
-    return path if re.fullmatch(r"/console(/[A-Za-z0-9-]+)*(\?item=[A-Za-z0-9._]+)?", path) else START
+    address, _, query = path.partition("?")
+    is_page = re.fullmatch(r"/console(/[A-Za-z0-9][A-Za-z0-9._-]*)*", address) and (
+        not query or is_plain(query)
+    )
+    return path if is_page else START
 
 
 def _refusal(error: LifelongError, secret: str) -> str:

@@ -23,6 +23,8 @@ SCOPES = {
     "/console": "read",
     "/console/interviews": "read",
     "/console/audit": "read",
+    "/console/knowledge": "read",
+    "/console/knowledge/{task}": "read",
     "/console/interviews/{identifier}": "read",
     "/console/interviews/{identifier}/result": "read",
     "/console/interviews/{identifier}/recommendation.json": "read",
@@ -56,7 +58,7 @@ def console(bare: Console) -> Console:
 
 
 def path_of(route: Route) -> str:
-    return route.path.format(identifier=UUID(int=1))
+    return route.path.format(identifier=UUID(int=1), task="moles")
 
 
 def test_every_page_says_who_may_see_it() -> None:
@@ -306,6 +308,9 @@ def test_login_leads_nowhere_else(bare: Console) -> None:
         "/console/../v1",
         "/console\\@evil",
         "/console?item=//evil",
+        "/console/knowledge/..",
+        "/console/knowledge?search=//evil",
+        "/console?a=b#//evil",
         "",
     ):
         answer = bare.post("/console/login", {"token": bare.service.secrets["read"], "next": goal})
@@ -325,6 +330,11 @@ def test_a_session_that_is_over_leads_to_the_login_and_back(bare: Console) -> No
     assert f'name="next" value="{question}"' in login.text
     again = bare.post("/console/login", {"token": bare.service.secrets["read"], "next": question})
     assert again.headers["Location"] == question
+    plain = "/console/knowledge/some_task-1.2?scenario=co_training&measure=BA"
+    login = bare.service.client.get(bare.get(plain).headers["Location"])
+    assert f'name="next" value="{html.escape(plain)}"' in login.text
+    odd = bare.get("/console/knowledge?search=%2F%2Fevil")
+    assert odd.headers["Location"] == "/console/login?next=/console/knowledge&ended=true"
     sent = bare.post(f"/console/interviews/{UUID(int=1)}/answers")
     login = bare.service.client.get(sent.headers["Location"])
     assert f'name="next" value="/console/interviews/{UUID(int=1)}"' in login.text

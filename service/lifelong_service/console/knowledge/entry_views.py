@@ -1,0 +1,136 @@
+"""Tasks of the knowledge base, as the pages show them."""
+
+import math
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from lifelong_core.errors import UnavailableError
+from lifelong_service.console.knowledge.neighbour_views import SCENARIOS
+from lifelong_service.console.knowledge.neighbours import task_path
+from lifelong_service.console.views import DAMAGED
+
+if TYPE_CHECKING:
+    from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
+    from lifelong_core.store.knowledge.records import FingerprintRecord, KnowledgeRecord
+
+Facts = tuple[tuple[str, str], ...]
+"""Names and values, in the order of display."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One task in the list."""
+
+    task: str
+    path: str
+    facts: Facts
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """A fingerprint, and what it discloses."""
+
+    kind: str
+    digest: str
+    facts: Facts
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Trainings of one scenario, or those without transfer, with one number of images."""
+
+    name: str
+    facts: Facts
+
+
+def line_of(record: "KnowledgeRecord") -> Line:
+    """Return a task for the list; a damaged one stays in the list."""
+    try:
+        entry = record.entry
+    except UnavailableError:
+        known = (DAMAGED, "", "", "", "")
+    else:
+        card = entry.card
+        known = (
+            card.modality or "",
+            f"{card.classes:,}",
+            f"{card.samples:,}",
+            f"{len(entry.trainings):,}",
+            entry.licence or "not stated",
+        )
+    modality, classes, images, trainings, licence = known
+    facts = (
+        ("Modality", modality),
+        ("Classes", classes),
+        ("Images", images),
+        ("Fingerprints", str(len(record.fingerprints))),
+        ("Trainings", trainings),
+        ("Licence", licence),
+        ("Origin", record.origin),
+    )
+    return Line(record.task, task_path(record.task), facts)
+
+
+def card_facts(card: "TaskCard") -> Facts:
+    """Return the facts of a card that are known."""
+    pixels = [f"{value:,}" for value in (card.smallest_pixels, card.largest_pixels) if value is not None]
+    facts = (
+        ("Data set", card.dataset),
+        ("Keywords", ", ".join(card.keywords)),
+        ("Modality", card.modality),
+        ("Classes", str(card.classes)),
+        ("Images", f"{card.samples:,}"),
+        ("Imbalance", f"{card.imbalance:.3g} : 1"),
+        ("Pixels per image", " to ".join(dict.fromkeys(pixels))),
+        (
+            "Intrinsic dimension",
+            None if card.intrinsic_dimension is None else f"{card.intrinsic_dimension:g}",
+        ),
+    )
+    return tuple((name, value) for name, value in facts if value)
+
+
+def fingerprint_of(record: "FingerprintRecord") -> Fingerprint:
+    """Return a fingerprint with what it discloses."""
+    facts = (
+        ("Images", None if record.samples is None else f"{record.samples:,}"),
+        ("Bins", None if record.bins is None else f"{record.bins:,} of each feature"),
+        ("Extractor", None if record.extractor is None else record.extractor[:12]),
+        ("Made", f"{record.created_at:%Y-%m-%d %H:%M} by {record.created_by}"),
+    )
+    return Fingerprint(record.kind, record.digest, tuple((name, value) for name, value in facts if value), ())
+
+
+def scenarios_of(entry: "KnowledgeEntry") -> list[Scenario]:
+    """Return the trainings of a task by scenario and number of images, those without transfer first."""
+    names: dict[str | None, str] = {None: "Without transfer"}
+    names |= {scenario: name for scenario, (name, _) in SCENARIOS.items()}
+    groups: dict[tuple[str | None, int | None], list[Training]] = {}
+    for training in entry.trainings:
+        groups.setdefault((training.scenario, training.training_samples), []).append(training)
+    measures = list(dict.fromkeys(name for one in entry.trainings for name in one.performance))
+    order = list(names)
+    return [
+        Scenario(names[scenario], _training_facts(groups[scenario, images], images, measures))
+        for scenario, images in sorted(groups, key=lambda key: (order.index(key[0]), key[1] or math.inf))
+    ]
+
+
+def _training_facts(trainings: "list[Training]", images: int | None, measures: list[str]) -> Facts:
+    sources = {one.source for one in trainings} - {None}
+    return (
+        ("Images", "all" if images is None else f"{images:,}"),
+        ("Trainings", str(len(trainings))),
+        ("Sources", str(len(sources))),
+        *((measure, _performance(trainings, measure)) for measure in measures),
+    )
+
+
+def _performance(trainings: "list[Training]", measure: str) -> str:
+    """Return mean, smallest and largest value."""
+    values = [value for one in trainings for value in one.performance.get(measure, ())]
+    if not values:
+        return "not measured"
+    return f"{fmean(values):.3f} ({min(values):.3f} to {max(values):.3f})"
