@@ -319,6 +319,10 @@ class Settings(BaseSettings):
         description="Larger calibration and validation sets get 413, and npz files whose arrays take more memory,"
         " 8 bytes for each number.",
     )
+    maximum_upload_bytes: Positive = Field(
+        default=1_000_000_000,
+        description="Larger archives of images to fingerprint get 413; image_roots takes more.",
+    )
     maximum_model_bytes: Positive = Field(default=1_000_000_000, description="Larger ONNX uploads get 413.")
     maximum_graph_memory_bytes: Annotated[int, Field(ge=100_000_000)] = Field(
         default=2_000_000_000,
@@ -463,6 +467,20 @@ class Settings(BaseSettings):
     )
     ray_cpus: float = Field(default=1, ge=0, description="CPU cores that Ray reserves for a job.")
     ray_gpus: float = Field(default=0, ge=0, description="GPUs that Ray reserves for a job.")
+    image_roots: tuple[Path, ...] = Field(
+        default=(),
+        description="Folders whose images may be fingerprinted by their path, in the service and on the machines that"
+        " run jobs; empty: uploads only.",
+    )
+    fingerprint_extractor: Path | None = Field(
+        default=None,
+        description="File of the extractor reference of fingerprint jobs (`lifelong fingerprint extractor`), on every"
+        " machine that runs jobs.",
+    )
+    fingerprint_weights: Path | None = Field(
+        default=None,
+        description="File of the weights that this reference names; None: timm's own, from the hub or its cache.",
+    )
     policy: PolicySettings = Field(default_factory=PolicySettings, description="Conditions of a swap.")
     environment_policies: dict[Name, PolicySettings] = Field(
         default_factory=dict[str, PolicySettings],

@@ -4,18 +4,23 @@ import hashlib
 import os
 import re
 import secrets
+import shutil
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from io import BytesIO
 from pathlib import Path
-from typing import Any, Literal, cast
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, Literal, cast
 
 from fsspec.core import url_to_fs  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from lifelong_core.errors import ConfigurationError, InvalidInputError, NotFoundError, UnavailableError
 from lifelong_core.runtime.redaction import redact
-from lifelong_core.store.files import write_whole
+from lifelong_core.store.files import write_new, write_whole
 
 _FIELD = "LIFELONG_ARTIFACTS_URL"
+_CHUNK = 2**20
+"""Bytes that are copied at once."""
 
 
 class DamagedArtifactError(UnavailableError):
@@ -55,11 +60,19 @@ class Artifacts:
         Raises:
             UnavailableError: the storage cannot be written.
         """
-        digest = digest_of(content)
+        return self.put_file(BytesIO(content))
+
+    def put_file(self, file: BinaryIO) -> str:
+        """Store the bytes of a seekable file, whatever their size, and return their digest; harmless to repeat.
+
+        Raises:
+            UnavailableError: the storage cannot be written.
+        """
+        digest = digest_of_file(file)
         location = self._location(digest)
         with self._explain_errors("written"):
             if not self._is_whole(location, digest):
-                self._write(location, content)
+                self._write(location, file)
         return digest
 
     @contextmanager
@@ -72,19 +85,24 @@ class Artifacts:
                 field=_FIELD,
             ) from error
 
-    def _write(self, location: str, content: bytes) -> None:
+    def _write(self, location: str, content: BinaryIO) -> None:
         """Write an artifact atomically; on a local disk it survives a power failure."""
         if self._is_local:
-            write_whole(Path(location), content)
+            with write_new(Path(location)) as file:
+                shutil.copyfileobj(content, file, _CHUNK)
             return
         draft = f"{location}.{secrets.token_hex(8)}"
         self._files.makedirs(location.rpartition("/")[0], exist_ok=True)
-        self._files.pipe_file(draft, content)
+        with self._files.open(draft, "wb") as file:
+            shutil.copyfileobj(content, file, _CHUNK)
         self._files.mv(draft, location)
 
     def _is_whole(self, location: str, digest: str) -> bool:
         """Whether the undamaged bytes are stored already; another `put` repairs damaged ones."""
-        return self._files.exists(location) and digest_of(self._files.cat_file(location)) == digest
+        if not self._files.exists(location):
+            return False
+        with self._files.open(location, "rb") as file:
+            return digest_of_file(file) == digest
 
     def has(self, digest: str) -> bool:
         """Whether bytes are stored under that digest; only `get` checks them for damage.
@@ -108,10 +126,37 @@ class Artifacts:
             try:
                 content: bytes = self._files.cat_file(location)
             except FileNotFoundError as error:
-                raise NotFoundError(
-                    f"the artifact {digest} is not in {self._shown_root}.", hint="Restore it from a backup."
-                ) from error
+                raise self._not_found(digest) from error
         return _verified(content, digest, location)
+
+    @contextmanager
+    def open(self, digest: str) -> Generator[BinaryIO, None, None]:
+        """Open the bytes of that digest as a file of the local disk; a copy of remote ones ends with the block.
+
+        Raises:
+            NotFoundError: there are none.
+            DamagedArtifactError: the stored bytes do not match the digest.
+            UnavailableError: the storage cannot be read.
+        """
+        location = self._location(digest)
+        with ExitStack() as closing:
+            with self._explain_errors("read"):
+                try:
+                    file = cast("BinaryIO", closing.enter_context(self._files.open(location, "rb")))
+                except FileNotFoundError as error:
+                    raise self._not_found(digest) from error
+                if not self._is_local:
+                    copy = closing.enter_context(TemporaryFile())
+                    shutil.copyfileobj(file, copy, _CHUNK)
+                    file = cast("BinaryIO", copy)
+                if digest_of_file(file) != digest:
+                    raise _damaged(location)
+            yield file
+
+    def _not_found(self, digest: str) -> NotFoundError:
+        return NotFoundError(
+            f"the artifact {digest} is not in {self._shown_root}.", hint="Restore it from a backup."
+        )
 
     def remove(self, digest: str) -> None:
         """Delete the bytes of that digest, if any. They must be unused: equal bytes are stored once.
@@ -149,6 +194,16 @@ def digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def digest_of_file(file: BinaryIO) -> str:
+    """The digest of an artifact that a seekable file holds; its position is at the beginning afterwards."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    while chunk := file.read(_CHUNK):
+        digest.update(chunk)
+    file.seek(0)
+    return digest.hexdigest()
+
+
 def _protocols(filesystem: Any) -> tuple[str, ...]:
     protocol: str | tuple[str, ...] = filesystem.protocol
     return (protocol,) if isinstance(protocol, str) else protocol
@@ -161,11 +216,14 @@ def _default_cache() -> Path:
 
 def _verified(content: bytes, digest: str, location: str) -> bytes:
     if digest_of(content) != digest:
-        raise DamagedArtifactError(
-            f"the artifact {redact(location)} has other bytes than were put.",
-            hint="Restore it from a backup.",
-        )
+        raise _damaged(location)
     return content
+
+
+def _damaged(location: str) -> DamagedArtifactError:
+    return DamagedArtifactError(
+        f"the artifact {redact(location)} has other bytes than were put.", hint="Restore it from a backup."
+    )
 
 
 def _write_copy(path: Path, content: bytes) -> None:

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from lifelong_core.errors import ConfigurationError
 from lifelong_core.runtime.file_modes import PRIVATE_FILE, PRIVATE_FOLDER
@@ -21,10 +22,21 @@ def write_whole(path: Path, content: bytes, *, mode: int = PRIVATE_FILE) -> None
     Raises:
         OSError: the file cannot be written; the previous file is unchanged.
     """
+    with write_new(path, mode=mode) as file:
+        file.write(content)
+
+
+@contextmanager
+def write_new(path: Path, *, mode: int = PRIVATE_FILE) -> Generator[BinaryIO, None, None]:
+    """Yield a file that replaces the one at `path` after the block, atomically; then it is on the disk.
+
+    Raises:
+        OSError: the file cannot be written; the previous file is unchanged.
+    """
     with replace_file(path) as draft:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+            yield file
 
 
 @contextmanager

@@ -10,10 +10,11 @@ from a clock that was set back, and counts as expired. A late holder may still e
 The audit log records submissions and results, not claims.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime
-from typing import Any
+from io import BytesIO
+from typing import Any, BinaryIO
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -27,8 +28,8 @@ from lifelong_core.errors import (
 )
 from lifelong_core.names import check_name
 from lifelong_core.store.access.audit_log import write_audit
-from lifelong_core.store.artifacts import Artifacts, digest_of
-from lifelong_core.store.engine.clock import database_time, days_before
+from lifelong_core.store.artifacts import Artifacts, digest_of_file
+from lifelong_core.store.engine.clock import database_time, days_before, now
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.deletion import delete_rows
 from lifelong_core.store.engine.documents import values_text
@@ -40,10 +41,12 @@ from lifelong_core.store.jobs.rows import (
     claim_values,
     claimable,
     ended_before,
+    ended_with_upload,
     error_text,
     is_needed,
     job_of,
     state_of_jobs,
+    upload_of,
 )
 from lifelong_core.store.lifecycle.retention import ACTOR
 from lifelong_core.store.log.identifiers import new_prediction_id
@@ -68,37 +71,47 @@ class Jobs:
         self._artifacts = artifacts
 
     def submit(
-        self, kind: str, payload: Mapping[str, Any], *, labelled_set: bytes | None = None, actor: str
+        self,
+        kind: str,
+        payload: Mapping[str, Any],
+        *,
+        labelled_set: bytes | None = None,
+        upload: BinaryIO | None = None,
+        actor: str,
     ) -> Job:
         """Submit a job.
 
-        A labelled set is stored only after its job, so that `delete_expired` always deletes it with the job. Until the
-        set is stored, the job cannot be claimed; if this process dies before, the job fails after SENDING_SECONDS,
-        because the set is missing.
+        A labelled set or an upload is stored only after its job, so that it is always deleted with the job. Until it is
+        stored, the job cannot be claimed; if this process dies before, the job fails after SENDING_SECONDS, because the
+        artifact is missing.
 
         Args:
             kind: a legal name of at most 32 characters.
             payload: a JSON object for the process that runs the job.
-            labelled_set: becomes an artifact, whose digest is added to the payload as `labelled_set`.
+            labelled_set: becomes an artifact, whose digest is added to the payload as `labelled_set`; kept as long as
+                the job.
+            upload: archive of images; becomes an artifact, whose digest is added to the payload as `upload`; deleted
+                when the job has ended.
             actor: name for the audit log.
 
         Raises:
             InvalidInputError: the kind is not legal, or the payload cannot be written as JSON.
             PayloadTooLargeError: the payload takes more than LARGEST_PAYLOAD bytes.
             UnavailableError: database or artifacts do not answer. If only the artifacts do not, the job has failed; if
-                the database fails after the set was stored, the job still runs, after SENDING_SECONDS.
-            ConflictError: storing the set took longer than SENDING_SECONDS.
+                the database fails after the artifact was stored, the job still runs, after SENDING_SECONDS.
+            ConflictError: storing the artifact took longer than SENDING_SECONDS.
         """
         if len(check_name(kind, field="kind")) > LONGEST_KIND:
             raise InvalidInputError(f"expected at most {LONGEST_KIND} characters.", field="kind")
-        if labelled_set is None:
+        file = upload if labelled_set is None else BytesIO(labelled_set)
+        if file is None:
             return self._insert(kind, payload, actor=actor)
-        named = {**payload, "labelled_set": digest_of(labelled_set)}
+        named = {**payload, "upload" if labelled_set is None else "labelled_set": digest_of_file(file)}
         job = self._insert(kind, named, actor=actor, holder=this_process())
         try:
-            self._artifacts.put(labelled_set)
+            self._artifacts.put_file(file)
         except UnavailableError as error:
-            # If this write fails too, a later claim fails the job, because the set is missing.
+            # If this write fails too, a later claim fails the job, because the artifact is missing.
             with suppress(UnavailableError, ConflictError):
                 self.fail(job, error)
             raise
@@ -169,14 +182,15 @@ class Jobs:
                 row = connection.execute(query).one_or_none()
                 if row is None:
                     return None
-                if row.attempts >= MOST_ATTEMPTS:
-                    _end(connection, job_of(row), actor=holder, state="failed", error=error_text(_UNFINISHED))
-                    continue
-                values = claim_values(
-                    moment, lease_seconds, holder, attempts=row.attempts + 1, token=row.token + 1
-                )
-                change = sa.update(_jobs).where(_jobs.c.id == row.id).values(values).returning(_jobs)
-                return job_of(connection.execute(change).one())
+                if row.attempts < MOST_ATTEMPTS:
+                    values = claim_values(
+                        moment, lease_seconds, holder, attempts=row.attempts + 1, token=row.token + 1
+                    )
+                    change = sa.update(_jobs).where(_jobs.c.id == row.id).values(values).returning(_jobs)
+                    return job_of(connection.execute(change).one())
+                error = error_text(_UNFINISHED)
+                ended = _end(connection, job_of(row), actor=holder, state="failed", error=error)
+            self._after_end(ended)
         return None
 
     def renew(self, job: Job, *, lease_seconds: float) -> Job:
@@ -214,8 +228,7 @@ class Jobs:
             PayloadTooLargeError: the result takes more than LARGEST_RESULT bytes; the job is unchanged.
         """
         text = values_text(result, most=LARGEST_RESULT, field="result")
-        with self._database.write() as connection:
-            return _end(connection, job, actor=job.holder or "", state="succeeded", result=text)
+        return self._end(job, state="succeeded", result=text)
 
     def fail(self, job: Job, error: LifelongError | Mapping[str, str | None]) -> Job:
         """End a job with an error; it is not tried again.
@@ -227,8 +240,17 @@ class Jobs:
         Raises:
             ConflictError: another process has claimed it, or it has ended.
         """
-        with self._database.write() as connection:
-            return _end(connection, job, actor=job.holder or "", state="failed", error=error_text(error))
+        return self._end(job, state="failed", error=error_text(error))
+
+    def remove_uploads(self) -> None:
+        """Delete the uploads of all jobs that have ended, which the end of a job could not; harmless to repeat.
+
+        Raises:
+            UnavailableError: the database or the artifacts do not answer.
+        """
+        with self._database.read() as connection:
+            jobs = [job_of(row) for row in connection.execute(ended_with_upload())]
+        self._remove_uploads(jobs)
 
     def delete_expired(self, days: int | None, today: date) -> int:
         """Delete the jobs that ended more than `days` whole days before `today`; harmless to repeat.
@@ -265,6 +287,25 @@ class Jobs:
                 details = {"jobs": deleted, "ended_before": before.isoformat()}
                 write_audit(connection, actor=ACTOR, action="jobs.expire", subject="jobs", details=details)
         return deleted
+
+    def _end(self, job: Job, *, state: JobState, **outcome: str) -> Job:
+        with self._database.write() as connection:
+            ended = _end(connection, job, actor=job.holder or "", state=state, **outcome)
+        self._after_end(ended)
+        return ended
+
+    def _after_end(self, job: Job) -> None:
+        # The job has ended, whatever becomes of its upload: a later `remove_uploads` deletes it.
+        with suppress(UnavailableError):
+            self._remove_uploads([job])
+
+    def _remove_uploads(self, jobs: Iterable[Job]) -> None:
+        """Delete the uploads of jobs that have ended, except those that another job still needs."""
+        for digest in sorted({digest for job in jobs if (digest := upload_of(job)) is not None}):
+            with self._database.read() as connection:
+                needed = is_needed(connection, digest, now())
+            if not needed:
+                self._artifacts.remove(digest)
 
     def _is_something_to_do(self) -> bool:
         """Whether a job is claimable; read without SQLite's write lock, which the log needs."""

@@ -17,8 +17,9 @@ LONGEST_TEXTS = {"message": 2000, "field": 200, "hint": 1000}
 """Largest numbers of characters of an error's texts."""
 _LONGEST_HOLDER = 128
 
-_ARTIFACT = re.compile(r'"(?:labelled_set|result|report)":"([0-9a-f]{64})"')
+_ARTIFACT = re.compile(r'"(?:labelled_set|upload|result|report)":"([0-9a-f]{64})"')
 """Matches digests of the job's artifacts in payloads and results, by their keys."""
+_UPLOAD = re.compile(r'"upload":"([0-9a-f]{64})"')
 
 _jobs = tables.jobs
 
@@ -68,6 +69,17 @@ def ended_before(moment: datetime) -> sa.ColumnElement[bool]:
 def artifacts_of(job: Job) -> set[str]:
     """Digests of the artifacts of a job, even if its documents are damaged."""
     return set(_ARTIFACT.findall(f"{job.payload_document} {job.result_document}"))
+
+
+def upload_of(job: Job) -> str | None:
+    """Digest of the archive of images that was uploaded for a job; None: there is none."""
+    found = _UPLOAD.search(job.payload_document)
+    return None if found is None else found[1]
+
+
+def ended_with_upload() -> sa.Select[Any]:
+    """Query for the jobs that have ended and had an upload."""
+    return sa.select(_jobs).where(_jobs.c.finished_at.is_not(None), _jobs.c.payload.contains('"upload":"'))
 
 
 def is_needed(connection: sa.Connection, digest: str, ended: datetime) -> bool:

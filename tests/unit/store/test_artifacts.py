@@ -1,13 +1,14 @@
 import hashlib
 import os
 import threading
+from io import BytesIO
 from pathlib import Path
 
 import fsspec
 import pytest
 
 from lifelong_core.errors import ConfigurationError, InvalidInputError, NotFoundError, UnavailableError
-from lifelong_core.store.artifacts import Artifacts
+from lifelong_core.store.artifacts import Artifacts, DamagedArtifactError, digest_of
 
 CONTENT = b"an ONNX file" * 1000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -141,3 +142,34 @@ def test_an_artifact_is_on_the_disk_before_it_counts(
     assert place.is_relative_to(tmp_path)
     assert settled[-1] == place.parent
     assert settled[-2].name.startswith(DIGEST)
+
+
+def test_a_file_is_put_and_opened_without_being_held_in_memory(artifacts: Artifacts, tmp_path: Path):
+    file = tmp_path / "large"
+    file.write_bytes(CONTENT)
+    with file.open("rb") as content:
+        content.seek(7)
+        assert artifacts.put_file(content) == DIGEST == artifacts.put_file(content)
+    with artifacts.open(DIGEST) as opened:
+        assert opened.read() == CONTENT
+        # Archives are read by their path, more than once, and from any place in them.
+        with Path(f"/dev/fd/{opened.fileno()}").open("rb") as again:
+            again.seek(-3, os.SEEK_END)
+            assert again.read() == CONTENT[-3:]
+    assert not (tmp_path / "cache").exists()
+    with (
+        pytest.raises(NotFoundError, match=hashlib.sha256(b"x").hexdigest()),
+        artifacts.open(digest_of(b"x")),
+    ):
+        pass
+
+
+def test_a_damaged_artifact_is_not_opened(tmp_path: Path):
+    artifacts = Artifacts(f"file://{tmp_path}")
+    artifacts.put(CONTENT)
+    artifacts.path(DIGEST).write_bytes(CONTENT[:-1] + b"X")
+    with pytest.raises(DamagedArtifactError), artifacts.open(DIGEST):
+        pass
+    with BytesIO(CONTENT) as content:
+        assert artifacts.put_file(content) == DIGEST
+    assert artifacts.get(DIGEST) == CONTENT

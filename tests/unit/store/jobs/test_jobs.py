@@ -5,8 +5,9 @@ import signal
 import time
 import uuid
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 import sqlalchemy as sa
@@ -380,13 +381,13 @@ def submit_with_set(store: Store) -> Job:
 
 
 def test_a_job_is_claimed_only_when_its_labelled_set_is_kept(store: Store, monkeypatch: pytest.MonkeyPatch):
-    put, seen = Artifacts.put, list[bool]()
+    put, seen = Artifacts.put_file, list[bool]()
 
-    def put_while_others_look(artifacts: Artifacts, content: bytes) -> str:
+    def put_while_others_look(artifacts: Artifacts, file: BinaryIO) -> str:
         seen.append(nothing_to_do(store))
-        return put(artifacts, content)
+        return put(artifacts, file)
 
-    monkeypatch.setattr(Artifacts, "put", put_while_others_look)
+    monkeypatch.setattr(Artifacts, "put_file", put_while_others_look)
     job = submit_with_set(store)
     assert seen == [True]
     assert (job.state, job.attempts, job.started_at, job.created_by) == ("queued", 0, None, "ann")
@@ -420,7 +421,7 @@ def test_a_job_whose_set_cannot_be_kept_fails(
     def fail(*_: object) -> None:
         raise UnavailableError("the database is gone, too.")
 
-    monkeypatch.setattr(Artifacts, "put", refuse)
+    monkeypatch.setattr(Artifacts, "put_file", refuse)
     if database_is_gone:
         monkeypatch.setattr(Jobs, "fail", fail)
     with pytest.raises(UnavailableError, match="the disk is full"):
@@ -481,3 +482,51 @@ def test_how_it_stands_with_all_jobs(store: Store):
         "validate": max(ended[0].finished_at, ended[1].finished_at),
         "retrain": other.finished_at,
     }
+
+
+IMAGES = b"an archive of images"
+
+
+def submit_images(store: Store) -> Job:
+    return store.jobs.submit("fingerprint", {"task": "lesions"}, upload=BytesIO(IMAGES), actor="ann")
+
+
+@pytest.mark.parametrize("ending", ["succeeded", "failed", "given up"])
+def test_an_upload_is_deleted_when_the_last_job_that_needs_it_has_ended(store: Store, ending: str):
+    first, second = submit_images(store), submit_images(store)
+    digest = digest_of(IMAGES)
+    assert first.payload == second.payload == {"task": "lesions", "upload": digest}
+    assert store.artifacts.get(digest) == IMAGES
+    store.jobs.succeed(claim(store), {"fingerprint": "a"})
+    assert is_kept(store, digest)
+    if ending == "succeeded":
+        store.jobs.succeed(claim(store), {})
+    elif ending == "failed":
+        store.jobs.fail(claim(store), InvalidInputError("no images."))
+    else:
+        for _ in range(jobs.MOST_ATTEMPTS):
+            assert store.jobs.claim("a monitor that dies", lease_seconds=0) is not None
+            assert is_kept(store, digest)
+        assert nothing_to_do(store)
+    assert store.jobs.get(second.id).finished_at is not None
+    assert not is_kept(store, digest)
+
+
+def test_an_upload_that_could_not_be_deleted_goes_later(store: Store, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object) -> None:
+        raise UnavailableError("the artifacts are gone.")
+
+    submit_images(store)
+    with monkeypatch.context() as patched:
+        patched.setattr(Artifacts, "remove", refuse)
+        assert store.jobs.fail(claim(store), InvalidInputError("no images.")).state == "failed"
+        with pytest.raises(UnavailableError):
+            store.jobs.remove_uploads()
+    assert is_kept(store, digest_of(IMAGES))
+    waiting = submit_images(store)
+    store.jobs.remove_uploads()
+    assert is_kept(store, digest_of(IMAGES))
+    store.jobs.succeed(claim(store), {})
+    assert store.jobs.get(waiting.id).state == "succeeded"
+    store.jobs.remove_uploads()
+    assert not is_kept(store, digest_of(IMAGES))
