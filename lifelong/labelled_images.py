@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.images import IMAGE_SUFFIXES
 
-IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"})
 _RUBBISH = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini"})
 """What archives and desktops leave behind; names that begin with a full stop are passed over, too."""
 _MOST_NAMES = 5

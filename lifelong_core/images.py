@@ -14,6 +14,8 @@ from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_core.preprocessing import CentreCrop, Preprocessing, Resize
 
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP")
+IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"})
+"""of files in these formats"""
 FULL_PIXELS = 4_000_000
 """Largest number of pixels of an image that is always decoded in full and resized as a whole."""
 STRIP_PIXELS = 1_000_000

@@ -13,11 +13,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lifelong_core.develop.features.task import fingerprint_task
     from lifelong_core.develop.fingerprints.distances.registry import distance
 
-__all__ = ["distance"]
+__all__ = ["distance", "fingerprint_task"]
 
-_MODULES = {"distance": "lifelong_core.develop.fingerprints.distances.registry"}
+_MODULES = {
+    "distance": "lifelong_core.develop.fingerprints.distances.registry",
+    "fingerprint_task": "lifelong_core.develop.features.task",
+}
 """By exported name; a module is imported on first use, because some need torch."""
 
 

@@ -1,1 +1,9 @@
-"""Features of images by a timm model with local weights; the only part of fingerprinting that needs torch."""
+"""Features of images by a timm model with local weights; the only part of fingerprinting that needs torch.
+
+- `task`: from images to the fingerprints and facts of a task; `result`: what that gives.
+- `reference`: makes the extractor reference that institutions share.
+- `sources`: images in folders, tables and archives; `sampling`: a random sample of them.
+- `decoding`, `dicom`: from a file to the input of the backbone.
+- `backbone`, `extraction`: the model; features batch by batch; `collection`: what is kept of them.
+- `fisher`, `intrinsic_dimension`: the Fisher embedding; the dimension of the features.
+"""

@@ -1,0 +1,48 @@
+"""One image of a source, before it is read."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+from lifelong_core.errors import LifelongError
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where an image lies.
+
+    Attributes:
+        path: of the file within its source; it decides whether the image is sampled, so that a moved folder gives the
+            same sample.
+        label: class of the image; None: not known.
+        frame: of a DICOM file, from 0; None for other files.
+        position: of the file's content in an uncompressed archive, or the row of a table.
+        size: of the file in bytes, where the source knows it.
+    """
+
+    path: str
+    label: str | None = None
+    frame: int | None = None
+    position: int = 0
+    size: int = 0
+
+    @property
+    def name(self) -> str:
+        """The path, with the frame if there is one."""
+        return self.path if self.frame is None else f"{self.path}#{self.frame}"
+
+
+Opened = tuple[Entry, BinaryIO | LifelongError]
+"""An entry with its file, to be closed by the receiver, or with the reason why it cannot be read."""
+
+
+class ImageSource(Protocol):
+    """Lists images in memory that does not grow with their number, and reads those that are wanted."""
+
+    def entries(self) -> Iterator[Entry | None]:
+        """All images, in any order; None for each file that is no image."""
+        ...
+
+    def read(self, wanted: Iterable[Entry]) -> Iterator[Opened]:
+        """Open entries that `entries` listed, each once, in the order that suits the source."""
+        ...

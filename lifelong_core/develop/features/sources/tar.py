@@ -1,0 +1,171 @@
+"""Images in tar files, those of webdataset included."""
+
+import gzip
+import io
+import json
+import tarfile
+import zlib
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, cast
+
+from lifelong_core.develop.features.sources.entry import Entry, Opened
+from lifelong_core.develop.features.sources.kinds import file_kind, folder_label, list_dicom
+from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, BoundedFile, Limits
+from lifelong_core.errors import InvalidInputError, LifelongError
+
+_PIECE = 2**20
+"""Largest header of a tar file."""
+_MOST_LABEL_BYTES = 65_536
+_LABEL_SUFFIXES = frozenset({"cls", "json", "txt"})
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+class TarSource:
+    """Images in a tar file, also one compressed by gzip; it is read from begin to end, twice.
+
+    Files whose names differ only after the first full stop are one sample of webdataset: `0001.png` and `0001.cls`. The
+    label of a sample is the text in `cls` or `txt`, or the value `label` or `cls` in `json`; without such a file, the
+    first folder.
+
+    Args:
+        path: the tar file.
+        labelled: whether labels are read.
+        limits: of the archive and its files.
+    """
+
+    def __init__(self, path: Path, *, labelled: bool = True, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._path = path
+        self._labelled = labelled
+        self._limits = limits
+
+    def entries(self) -> Iterator[Entry | None]:
+        """All images; None for each other file that is no label.
+
+        Raises:
+            PayloadTooLargeError: a decompression bomb.
+            InvalidInputError: no tar file, or a broken one.
+        """
+        key, label = "", None
+        waiting: list[Entry] = []
+        with self._opened() as content, _tar(content, self._path, self._limits) as archive:
+            for member in _members(archive):
+                path = PurePosixPath(member.name)
+                stem, suffix = split_key(member.name)
+                if stem != key:
+                    yield from _labelled(waiting, label)
+                    waiting, key, label = [], stem, None
+                if suffix in _LABEL_SUFFIXES:
+                    label = self._label(content, member, suffix) or label
+                    continue
+                for entry in self._list(path, member, archive):
+                    if entry is None:
+                        yield None
+                    else:
+                        waiting.append(entry)
+            yield from _labelled(waiting, label)
+
+    def read(self, wanted: Iterable[Entry]) -> Iterator[Opened]:
+        """Read the files in the order of the archive, each into memory."""
+        last, data = -1, b""
+        with self._opened() as content:
+            for entry in sorted(wanted, key=lambda entry: (entry.position, entry.frame or 0)):
+                try:
+                    if entry.position != last:
+                        self._limits.check_file(entry.size)
+                        last, data = entry.position, _read_at(content, entry.position, entry.size)
+                except LifelongError as error:
+                    last = -1
+                    yield entry, error
+                else:
+                    yield entry, io.BytesIO(data)
+
+    def _list(
+        self, path: PurePosixPath, member: tarfile.TarInfo, archive: tarfile.TarFile
+    ) -> Iterator[Entry | None]:
+        kind = file_kind(path)
+        label = folder_label(path) if self._labelled else None
+        entry = Entry(str(path), label, None, member.offset_data, member.size)
+        if kind == "other" or not member.isreg() or member.issparse():
+            yield None
+        elif kind == "image":
+            yield entry
+        else:
+            file = cast("BinaryIO", archive.extractfile(member))
+            yield from list_dicom(entry, file, kind)
+
+    def _label(self, content: BinaryIO, member: tarfile.TarInfo, suffix: str) -> str | None:
+        if not self._labelled or not member.isreg() or member.size > _MOST_LABEL_BYTES:
+            return None
+        text = _read_at(content, member.offset_data, member.size).decode(errors="replace").strip()
+        return _json_label(text) if suffix == "json" else text or None
+
+    @contextmanager
+    def _opened(self) -> Generator[BinaryIO]:
+        try:
+            with self._path.open("rb") as file:
+                is_gzip = file.read(2) == _GZIP_MAGIC
+                file.seek(0)
+                if is_gzip:
+                    with gzip.GzipFile(fileobj=file) as unpacked:
+                        yield cast("BinaryIO", unpacked)
+                else:
+                    yield file
+        except (OSError, EOFError, zlib.error) as error:
+            raise InvalidInputError(f"{self._path} cannot be read: {error}.", field="images") from error
+
+
+def split_key(name: str) -> tuple[str, str]:
+    """Key and suffix of a file as webdataset splits them, at the first full stop of the last part.
+
+    Examples:
+        >>> split_key("train/0001.seg.png")
+        ('train/0001', 'seg.png')
+    """
+    folder, slash, file = name.rpartition("/")
+    stem, _, suffix = file.partition(".")
+    return folder + slash + stem, suffix.lower()
+
+
+def _labelled(entries: Iterable[Entry], label: str | None) -> Iterator[Entry]:
+    for entry in entries:
+        yield entry if label is None else replace(entry, label=label)
+
+
+def _json_label(text: str) -> str | None:
+    try:
+        content = json.loads(text)
+    except ValueError:
+        return None
+    values = cast("dict[str, object]", content) if isinstance(content, dict) else {}
+    found = values.get("label", values.get("cls"))
+    return str(found) if isinstance(found, str | int) else None
+
+
+@contextmanager
+def _tar(content: BinaryIO, path: Path, limits: Limits) -> Generator[tarfile.TarFile]:
+    end = limits.unpacked_bytes(path.stat().st_size)
+    bounded = BoundedFile(content, piece=_PIECE, end=end, name=path.name)
+    try:
+        with closing(tarfile.open(fileobj=cast("BinaryIO", bounded), mode="r:")) as archive:
+            yield archive
+    except tarfile.TarError as error:
+        raise InvalidInputError(f"{path} is no whole tar file: {error}.", field="images") from error
+
+
+def _members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """All files; tarfile's own list of them is emptied, since it would grow with the archive."""
+    for member in archive:
+        archive.members = []  # type: ignore[attr-defined]
+        if not member.isdir():
+            yield member
+
+
+def _read_at(content: BinaryIO, position: int, size: int) -> bytes:
+    content.seek(position)
+    data = content.read(size)
+    if len(data) < size:
+        raise InvalidInputError("the archive ends within the file.", field="images")
+    return data
