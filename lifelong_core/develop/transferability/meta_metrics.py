@@ -7,7 +7,7 @@ computed at once.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers
+from lifelong_core.arrays import Floats, Integers, Mask
 from lifelong_core.develop.transferability.order import as_floats, count, places, signs
 from lifelong_core.errors import InvalidInputError
 
@@ -77,7 +77,7 @@ def regret(outcomes: ArrayLike, *, upper_bound: float = 1.0) -> Floats:
             field="outcomes",
             hint="Give the upper bound of the measure.",
         )
-    best = np.max(values, axis=-1, keepdims=True, where=~np.isnan(values), initial=-np.inf)
+    best = _largest(values, ~np.isnan(values))
     gap = upper_bound - values
     shares = np.divide(best - values, gap, out=np.zeros_like(gap), where=gap > 0)
     return np.where(np.isnan(values) | (_sources(values)[..., np.newaxis] < 2), np.nan, shares)
@@ -128,7 +128,7 @@ def max_of_top(values: ArrayLike, scores: ArrayLike, k: int = 1) -> Floats:
     legal = ~np.isnan(values)
     certain = legal & (above + equal <= _shots(k))
     possible = legal & (above < k) & ~certain  # equal scores of which only some are among the k
-    best = np.max(values, axis=-1, keepdims=True, where=certain, initial=-np.inf)
+    best = _largest(values, certain)
     group = count(possible)[..., np.newaxis]
     drawn = np.where(group > 0, k - count(certain)[..., np.newaxis], 0)
     ordered = np.sort(np.where(possible, values, np.inf), axis=-1)
@@ -190,6 +190,11 @@ def weightedtau(outcomes: ArrayLike, scores: ArrayLike) -> Floats:
 def _sources(values: Floats) -> Integers:
     """Number of sources with a value, shape (...)."""
     return count(~np.isnan(values))
+
+
+def _largest(values: Floats, mask: Mask) -> Floats:
+    """Largest value of each row where the mask is true, -inf if it is nowhere, shape (..., 1)."""
+    return np.where(mask, values, -np.inf).max(axis=-1, keepdims=True)
 
 
 def _candidates(values: ArrayLike, scores: ArrayLike) -> tuple[Floats, Floats]:
