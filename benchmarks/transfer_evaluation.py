@@ -16,7 +16,6 @@ from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.develop.transferability import (
     gain,
     improvement,
-    max_of_top,
     mean_of_top,
     percentile,
     regret,
@@ -172,20 +171,19 @@ def measure(evaluated: Evaluated, strategy: Strategy, k: int = TOP) -> dict[str,
 
 def improvements(evaluated: Evaluated, strategy: Strategy) -> Floats:
     """Improvement by each source, shape (S, M, R, V, T); 0 where the strategy suggests no transfer instead."""
-    found = improvement(evaluated.performance, evaluated.baseline)
+    return _with_declines(improvement(evaluated.performance, evaluated.baseline), strategy)
+
+
+def gains(evaluated: Evaluated, strategy: Strategy) -> Floats:
+    """Whether each source improves on no transfer, shape (S, M, R, V, T); 0 where the strategy suggests none."""
+    return _with_declines(gain(evaluated.performance, evaluated.baseline), strategy)
+
+
+def _with_declines(values: Floats, strategy: Strategy) -> Floats:
     if not strategy.declines:
-        return found
+        return values
     taken = strategy.scores[:, np.newaxis, np.newaxis] > 0
-    return np.where(taken | np.isnan(found), found, 0.0)
-
-
-def gain_of_best(evaluated: Evaluated, strategy: Strategy, k: int) -> Floats:
-    """Whether the best of k suggestions improves on no transfer, shape (S, M, R, V); declined suggestions do not."""
-    found = gain(evaluated.performance, evaluated.baseline)
-    scores = strategy.scores[:, np.newaxis, np.newaxis]
-    if strategy.declines:
-        found = np.where((scores > 0) | np.isnan(found), found, 0.0)
-    return max_of_top(found, scores, k)
+    return np.where(taken | np.isnan(values), values, 0.0)
 
 
 def oriented(figures: Mapping[str, Floats]) -> Floats:

@@ -11,12 +11,14 @@ from benchmarks.transfer_evaluation import (
     METRICS,
     Evaluated,
     Strategy,
-    gain_of_best,
+    gains,
+    improvements,
     mean_known,
     oriented,
 )
 from lifelong_core.arrays import Floats
 from lifelong_core.develop.transferability import (
+    max_of_top,
     mean_over_setups,
     mean_then_rank,
     rank_then_mean,
@@ -26,6 +28,10 @@ from lifelong_core.develop.transferability import (
 
 LEVELS = (2.5, 97.5)
 SHOTS = (1, 3, 5)
+GAIN_MEASURE, IMPROVEMENT_MEASURE = "BA", "AUROC"
+"""Measures of the thesis' figure 5.7."""
+REFERENCES = (LEARNED, "Manual")
+"""Strategies that all others are compared with."""
 COMPONENTS = ("meta metric", "scenario", "measure", "seed", "target")
 Rows = Iterable[list[str]]
 Figures = Mapping[str, Mapping[str, Floats]]
@@ -108,17 +114,15 @@ def overall_table(report: Report) -> Rows:
         ]
 
 
-def advantage_table(report: Report) -> Rows:
-    """What the ranker has above each other strategy, on the same draws of data sets."""
-    if LEARNED not in report.strategies:
-        return
-    yield ["learned minus", "weightedtau", "95 %", "improvement", "95 %"]
-    for name in report.strategies:
-        if name in (LEARNED, ALWAYS):
+def difference_table(report: Report, name: str) -> Rows:
+    """One strategy minus each other one, on the same draws of data sets."""
+    yield [f"{name} minus", "weightedtau", "95 %", "improvement", "95 %"]
+    for other in report.strategies:
+        if other in (name, ALWAYS):
             continue
-        cells = [name]
+        cells = [other]
         for metric, scale, digits in (("weightedtau", 1, 3), ("improvement", 100, 2)):
-            found = summarise(report.figures[LEARNED][metric] - report.figures[name][metric], report.weights)
+            found = summarise(report.figures[name][metric] - report.figures[other][metric], report.weights)
             low, high = scale * found.low, scale * found.high
             cells += [f"{scale * found.mean:+.{digits}f}", f"{low:+.{digits}f} to {high:+.{digits}f}"]
         yield cells
@@ -140,15 +144,37 @@ def win_table(report: Report) -> Rows:
 
 
 def gain_table(report: Report) -> Rows:
-    """Share of the setups in which the best of k suggestions improves on no transfer (thesis, figure 5.7, top)."""
-    scenarios = report.evaluated.outcomes.scenarios
+    """Share of setups in which the best of k suggestions improves on no transfer, in one measure (figure 5.7)."""
+    evaluated, scenarios = report.evaluated, report.evaluated.outcomes.scenarios
     yield ["gain of the best of", *(f"{scenario} {k}" for scenario in scenarios for k in SHOTS)]
+    place = _measure_place(report, GAIN_MEASURE)
     for name, strategy in report.strategies.items():
-        by_shot = [
-            mean_known(gain_of_best(report.evaluated, strategy, k).reshape(len(scenarios), -1), axis=1)
-            for k in SHOTS
-        ]
+        found = gains(evaluated, strategy)[:, place]
+        by_shot = [_best_of(found, strategy, k) for k in SHOTS]
         yield [name, *(f"{100 * value:.0f}" for values in zip(*by_shot, strict=True) for value in values)]
+
+
+def improvement_table(report: Report) -> Rows:
+    """Improvement by the best of k suggestions in one measure, mean over k = 1 to 5 (figure 5.7)."""
+    evaluated = report.evaluated
+    yield ["improvement of the best of 1 to 5", *evaluated.outcomes.scenarios]
+    place = _measure_place(report, IMPROVEMENT_MEASURE)
+    for name, strategy in report.strategies.items():
+        found = improvements(evaluated, strategy)[:, place]
+        by_shot = np.mean([_best_of(found, strategy, k) for k in range(1, 6)], axis=0)
+        yield [name, *(f"{100 * value:+.2f}" for value in by_shot)]
+
+
+def _best_of(values: Floats, strategy: Strategy, k: int) -> Floats:
+    """Mean by scenario of the largest of k suggestions, given values of shape (S, R, V, T)."""
+    best = max_of_top(values, strategy.scores[:, np.newaxis], k)
+    return mean_known(best.reshape(len(best), -1), axis=1)
+
+
+def _measure_place(report: Report, measure: str) -> int:
+    """Index of the thesis' measure, or the first one of the file."""
+    measures = report.evaluated.outcomes.measures
+    return measures.index(measure) if measure in measures else 0
 
 
 def stability_table(report: Report) -> Rows:
@@ -209,7 +235,11 @@ def tables(report: Report) -> dict[str, Rows]:
         f"Means over scenarios, measures, seeds and {report.evaluated.targets.size} targets": overall_table(
             report
         ),
-        "Advantage of the ranker": advantage_table(report),
+        **{
+            f"Differences to {name}": difference_table(report, name)
+            for name in REFERENCES
+            if name in report.strategies
+        },
     }
     for metric, scale, digits in (
         ("weightedtau", 1, 3),
@@ -222,7 +252,8 @@ def tables(report: Report) -> dict[str, Rows]:
     return {
         **shown,
         "Win rates in percent (Def. 5.20; thesis, table 5.3)": win_table(report),
-        "Gain in percent (thesis, figure 5.7)": gain_table(report),
+        f"Gain in percent, {GAIN_MEASURE} (thesis, figure 5.7)": gain_table(report),
+        f"Improvement in points, {IMPROVEMENT_MEASURE} (thesis, figure 5.7)": improvement_table(report),
         "Setup stability of the methods (Def. 5.19)": stability_table(report),
         "Agreement of the scenarios (thesis, table 5.2)": agreement_table(report),
         "Mean rank over scenarios and meta metrics (Def. 5.21; thesis, figures 5.9 and 5.10)": rank_table(
@@ -234,8 +265,6 @@ def tables(report: Report) -> dict[str, Rows]:
 def as_markdown(rows: Rows) -> str:
     """A table with columns of equal width."""
     cells = list(rows)
-    if not cells:
-        return ""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
