@@ -6,5 +6,6 @@
 - `assembly`: these arrays from the entries of a knowledge base, and back.
 - `transfer_folder`: reads published outcomes (`transfer_*.npz`, `tasks_*.csv`).
 - `bundle`, `signing`: signed files with which institutions exchange knowledge.
+- `distances`: distances between some of its tasks.
 - `task_map`: the tasks in the plane, by their distances.
 """

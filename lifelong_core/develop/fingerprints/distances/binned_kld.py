@@ -77,6 +77,11 @@ class BinnedKLD(Method[HistogramFingerprint]):
         # One source at a time: a matrix of all rows would take 400 kB for each.
         return np.array([offset - self.source_row(source) @ query for source in sources])
 
+    def _matrix(self, fingerprints: Sequence[HistogramFingerprint]) -> Floats:
+        rows = np.stack([self.source_row(source) for source in fingerprints])
+        queries = np.stack([self.target_query(target) for target in fingerprints])
+        return np.array([self.target_offset(target) for target in fingerprints]) - rows @ queries.T
+
 
 def log_softmax(histograms: Floats) -> Floats:
     """Logarithm of the softmax of each normalised histogram, (m, B)."""

@@ -50,6 +50,27 @@ class Method(ABC, Generic[AnyFingerprint]):
             return np.zeros(0)
         return self._distances(cast("Sequence[AnyFingerprint]", sources), cast("AnyFingerprint", target))
 
+    def matrix(self, fingerprints: Sequence[Fingerprint]) -> Floats:
+        """Distances between N fingerprints, (N, N): source, target.
+
+        Raises:
+            InvalidInputError: a fingerprint of another kind, or of another extractor or size than the others.
+        """
+        for fingerprint in fingerprints:
+            self._check(fingerprint, "fingerprints")
+            check_comparable(fingerprint, fingerprints[0])
+        if not fingerprints:
+            return np.zeros((0, 0))
+        return self._matrix(cast("Sequence[AnyFingerprint]", fingerprints))
+
+    def accepts(self, fingerprint: Fingerprint) -> bool:
+        """Whether the method can use a fingerprint."""
+        try:
+            self._check(fingerprint, "fingerprint")
+        except InvalidInputError:
+            return False
+        return True
+
     def _check(self, fingerprint: Fingerprint, field: str) -> None:
         """Refuse a fingerprint that the method cannot use."""
         if not isinstance(fingerprint, self.fingerprint_type):
@@ -62,8 +83,17 @@ class Method(ABC, Generic[AnyFingerprint]):
     def _distances(self, sources: Sequence[AnyFingerprint], target: AnyFingerprint) -> Floats:
         """Distances of at least one source; the fingerprints are comparable."""
 
+    def _matrix(self, fingerprints: Sequence[AnyFingerprint]) -> Floats:
+        """Distances between at least one fingerprint; they are comparable."""
+        return np.stack([self._distances(fingerprints, target) for target in fingerprints], axis=1)
+
 
 _SIZES = {"extractor": "extractors", "features": "numbers of features", "bins": "numbers of bins"}
+
+
+def comparison_key(fingerprint: Fingerprint) -> tuple[Any, ...]:
+    """Kind, extractor and size: fingerprints with equal keys can be compared."""
+    return (fingerprint.kind, *(getattr(fingerprint, name, None) for name in _SIZES))
 
 
 def check_comparable(source: Fingerprint, target: Fingerprint) -> None:

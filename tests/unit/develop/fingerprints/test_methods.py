@@ -63,6 +63,13 @@ def test_distances_of_many_sources_are_those_of_each(method: Method[Any]) -> Non
     assert method.distances([], target).shape == (0,)
 
 
+def test_the_matrix_holds_the_distance_of_each_pair(method: Method[Any]) -> None:
+    several = [make(method, draw_features(seed)) for seed in range(3)]
+    pairs = [[method.distance(source, target) for target in several] for source in several]
+    assert np.allclose(method.matrix(several), pairs, rtol=1e-12, atol=1e-12)
+    assert method.matrix([]).shape == (0, 0)
+
+
 def test_tasks_that_differ_more_are_farther(method: Method[Any]) -> None:
     features = draw_features(0, images=200)
     near, far = features.copy(), features[:, ::-1]
