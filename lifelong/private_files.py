@@ -17,6 +17,7 @@ _IN_DATA_DIRECTORY = (
     "lifelong.db*",
     "audit.anchor*",
     "group.key*",
+    "signing.key*",
     "registry.json*",
     "artifacts",
     "spool",
@@ -74,9 +75,9 @@ def restrict_installation(settings: "Settings") -> tuple[int, list[Path]]:
 def _installed_paths(settings: "Settings") -> Iterator[Path]:
     yield from _own_paths(settings.data_directory, _IN_DATA_DIRECTORY)
     yield from _with_content(settings.resolved_spool_directory)
-    key_file = settings.resolved_group_key_file
-    yield key_file
-    yield from key_file.parent.glob(f"{key_file.name}.*")
+    for key_file in (settings.resolved_group_key_file, settings.resolved_signing_key_file):
+        yield key_file
+        yield from key_file.parent.glob(f"{key_file.name}.*")
     database, artifacts = database_file(settings), local_artifacts(settings)
     if database is not None:
         yield from (database.with_name(f"{database.name}{suffix}") for suffix in _SQLITE_SUFFIXES)

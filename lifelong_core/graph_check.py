@@ -289,8 +289,9 @@ def _run(
 
 def _private_paths(settings: Settings, graph: Path) -> list[Path]:
     """Files and folders that hold no weights; a graph in the data directory was copied there by its owner."""
-    key, state = settings.resolved_group_key_file.resolve(), settings.data_directory.resolve()
-    return [key] if graph.is_relative_to(state) else [key, state]
+    keys = [settings.resolved_group_key_file.resolve(), settings.resolved_signing_key_file.resolve()]
+    state = settings.data_directory.resolve()
+    return keys if graph.is_relative_to(state) else [*keys, state]
 
 
 def child_environment(folder: Path) -> dict[str, str]:

@@ -197,6 +197,11 @@ class Settings(BaseSettings):
         default=None,
         description="File with the secret key of the group hash; None: data_directory/group.key.",
     )
+    signing_key_file: Path | None = Field(
+        default=None,
+        description="File with the private key that signs exported knowledge; None: data_directory/signing.key, made by"
+        " `lifelong knowledge key`.",
+    )
 
     log_durability: Literal["process", "power"] = Field(
         default="process",
@@ -324,6 +329,10 @@ class Settings(BaseSettings):
         description="Larger archives of images to fingerprint get 413; image_roots takes more.",
     )
     maximum_model_bytes: Positive = Field(default=1_000_000_000, description="Larger ONNX uploads get 413.")
+    maximum_bundle_bytes: Positive = Field(
+        default=64_000_000,
+        description="Larger bundles of knowledge get 413, on import and on export; 64 MB hold 1,000 fingerprints.",
+    )
     maximum_graph_memory_bytes: Annotated[int, Field(ge=100_000_000)] = Field(
         default=2_000_000_000,
         description="Memory that loading and running a new ONNX graph may take, in addition to four times its size.",
@@ -555,6 +564,11 @@ class Settings(BaseSettings):
     def resolved_group_key_file(self) -> Path:
         """The file of the secret key of the group hash."""
         return self.group_key_file or self.data_directory / "group.key"
+
+    @property
+    def resolved_signing_key_file(self) -> Path:
+        """The file of the private key that signs exported knowledge."""
+        return self.signing_key_file or self.data_directory / "signing.key"
 
     @property
     def resolved_spool_directory(self) -> Path:

@@ -92,6 +92,15 @@ def records_of(connection: sa.Connection, query: sa.Select[Any]) -> list[Knowled
     return [read_record(row, KnowledgeRecord, fingerprints=tuple(held[row.task])) for row in rows]
 
 
+def known_records(connection: sa.Connection, tasks: Sequence[str]) -> dict[str, KnowledgeRecord]:
+    """The present entries of these tasks, by task."""
+    return {
+        record.task: record
+        for names in batched(tasks)
+        for record in records_of(connection, sa.select(_entries).where(_entries.c.task.in_(names)))
+    }
+
+
 def write_entry(
     connection: sa.Connection,
     known: KnowledgeRecord | None,

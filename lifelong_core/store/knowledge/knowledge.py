@@ -17,11 +17,11 @@ from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import document_text
-from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.jobs.records import Job
 from lifelong_core.store.knowledge.changes import (
     NewFingerprint,
     delete_entry,
+    known_records,
     lock_knowledge,
     raise_revision,
     read_revision,
@@ -31,6 +31,7 @@ from lifelong_core.store.knowledge.changes import (
     write_entry,
     write_fingerprints,
 )
+from lifelong_core.store.knowledge.loading import LoadedKnowledge, Loader
 from lifelong_core.store.knowledge.rankers import drop_outdated, request_refit
 from lifelong_core.store.knowledge.records import (
     LOCAL,
@@ -57,6 +58,7 @@ class Knowledge:
     def __init__(self, database: Database, artifacts: Artifacts) -> None:
         self._database = database
         self._artifacts = artifacts
+        self._loader = Loader(database, artifacts)
 
     def revision(self) -> int:
         """Number of changes until now: an unchanged revision means an unchanged knowledge base."""
@@ -112,27 +114,18 @@ class Knowledge:
             return _entry_of(connection, task)
 
     def load(self) -> "KnowledgeBase":
-        """The whole knowledge base, with all fingerprints.
+        """The whole knowledge base, with all fingerprints; the same value until it changes (one cheap query).
+
+        After a change, only changed entries and new fingerprints are read.
 
         Raises:
             UnavailableError: a document or a fingerprint is damaged, or database or artifacts do not answer.
         """
-        revision, records = self.revision(), self.list()
-        try:
-            return self._base(records)
-        except NotFoundError:
-            if self.revision() == revision:
-                raise
-            # A fingerprint was deleted since its row was read.
-            return self.load()
+        return self._loader.load().base
 
-    def _base(self, records: "Sequence[KnowledgeRecord]") -> "KnowledgeBase":
-        from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
-
-        return KnowledgeBase(
-            {record.task: record.entry for record in records},
-            {record.task: tuple(map(self.read_fingerprint, record.fingerprints)) for record in records},
-        )
+    def load_with_revision(self) -> "LoadedKnowledge":
+        """As `load`, with the revision that was read: `Rankers.put` needs it."""
+        return self._loader.load()
 
     def put(self, entry: "KnowledgeEntry", *, actor: str) -> KnowledgeRecord:
         """Store the entry of a task, in the place of the present one; its fingerprints stay, its origin becomes local.
@@ -142,7 +135,7 @@ class Knowledge:
         """
         values, moment = _values(entry, LOCAL), now()
         with lock_knowledge(self._database) as connection:
-            known = _known(connection, [values["task"]]).get(values["task"])
+            known = known_records(connection, [values["task"]]).get(values["task"])
             if known is None or any(getattr(known, name) != value for name, value in values.items()):
                 write_entry(connection, known, values, moment=moment, actor=actor)
                 self._finish(connection, "put", values["task"], {"digest": values["digest"]}, actor=actor)
@@ -159,7 +152,7 @@ class Knowledge:
         """
         new, moment = NewFingerprint.of(fingerprint), now()
         with self._storing({new.artifact: new.content}) as connection:
-            known = _known(connection, [task]).get(task)
+            known = known_records(connection, [task]).get(task)
             if known is None:
                 values = _first_entry(connection, task, getattr(fingerprint, "samples", 1))
                 write_entry(connection, None, values, moment=moment, actor=actor)
@@ -171,17 +164,6 @@ class Knowledge:
                 self._finish(connection, "fingerprint", task, details, actor=actor)
             found = _entry_of(connection, task).fingerprints
         return next(record for record in found if record.digest == new.digest)
-
-    def read_fingerprint(self, record: FingerprintRecord) -> Any:
-        """The fingerprint of a row.
-
-        Raises:
-            NotFoundError: its artifact is missing.
-            DamagedArtifactError: its bytes were changed.
-        """
-        from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
-
-        return fingerprint_from_bytes(self._artifacts.get(record.artifact))
 
     def import_base(
         self, knowledge: "KnowledgeBase", *, origin: str = LOCAL, replace: bool = False, actor: str
@@ -207,7 +189,7 @@ class Knowledge:
         contents = {one.artifact: one.content for several in held.values() for one in several}
         moment = now()
         with self._storing(contents) as connection:
-            known = _known(connection, sorted(new))
+            known = known_records(connection, sorted(new))
             added = sorted(set(new) - set(known))
             changed = sorted(name for name in known if _differs(known[name], new[name], held[name]))
             if not replace:
@@ -311,19 +293,10 @@ def _first_entry(connection: sa.Connection, task: str, samples: int) -> dict[str
 
 
 def _entry_of(connection: sa.Connection, task: str) -> KnowledgeRecord:
-    found = _known(connection, [task]).get(task)
+    found = known_records(connection, [task]).get(task)
     if found is None:
         raise _no_entry(task)
     return found
-
-
-def _known(connection: sa.Connection, tasks: Sequence[str]) -> dict[str, KnowledgeRecord]:
-    """The present entries of these tasks."""
-    return {
-        record.task: record
-        for names in batched(tasks)
-        for record in records_of(connection, sa.select(_entries).where(_entries.c.task.in_(names)))
-    }
 
 
 def _differs(known: KnowledgeRecord, new: dict[str, Any], held: Iterable[NewFingerprint]) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import NotFoundError
+from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import now
@@ -33,6 +33,8 @@ class Rankers:
     def __init__(self, database: Database, artifacts: Artifacts) -> None:
         self._database = database
         self._artifacts = artifacts
+        self._held: tuple[str, FittedRanker | None] | None = None
+        """digest and value of the ranker that was read last"""
 
     def current(self) -> RankerRecord | None:
         """The stored ranker; None: none was fitted yet."""
@@ -40,25 +42,25 @@ class Rankers:
             return current_ranker(connection)
 
     def read(self) -> "FittedRanker | None":
-        """The fitted ranker; None: none was fitted yet.
+        """The fitted ranker; None: none was fitted yet, or only by another version of the product.
 
         Raises:
             DamagedArtifactError: its bytes were changed.
             UnavailableError: database or artifacts do not answer.
         """
-        from lifelong_core.develop.ranking.ranker import FittedRanker
-
         record = self.current()
         if record is None:
             return None
-        try:
-            return FittedRanker.from_bytes(self._artifacts.get(record.digest))
-        except NotFoundError:
-            newer = self.current()
-            if newer is None or newer.digest == record.digest:
+        held = self._held
+        if held is None or held[0] != record.digest:
+            try:
+                held = self._held = record.digest, _ranker_of(self._artifacts.get(record.digest))
+            except NotFoundError:
+                newer = self.current()
+                if newer is None or newer.digest != record.digest:
+                    return self.read()  # it was replaced since its row was read
                 raise
-            # It was replaced since its row was read.
-            return FittedRanker.from_bytes(self._artifacts.get(newer.digest))
+        return held[1]
 
     def put(self, content: bytes, *, outcomes_digest: str, revision: int, actor: str) -> RankerRecord:
         """Store a fitted ranker in the place of the present one, unless that was fitted on a newer knowledge base.
@@ -93,6 +95,15 @@ class Rankers:
             details = {"outcomes_digest": outcomes_digest, "revision": revision}
             write_audit(connection, actor=actor, action="rankers.put", subject=digest, details=details)
             return read_record(row, RankerRecord)
+
+
+def _ranker_of(content: bytes) -> "FittedRanker | None":
+    from lifelong_core.develop.ranking.ranker import FittedRanker
+
+    try:
+        return FittedRanker.from_bytes(content)
+    except InvalidInputError:
+        return None
 
 
 def current_ranker(connection: sa.Connection) -> RankerRecord | None:

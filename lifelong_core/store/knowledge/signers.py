@@ -11,7 +11,6 @@ from lifelong_core.store.engine.database import Database
 from lifelong_core.store.knowledge.records import LOCAL, TrustedSigner
 from lifelong_core.store.schema import tables
 
-KEY_BYTES = 32
 _signers = tables.trusted_signers
 
 
@@ -32,16 +31,18 @@ class TrustedSigners:
 
         Args:
             name: a legal name, other than `local`.
-            public_key: 32 bytes in hexadecimal.
+            public_key: 64 hexadecimal digits.
             actor: name for the audit log.
 
         Raises:
             InvalidInputError: name or key are not legal.
             ConflictError: there is a signer of this name, or with this key.
         """
+        from lifelong_core.develop.knowledge.signing import check_public_key
+
         if check_name(name, field="name") == LOCAL:
             raise InvalidInputError(f"{LOCAL!r} stands for entries that were made here.", field="name")
-        key = _checked_key(public_key)
+        key = check_public_key(public_key.strip())
         with self._database.write() as connection:
             same = sa.or_(_signers.c.name == name, _signers.c.public_key == key)
             known = connection.execute(sa.select(_signers).where(same)).first()
@@ -77,17 +78,3 @@ class TrustedSigners:
             details = {"public_key": removed.public_key}
             write_audit(connection, actor=actor, action="signers.remove", subject=name, details=details)
             return removed
-
-
-def _checked_key(text: str) -> str:
-    try:
-        content = bytes.fromhex(text.strip())
-    except ValueError as error:
-        raise InvalidInputError("expected a key in hexadecimal.", field="public_key") from error
-    if len(content) != KEY_BYTES:
-        raise InvalidInputError(
-            f"expected a public key of {KEY_BYTES} bytes in hexadecimal, got {len(content)} bytes.",
-            field="public_key",
-            hint="The other institution shows it: `lifelong knowledge key`.",
-        )
-    return content.hex()

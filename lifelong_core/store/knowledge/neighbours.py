@@ -1,0 +1,64 @@
+"""Source tasks for a task, ranked with the stored ranker."""
+
+from typing import TYPE_CHECKING
+
+from lifelong_core.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from lifelong_core.develop.knowledge.entry import Scenario
+    from lifelong_core.develop.ranking.suggestion import Ranking
+    from lifelong_core.store.store import Store
+
+
+def rank_neighbours(
+    store: "Store",
+    task: str,
+    *,
+    scenario: "Scenario",
+    measure: str = "BA",
+    strategy: str = "learned",
+    limit: int | None = None,
+) -> "Ranking":
+    """Source tasks of the knowledge base for a task, best first.
+
+    Args:
+        store: the store.
+        task: a task of the knowledge base.
+        scenario: what would be transferred.
+        measure: acronym of the measure whose gain is expected.
+        strategy: of `rank_sources`.
+        limit: largest number of suggestions; None: all.
+
+    Raises:
+        NotFoundError: the knowledge base does not hold the task.
+        InvalidInputError: there is no such scenario, measure or strategy; the message names the parameter.
+    """
+    from lifelong_core.develop import rank_sources
+
+    base = store.knowledge.load()
+    if task not in base.entries:
+        raise _unknown_task(store, task)
+    ranker = store.rankers.read()
+    ranking = rank_sources(base, task, scenario=scenario, measure=measure, strategy=strategy, ranker=ranker)
+    if limit is None or len(ranking.suggestions) <= limit:
+        return ranking
+    return ranking.model_copy(
+        update={
+            "suggestions": ranking.suggestions[:limit],
+            "recommended": min(limit, ranking.recommended),
+        }
+    )
+
+
+def _unknown_task(store: "Store", task: str) -> NotFoundError:
+    if task in {one.name for one in store.tasks.list()}:
+        return NotFoundError(
+            f"the knowledge base has neither a card nor a fingerprint of the task {task}.",
+            field="task",
+            hint=f"Make its fingerprint (`lifelong fingerprint make`), or describe it: PUT /v1/admin/knowledge/{task}.",
+        )
+    return NotFoundError(
+        f"there is no task {task[:80]!r}, neither in the knowledge base nor registered here.",
+        field="task",
+        hint="List them: `lifelong knowledge list`, `lifelong tasks list`.",
+    )
