@@ -33,7 +33,7 @@ def rank_neighbours(
         NotFoundError: the knowledge base does not hold the task.
         InvalidInputError: there is no such scenario, measure or strategy; the message names the parameter.
     """
-    from lifelong_core.develop import rank_sources
+    from lifelong_core.develop.ranking.rank_sources import rank_sources
 
     base = store.knowledge.load()
     if task not in base.entries:
