@@ -14,14 +14,19 @@ from benchmarks.transfer_evaluation import (
     RANDOM,
     SMALLEST,
     Evaluated,
+    Strategy,
     evaluated_targets,
     find_relatives,
     fixed_strategies,
+    gains,
+    improvements,
     measure,
     win_rates,
     without_tasks,
 )
+from benchmarks.transfer_report import summarise
 from lifelong_core.develop.knowledge.transfer_folder import read_splits, read_transfer_folder
+from lifelong_core.develop.transferability import bootstrap_weights
 
 DATA_SETS, TASKS_PER_SET, SEEDS = 7, 2, 2
 SCENARIOS, MEASURES, METHODS = ("arch", "pretrain"), ("BA", "AUROC"), ("bKLD", "Manual")
@@ -148,3 +153,30 @@ def test_tasks_that_are_left_out_are_neither_targets_nor_sources(folder: Path) -
     assert np.array_equal(kept.outcomes, outcomes.outcomes[..., 2:, 2:], equal_nan=True)
     assert np.array_equal(kept.distances, outcomes.distances[..., 2:, 2:])
     assert np.array_equal(kept.baseline, outcomes.baseline[..., 2:])
+
+
+def test_a_suggestion_of_no_transfer_improves_nothing_and_harms_nothing(folder: Path) -> None:
+    evaluated = read(folder)
+    scores = np.broadcast_to(np.linspace(-1, 1, len(TASKS)), (1, evaluated.targets.size, len(TASKS)))
+    taken = np.broadcast_to(scores[0] > 0, evaluated.performance.shape)
+    transfer_always, may_decline = Strategy(scores), Strategy(scores, declines=True)
+    for values in (improvements, gains):
+        always, declining = values(evaluated, transfer_always), values(evaluated, may_decline)
+        assert np.array_equal(declining[taken], always[taken], equal_nan=True)
+        assert np.array_equal(
+            declining[~taken], np.where(np.isnan(always), np.nan, 0)[~taken], equal_nan=True
+        )
+    always, declining = measure(evaluated, transfer_always), measure(evaluated, may_decline)
+    assert np.array_equal(always["weightedtau"], declining["weightedtau"], equal_nan=True)
+
+
+def test_intervals_resample_data_sets(folder: Path) -> None:
+    evaluated = read(folder)
+    report = transfer.evaluate(folder, folder, replicates=300)
+    assert report.weights.shape == (300, evaluated.targets.size)
+    assert np.array_equal(report.weights[:, ::2], report.weights[:, 1::2])
+    figure = np.ones((2, 2, 2, evaluated.targets.size)) * SETS[evaluated.targets]
+    summary = summarise(figure, report.weights)
+    assert (summary.low, summary.mean, summary.high) == (4, 5, 6)
+    single = summarise(figure, bootstrap_weights(evaluated.targets.size, replicates=300))
+    assert single.high - single.low < summary.high - summary.low
