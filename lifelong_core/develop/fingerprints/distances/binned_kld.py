@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lifelong_core.arrays import Floats, softmax
 from lifelong_core.develop.fingerprints.distances.method import Method
@@ -24,6 +25,11 @@ class BinnedKLD(Method[HistogramFingerprint]):
     distance is finite for empty bins, not negative, and not symmetric; the distance to itself is not zero, because the
     softmax makes the source nearly uniform.
 
+    The softmax also favours sources whose histograms are narrow, whatever the target: a narrow source can be closer
+    than the target's own images. With `pseudo_count`, p_j is smoothed instead: (counts + pseudo_count) / their sum. The
+    distance is then the estimated D_KL(q_j || p_j), which is smallest for alike histograms. The thesis does not have
+    this form; `docs/fingerprint_evidence.md` compares the two.
+
     It is linear in logarithms of the source: `target_query`, `source_row` and `target_offset` give it as
     `target_offset - source_row @ target_query`, which turns a query of a knowledge base into one matrix product.
     """
@@ -35,11 +41,23 @@ class BinnedKLD(Method[HistogramFingerprint]):
     weighting: Weighting = "target"
     bins: int | None = None
     """that both fingerprints must have; None: any number"""
+    pseudo_count: float | None = None
+    """added to each bin of the source, above 0; None: softmax, as in the definition"""
+
+    def __post_init__(self) -> None:
+        """Check the pseudo-count."""
+        if self.pseudo_count is not None and not self.pseudo_count > 0:
+            raise InvalidInputError(
+                f"expected a number above 0, or None, got {self.pseudo_count}.", field="pseudo_count"
+            )
 
     def source_row(self, source: HistogramFingerprint) -> Floats:
-        """Log-softmax of the histograms, (m B,); with weights of the source: multiplied by these, then the weights
-        themselves, (m B + m,)."""
-        logarithms = log_softmax(source.histograms)
+        """Logarithms of the softmax of the histograms, or of the smoothed ones, (m B,); with weights of the source:
+        multiplied by these, then the weights themselves, (m B + m,)."""
+        if self.pseudo_count is None:
+            logarithms = log_softmax(source.histograms)
+        else:
+            logarithms = log_smoothed(source.counts, self.pseudo_count)
         if self.weighting != "source":
             return logarithms.ravel()
         weights = source.mean_shares
@@ -86,6 +104,12 @@ class BinnedKLD(Method[HistogramFingerprint]):
 def log_softmax(histograms: Floats) -> Floats:
     """Logarithm of the softmax of each normalised histogram, (m, B)."""
     return histograms - np.log(np.exp(histograms).sum(axis=1, keepdims=True))
+
+
+def log_smoothed(counts: NDArray[np.integer[Any]], pseudo_count: float) -> Floats:
+    """Logarithm of each histogram of counts, (m, B), with a pseudo-count added to each bin (Lidstone smoothing)."""
+    smoothed = counts + pseudo_count
+    return np.log(smoothed / smoothed.sum(axis=1, keepdims=True))
 
 
 def entropies(histograms: Floats) -> Floats:

@@ -17,11 +17,15 @@ from lifelong_core.validation_errors import suggest
 SMALL, LARGE = 100, 1000
 """Numbers of bins of the small and of the large bKLD fingerprints."""
 
+JEFFREYS = 0.5
+"""Pseudo-count of each bin by Jeffreys' prior."""
+
 METHODS: Mapping[str, Method[Any]] = MappingProxyType(
     {
         "bKLD(small,target)": BinnedKLD("target", SMALL),
         "bKLD(large,unweighted)": BinnedKLD("uniform", LARGE),
         "bKLD(large,source)": BinnedKLD("source", LARGE),
+        "bKLD(small,smoothed)": BinnedKLD("target", SMALL, JEFFREYS),
         "VDNA": VDNA(),
         "P2L": P2L(),
         "FID": Frechet(),

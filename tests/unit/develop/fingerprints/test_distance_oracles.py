@@ -235,6 +235,29 @@ def test_bkld_prefers_sources_with_sharp_histograms() -> None:
     target = histogram_fingerprint(target_features)
     sharp = histogram_fingerprint(np.zeros((300, FEATURES)))
     assert BinnedKLD("uniform").distance(sharp, target) < BinnedKLD("uniform").distance(target, target)
+    smoothed = BinnedKLD("uniform", pseudo_count=0.5)
+    assert smoothed.distance(sharp, target) > 10 * smoothed.distance(target, target)
+
+
+@pytest.mark.parametrize("weighting", ["uniform", "source", "target"])
+def test_smoothed_bkld_is_the_divergence_of_histograms_with_pseudo_counts(weighting: Weighting) -> None:
+    source, target = histogram_fingerprint(FIRST, bins=8), histogram_fingerprint(SECOND, bins=8)
+    weights = {
+        "uniform": np.full(FEATURES, 1 / FEATURES),
+        "source": source.mean_shares,
+        "target": np.exp(target.mean_features) / np.exp(target.mean_features).sum(),
+    }[weighting]
+    expected = sum(
+        weight * stats.entropy(wanted, (counts + 0.5) / (len(FIRST) + 0.5 * 8))
+        for weight, wanted, counts in zip(weights, target.histograms, source.counts, strict=True)
+    )
+    assert BinnedKLD(weighting, pseudo_count=0.5).distance(source, target) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("pseudo_count", [0.0, -1.0, math.nan])
+def test_a_pseudo_count_is_above_zero(pseudo_count: float) -> None:
+    with pytest.raises(InvalidInputError, match="above 0"):
+        BinnedKLD(pseudo_count=pseudo_count)
 
 
 small = arrays(
