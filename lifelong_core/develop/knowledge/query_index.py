@@ -1,0 +1,162 @@
+"""All bKLD distances to one target as one matrix product over memory-mapped histograms.
+
+bKLD is linear in the histograms p of a source: sum_j w_j [-H(q_j) + logsumexp(p_j) - <q_j, p_j>], since each q_j of
+the target sums to 1 (thesis, definition 5.13). So a query needs the counts of all sources, logsumexp(p_j) and
+the mean shares, which an `IndexFile` maps into memory, and one product with the histograms of the target. One file
+serves all weightings.
+
+The file keeps counts as 16-bit integers. They take the memory of float16, are exact up to 65,535 images in a bin,
+and numpy converts them to float32 six times as fast; wider counts are kept beside them as 32-bit integers.
+"""
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong_core.arrays import Floats, softmax
+from lifelong_core.develop.fingerprints.distances.binned_kld import Weighting, entropies
+from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
+from lifelong_core.develop.knowledge.index_file import IndexFile
+from lifelong_core.errors import InvalidInputError
+
+_ROWS = 1000
+"""Tasks that are converted to float32 at once: 400 kB for 100 bins stay in the cache of a core."""
+_MOST_THREADS = 2
+_SINGLE = 2.0**-24
+"""Relative rounding error of float32."""
+_DOUBLE_ERROR = 1e-12
+"""Bound of the rounding errors of all operations in float64."""
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A source task and its distance to the target."""
+
+    task: str
+    distance: float
+
+
+@dataclass(frozen=True)
+class _Query:
+    """What the distances need of the target."""
+
+    weighting: Weighting
+    histograms: Floats
+    """(m, B)"""
+    entropies: Floats
+    """(m,)"""
+    weights: Floats
+    """(m,), of the features; not used where the source gives them"""
+
+
+class QueryIndex:
+    """Distances of all tasks of an index to one target; safe to share between threads.
+
+    Attributes:
+        tasks: K names, in the order of the distances.
+    """
+
+    def __init__(self, file: IndexFile, *, threads: int | None = None) -> None:
+        self._file = file
+        self._threads = threads or min(_MOST_THREADS, os.cpu_count() or 1)
+        self.tasks = file.tasks
+
+    def distances(self, target: HistogramFingerprint, weighting: Weighting = "target") -> Floats:
+        """bKLD of each task as the source to the target, (K,), with a relative error of about 1e-6.
+
+        Raises:
+            InvalidInputError: the target is of another extractor, or has another number of features or bins.
+        """
+        return self._estimate(self._prepare(target, weighting))[0]
+
+    def nearest(
+        self, target: HistogramFingerprint, count: int, weighting: Weighting = "target"
+    ) -> tuple[Neighbour, ...]:
+        """The `count` tasks with the smallest bKLD to the target, in the order of the definition.
+
+        All tasks that rounding could put in another place are compared in float64; of equal ones, the first by name
+        comes first.
+
+        Raises:
+            InvalidInputError: the target is of another extractor, or has another number of features or bins.
+        """
+        query = self._prepare(target, weighting)
+        count = min(count, len(self.tasks))
+        if count < 1:
+            return ()
+        values, errors = self._estimate(query)
+        limit = np.partition(values + errors, count - 1)[count - 1]
+        rows = np.flatnonzero(values - errors <= limit)
+        exact = np.array([self._compute(query, row) for row in rows.tolist()])
+        order = np.argsort(exact, kind="stable")[:count]
+        return tuple(Neighbour(self.tasks[rows[place]], float(exact[place])) for place in order)
+
+    def _prepare(self, target: HistogramFingerprint, weighting: Weighting) -> _Query:
+        file = self._file
+        if target.extractor != file.extractor or target.counts.shape != (file.features, file.bins):
+            raise InvalidInputError(
+                f"expected {file.features} features in {file.bins} bins of the extractor {file.extractor[:12]}, "
+                f"got {target.features} in {target.bins} of {target.extractor[:12]}.",
+                field="target",
+                hint="Make the fingerprint with the extractor reference and the bins of the knowledge base.",
+            )
+        if weighting == "target":
+            weights = softmax(target.mean_features[None, :])[0]
+        else:
+            weights = np.full(file.features, 1 / file.features)
+        histograms = target.histograms
+        return _Query(weighting, histograms, entropies(histograms), weights)
+
+    def _estimate(self, query: _Query) -> tuple[Floats, Floats]:
+        """Distances, (K,), and bounds of their errors, (K,)."""
+        file = self._file
+        products = self._multiply(query.histograms.astype(np.float32))
+        scaled = products if file.samples is not None else products / file.totals
+        if query.weighting == "source":
+            inner = np.einsum("jk,jk->k", file.shares, scaled, dtype=np.float64)
+            constant = file.source_constants - query.entropies @ file.shares
+        else:
+            inner = query.weights @ scaled
+            constant = query.weights @ file.log_sums - float(query.weights @ query.entropies)
+        if file.samples is not None:
+            inner = inner / file.samples
+        # Each product is a sum of B terms that are not negative, of factors with one rounding each.
+        errors = (file.bins + 4) * _SINGLE * inner + _DOUBLE_ERROR
+        return constant - inner, errors
+
+    def _multiply(self, histograms: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Counts of each task times the histogram of the target, (m, K): by feature and task."""
+        file = self._file
+        products = np.empty((file.features, len(self.tasks)), dtype=np.float32)
+
+        def multiply(features: Iterable[int]) -> None:
+            buffer = np.empty((min(_ROWS, len(self.tasks)), file.bins), dtype=np.float32)
+            for feature in features:
+                for start in range(0, len(self.tasks), _ROWS):
+                    counts = file.counts[feature, start : start + _ROWS]
+                    rows = buffer[: len(counts)]
+                    np.copyto(rows, counts)
+                    np.dot(rows, histograms[feature], out=products[feature, start : start + _ROWS])
+                if file.wide_rows.size:
+                    wide = file.wide_counts[feature].astype(np.float32)
+                    products[feature, file.wide_rows] = wide @ histograms[feature]
+
+        if self._threads == 1:
+            multiply(range(file.features))
+        else:
+            parts = [range(first, file.features, self._threads) for first in range(self._threads)]
+            with ThreadPoolExecutor(self._threads) as pool:
+                list(pool.map(multiply, parts))
+        return products
+
+    def _compute(self, query: _Query, row: int) -> float:
+        """The distance of one task in float64."""
+        file = self._file
+        shares = file.counts_of(row) / file.totals_of(row)[:, None]
+        weights = file.shares[:, row] if query.weighting == "source" else query.weights
+        divergences = file.log_sums[:, row] - query.entropies - (shares * query.histograms).sum(axis=1)
+        return float((weights * divergences).sum())
