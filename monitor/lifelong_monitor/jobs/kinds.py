@@ -14,6 +14,8 @@ Work: TypeAlias = Callable[[Store, Job], dict[str, Any]]
 KINDS: Mapping[str, str] = MappingProxyType(
     {
         "cycle": "lifelong_monitor.jobs.cycle",
+        "fingerprint": "lifelong_monitor.jobs.fingerprint",
+        "rank": "lifelong_monitor.jobs.rank",
         "replay": "lifelong_monitor.jobs.replay",
         "validate": "lifelong_monitor.jobs.validate",
     }

@@ -46,7 +46,11 @@ Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 _REPLACEMENT = "\ufffd"
 """Replacement character for bytes that are not UTF-8."""
 BodyLimit: TypeAlias = Literal[
-    "maximum_body_bytes", "maximum_labelled_bytes", "maximum_model_bytes", "maximum_bundle_bytes"
+    "maximum_body_bytes",
+    "maximum_labelled_bytes",
+    "maximum_model_bytes",
+    "maximum_bundle_bytes",
+    "maximum_upload_bytes",
 ]
 Limits: TypeAlias = Literal["token", "queue"] | None
 OpeningSetting: TypeAlias = Literal["open_access", "open_metrics"]

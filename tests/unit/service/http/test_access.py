@@ -49,6 +49,7 @@ SCOPES = {
     ("POST", "/v1/admin/interviews/{interview}/finish"): "operate",
     ("DELETE", "/v1/admin/interviews/{interview}"): "operate",
     ("POST", "/v1/admin/tasks/{task}/recommendations"): "admin",
+    ("POST", "/v1/admin/tasks/{task}/fingerprints"): "operate",
     ("POST", "/v1/admin/models/{reference}/validations"): "operate",
     ("POST", "/v1/admin/groups/erase"): "admin",
     ("POST", "/v1/admin/tokens"): "admin",
