@@ -336,7 +336,9 @@ def test_without_a_database_it_says_so_once_and_goes_on(
 
 
 def test_an_unknown_kind_says_which_there_are() -> None:
-    with pytest.raises(InvalidInputError, match="Kinds: cycle, replay, validate") as caught:
+    with pytest.raises(
+        InvalidInputError, match="Kinds: cycle, fingerprint, rank, replay, validate"
+    ) as caught:
         work_of("unheard-of")
     assert caught.value.field == "kind"
 
