@@ -31,6 +31,13 @@ class FingerprintAnswer(TypedDict):
     created_by: str
 
 
+class FingerprintList(TypedDict):
+    """The fingerprints of a task."""
+
+    task: str
+    fingerprints: list[FingerprintAnswer]
+
+
 class KnowledgeSummary(TypedDict):
     """An entry without its trainings."""
 

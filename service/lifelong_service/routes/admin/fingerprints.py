@@ -13,15 +13,15 @@ from lifelong_core.image_roots import find_root
 from lifelong_core.names import Name
 from lifelong_core.store import Job, Store
 from lifelong_core.store.access.records import Scope
-from lifelong_core.store.knowledge.records import FingerprintRecord
 from lifelong_core.validation_errors import as_input_error
+from lifelong_service.documents.knowledge import fingerprint_document
 from lifelong_service.http.bodies import media_type, parse_document, parse_in_turn
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.http.parameters import check_parameters
 from lifelong_service.http.uploads import ARCHIVE_TYPES, archive_form, receive_file
 from lifelong_service.routes.admin.jobs import accept_job
 from lifelong_service.schemas.design import JobAnswer
-from lifelong_service.schemas.fingerprints import FingerprintAnswer, FingerprintList
+from lifelong_service.schemas.knowledge import FingerprintList
 from lifelong_service.schemas.requests import RequestDocument
 
 _LISTS = ("kinds", "keywords")
@@ -120,7 +120,7 @@ def list_fingerprints(request: Request, task: Name) -> FingerprintList:
     except NotFoundError:
         _check_task(store, task)
         records = ()
-    return {"task": task, "fingerprints": [_answer(record) for record in records]}
+    return {"task": task, "fingerprints": [fingerprint_document(record) for record in records]}
 
 
 def _check_task(store: Store, task: str) -> None:
@@ -166,15 +166,3 @@ def _payload(task: str, asked: FingerprintOptions) -> dict[str, Any]:
 
 def _submit(store: Store, payload: dict[str, Any], upload: BinaryIO | None, actor: str) -> Job:
     return store.jobs.submit("fingerprint", payload, upload=upload, actor=actor)
-
-
-def _answer(record: FingerprintRecord) -> FingerprintAnswer:
-    return {
-        "digest": record.digest,
-        "kind": record.kind,
-        "extractor": record.extractor,
-        "bins": record.bins,
-        "samples": record.samples,
-        "created_at": record.created_at.isoformat(),
-        "created_by": record.created_by,
-    }
