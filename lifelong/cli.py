@@ -8,6 +8,9 @@ import click
 from lifelong import __version__
 from lifelong.commands.cycles import adapt, cycles, plan
 from lifelong.commands.interview import recommend
+from lifelong.commands.knowledge import group as knowledge
+from lifelong.commands.knowledge import neighbours
+from lifelong.commands.knowledge import signers as _signers  # noqa: F401 - adds its commands to the group
 from lifelong.commands.models import calibrate, calibration_sets, heads, models, tasks
 from lifelong.commands.operation import (
     audit,
@@ -32,6 +35,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Models": (tasks.tasks, models.models, calibrate.calibrate, calibration_sets.calibration_sets),
     "Heads and cycles": (heads.heads, cycles.cycles, adapt.adapt, plan.plan),
     "Metrics": (recommend.recommend, validate.validate),
+    "Related tasks": (knowledge.knowledge, neighbours.neighbours),
     "Operation": (
         doctor.doctor,
         grafana.grafana,

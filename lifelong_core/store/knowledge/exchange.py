@@ -35,6 +35,7 @@ def import_bundle(
     key_file: Path,
     *,
     replace: bool = False,
+    accept_unsigned: bool = False,
     maximum_bytes: int | None = None,
     actor: str,
 ) -> ImportedBundle:
@@ -48,6 +49,7 @@ def import_bundle(
         content: bytes of the bundle.
         key_file: signing key of this installation, if it has one.
         replace: whether to replace entries of another origin.
+        accept_unsigned: whether to import a bundle without a signature too, as one of this installation.
         maximum_bytes: largest bundle; None: the default of bundles.
         actor: name for the audit log.
 
@@ -66,6 +68,7 @@ def import_bundle(
         content,
         trusted,
         extractors=known_extractors(store),
+        accept_unsigned=accept_unsigned,
         limits=None if maximum_bytes is None else BundleLimits(bytes=maximum_bytes),
     )
     signer = bundle.signer or LOCAL

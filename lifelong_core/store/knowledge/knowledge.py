@@ -31,7 +31,7 @@ from lifelong_core.store.knowledge.changes import (
     write_entry,
     write_fingerprints,
 )
-from lifelong_core.store.knowledge.loading import LoadedKnowledge, Loader
+from lifelong_core.store.knowledge.loading import Loader
 from lifelong_core.store.knowledge.rankers import drop_outdated, request_refit
 from lifelong_core.store.knowledge.records import (
     LOCAL,
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 5
 """Largest number of tasks that an error names."""
+_MOST_AUDITED = 100
+"""Largest number of tasks that an entry of the audit log names."""
 _entries, _fingerprints = tables.knowledge_entries, tables.fingerprints
 
 
@@ -121,10 +123,6 @@ class Knowledge:
         Raises:
             UnavailableError: a document or a fingerprint is damaged, or database or artifacts do not answer.
         """
-        return self._loader.load().base
-
-    def load_with_revision(self) -> "LoadedKnowledge":
-        """As `load`, with the revision that was read: `Rankers.put` needs it."""
         return self._loader.load()
 
     def put(self, entry: "KnowledgeEntry", *, actor: str) -> KnowledgeRecord:
@@ -204,7 +202,8 @@ class Knowledge:
                 )
             if added or changed:
                 remove_unneeded(connection, self._artifacts, replaced)
-                details = {"added": added, "changed": changed, "replace": replace}
+                details = {"added": len(added), "changed": len(changed), "replace": replace}
+                details |= _named([*added, *changed])
                 self._finish(connection, "import", origin, details, actor=actor)
         unchanged = sorted(set(new) - {*added, *changed})
         return ImportOutcome(tuple(added), tuple(changed), tuple(unchanged))
@@ -228,7 +227,7 @@ class Knowledge:
     def note_export(self, tasks: Sequence[str], digest: str, *, actor: str) -> None:
         """Write to the audit log that entries were exported, as a bundle with this digest."""
         with self._database.write() as connection:
-            details = {"tasks": list(tasks)}
+            details = {"exported": len(tasks), **_named(tasks)}
             write_audit(connection, actor=actor, action="knowledge.export", subject=digest, details=details)
 
     def request_refit(self, *, actor: str) -> Job | None:
@@ -303,6 +302,11 @@ def _differs(known: KnowledgeRecord, new: dict[str, Any], held: Iterable[NewFing
     """Whether an import would change an entry; the same entry from elsewhere keeps its origin."""
     present = {one.digest for one in known.fingerprints}
     return known.digest != new["digest"] or any(one.digest not in present for one in held)
+
+
+def _named(tasks: Sequence[str]) -> dict[str, Any]:
+    """Tasks for the audit log, up to a number that its entries stay readable with."""
+    return {"tasks": list(tasks[:_MOST_AUDITED])}
 
 
 def _check_origins(changed: Iterable[KnowledgeRecord], origin: str) -> None:

@@ -23,7 +23,7 @@ _entries, _fingerprints = tables.knowledge_entries, tables.fingerprints
 
 
 @dataclass(frozen=True)
-class LoadedKnowledge:
+class _Loaded:
     """The knowledge base as of one revision."""
 
     revision: int
@@ -41,9 +41,9 @@ class Loader:
         self._database = database
         self._artifacts = artifacts
         self._lock = threading.Lock()
-        self._loaded: LoadedKnowledge | None = None
+        self._loaded: _Loaded | None = None
 
-    def load(self) -> LoadedKnowledge:
+    def load(self) -> "KnowledgeBase":
         """The present knowledge base.
 
         Raises:
@@ -63,7 +63,7 @@ class Loader:
                     # A fingerprint was deleted since its row was read.
             if self._loaded is None:
                 raise TypeError("without a known revision the rows are read")
-            return self._loaded
+            return self._loaded.base
 
     def _changed_rows(self) -> "_Rows | None":
         """The rows, with the entries that are not held yet; None: nothing has changed."""
@@ -86,7 +86,7 @@ class Loader:
         entries |= {record.digest: record.entry for record in records.values()}
         return _Rows(revision, digests, entries, artifacts)
 
-    def _read(self, rows: "_Rows") -> LoadedKnowledge:
+    def _read(self, rows: "_Rows") -> _Loaded:
         from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
         from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 
@@ -99,9 +99,7 @@ class Loader:
         for task, artifact in rows.artifacts:
             by_task[task] = (*by_task.get(task, ()), fingerprints[artifact])
         base = KnowledgeBase({task: rows.entries[digest] for task, digest in rows.digests.items()}, by_task)
-        return LoadedKnowledge(
-            rows.revision, base, MappingProxyType(rows.entries), MappingProxyType(fingerprints)
-        )
+        return _Loaded(rows.revision, base, MappingProxyType(rows.entries), MappingProxyType(fingerprints))
 
 
 @dataclass(frozen=True)

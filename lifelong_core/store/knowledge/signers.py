@@ -72,7 +72,7 @@ class TrustedSigners:
                 raise NotFoundError(
                     f"there is no trusted signer {name[:80]!r}.",
                     field="name",
-                    hint="List them: `lifelong knowledge trust`.",
+                    hint="List them: `lifelong knowledge signers`.",
                 )
             removed = read_record(row, TrustedSigner)
             details = {"public_key": removed.public_key}

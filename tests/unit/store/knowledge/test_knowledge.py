@@ -79,7 +79,7 @@ def test_an_import_counts_what_is_new_changed_and_the_same(store: Store):
     assert store.knowledge.load() == base
     entry = store.audit.list(limit=1)[0]
     assert (entry.action, entry.subject) == ("knowledge.import", "local")
-    assert (entry.details["added"], entry.details["changed"]) == (["c"], ["b"])
+    assert entry.details == {"added": 1, "changed": 1, "replace": False, "tasks": ["c", "b"]}
     before = everything(store)
     assert store.knowledge.import_base(base, actor="ann").unchanged == ("a", "b", "c")
     assert everything(store) == before

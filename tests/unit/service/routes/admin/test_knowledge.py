@@ -210,7 +210,7 @@ def test_an_export_is_imported_elsewhere(service: Service) -> None:
     exported = service.client.get(f"{PATH}/export?task=a")
     assert exported.status_code == 200
     newest = service.store.audit.list(limit=1)[0]
-    assert (newest.action, newest.details) == ("knowledge.export", {"tasks": ["a"]})
+    assert (newest.action, newest.details) == ("knowledge.export", {"exported": 1, "tasks": ["a"]})
     assert service.client.get(f"{PATH}/export?task=a,c").status_code == 404
     for name in ("a", "b"):
         service.store.knowledge.delete(name, actor="test")

@@ -1,0 +1,1 @@
+"""`lifelong knowledge` and `lifelong neighbours`."""

@@ -1,0 +1,199 @@
+"""`lifelong knowledge`: what is known of tasks, here and at other institutions."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lifelong.commands.common import CommandGroup, Name, actor, as_json, format_count, open_store
+from lifelong.commands.tables import print_rows, wrap_text
+
+if TYPE_CHECKING:
+    from lifelong_core.settings import Settings
+    from lifelong_core.store import Store
+    from lifelong_core.store.knowledge.exchange import ImportedBundle
+
+
+@click.group(cls=CommandGroup, short_help="List, import and export what is known of tasks.")
+def knowledge() -> None:
+    """The knowledge base: task cards, fingerprints and trainings of tasks, here and at other institutions.
+
+    `lifelong neighbours` asks it what to transfer from which task. Institutions exchange knowledge as signed bundles,
+    which hold no image.
+
+    \b
+    Examples:
+      lifelong knowledge import outcomes/             published outcomes: a first knowledge base
+      lifelong knowledge key                          public key of this installation, for others
+      lifelong knowledge export --output our.bundle
+      lifelong knowledge trust clinic-b 9f2c...       after comparing the key on another way
+      lifelong knowledge import theirs.bundle
+    """
+
+
+@knowledge.command("list")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 100_000),
+    default=100,
+    show_default=True,
+    help="Largest number of entries.",
+)
+@click.option("--after", type=Name(), help="Only tasks after this name: the next page.")
+@as_json
+def list_(limit: int, after: str | None, *, as_json: bool) -> None:
+    """List the tasks of the knowledge base by name."""
+    from lifelong.commands.knowledge.entry_text import entry_row
+    from lifelong_core.store.knowledge.records import LOCAL
+
+    with open_store() as store:
+        records = store.knowledge.list(limit, after)
+        state, ranker = store.knowledge.state(), store.rankers.current()
+    rows = [entry_row(record) for record in records]
+    if not as_json:
+        rows = [{**row, "origin": "" if row["origin"] == LOCAL else f"from {row['origin']}"} for row in rows]
+    empty = "No entry." if state.entries else "No entry yet: `lifelong knowledge import`."
+    print_rows(rows, as_json=as_json, empty=empty, below="origin")
+    if as_json or not records:
+        return
+    fitted = (
+        "no ranker is fitted yet" if ranker is None else f"the ranker was fitted {ranker.fitted_at:%Y-%m-%d}"
+    )
+    counts = f"{format_count(state.transfers, 'transfer')}, {format_count(state.fingerprints, 'fingerprint')}"
+    click.echo(
+        wrap_text(f"{len(records)} of {format_count(state.entries, 'task')}; in all {counts}; {fitted}.")
+    )
+
+
+@knowledge.command()
+@click.argument("task", type=Name())
+@as_json
+def show(task: str, *, as_json: bool) -> None:
+    """Show what is known of TASK: its card, its fingerprints and the transfers to it; --json has all values."""
+    from lifelong.commands.knowledge.entry_text import entry_document, print_entry
+
+    with open_store() as store:
+        record = store.knowledge.get(task)
+    if as_json:
+        click.echo(json.dumps(entry_document(record)))
+    else:
+        print_entry(record)
+
+
+@knowledge.command("import")
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option("--replace", is_flag=True, help="Replace also entries of another origin, such as local ones.")
+@click.option(
+    "--accept-unsigned", is_flag=True, help="Import a bundle without a signature: anyone may have changed it."
+)
+@as_json
+def import_(path: Path, *, replace: bool, accept_unsigned: bool, as_json: bool) -> None:
+    """Import the bundle, or the folder of published outcomes, at PATH: all of it, or nothing.
+
+    A bundle is imported if a trusted signer (`lifelong knowledge trust`) or this installation has signed it. A folder
+    holds transfer_*.npz and tasks_*.csv, in the layout of the outcomes of Godau et al. (task-fingerprinting, 2024).
+    """
+    from lifelong_core.settings import Settings
+
+    with open_store() as store:
+        if path.is_dir():
+            imported = _import_folder(store, path, replace=replace)
+        else:
+            imported = _import_file(
+                store, path, Settings.load(), replace=replace, accept_unsigned=accept_unsigned
+            )
+        is_fitting = any(job.kind == "rank" for job in store.jobs.list(state="queued"))
+    outcome = imported.outcome
+    if as_json:
+        document = {
+            "signer": imported.signer,
+            "added": outcome.added,
+            "changed": outcome.changed,
+            "unchanged": outcome.unchanged,
+        }
+        click.echo(json.dumps(document))
+        return
+    click.echo(
+        f"Imported {path} ({imported.signer}): {len(outcome.added)} new, {len(outcome.changed)} changed,"
+        f" {len(outcome.unchanged)} unchanged."
+    )
+    if is_fitting:
+        click.echo("A job to fit the ranker on these outcomes waits for a monitor (`lifelong monitor`).")
+
+
+@knowledge.command()
+@click.argument("tasks", nargs=-1, type=Name())
+@click.option(
+    "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="File of the bundle."
+)
+def export(tasks: tuple[str, ...], output: Path) -> None:
+    """Write TASKS, or all that were entered here, as a signed bundle.
+
+    It holds cards, trainings and fingerprints, no image; fingerprints that hold features of single images are left out.
+    The private key is in LIFELONG_SIGNING_KEY_FILE; the receiver needs the public one (`lifelong knowledge key`).
+    """
+    from lifelong_core.settings import Settings
+    from lifelong_core.store.files import write_whole
+    from lifelong_core.store.knowledge.exchange import export_bundle
+
+    key_file = Settings.load().resolved_signing_key_file
+    with open_store() as store:
+        content = export_bundle(store, key_file, tasks=tasks or None, actor=actor())
+    write_whole(output, content)
+    click.echo(f"Wrote {output}, {len(content) / 1000:.1f} kB.")
+
+
+@knowledge.command()
+@click.argument("task", type=Name())
+def delete(task: str) -> None:
+    """Delete the entry of TASK with its fingerprints; trainings of other tasks that name it as their source stay."""
+    with open_store() as store:
+        record = store.knowledge.delete(task, actor=actor())
+    click.echo(f"Deleted {task} with {format_count(len(record.fingerprints), 'fingerprint')}.")
+
+
+@knowledge.command()
+def refit() -> None:
+    """Let a monitor fit the ranker on the outcomes of the knowledge base again.
+
+    Every change of the outcomes does this by itself.
+    """
+    with open_store() as store:
+        job = store.knowledge.request_refit(actor=actor())
+        transfers = store.knowledge.state().transfers
+    if job is not None:
+        click.echo(f"Submitted the job {job.id}.")
+    elif transfers:
+        click.echo("A job to fit the ranker waits already.")
+    else:
+        click.echo("There is nothing to fit the ranker on: the knowledge base holds no transfer.")
+
+
+def _import_folder(store: "Store", folder: Path, *, replace: bool) -> "ImportedBundle":
+    from lifelong_core.develop.knowledge.transfer_folder import read_knowledge_folder
+    from lifelong_core.store.knowledge.exchange import ImportedBundle
+    from lifelong_core.store.knowledge.records import LOCAL
+
+    base = read_knowledge_folder(folder)
+    return ImportedBundle(LOCAL, "", store.knowledge.import_base(base, replace=replace, actor=actor()))
+
+
+def _import_file(
+    store: "Store", path: Path, settings: "Settings", *, replace: bool, accept_unsigned: bool
+) -> "ImportedBundle":
+    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.store.knowledge.exchange import import_bundle
+
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read ({error.strerror}).", field="PATH") from error
+    return import_bundle(
+        store,
+        content,
+        settings.resolved_signing_key_file,
+        replace=replace,
+        accept_unsigned=accept_unsigned,
+        actor=actor(),
+    )

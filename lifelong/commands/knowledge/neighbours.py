@@ -1,0 +1,68 @@
+"""`lifelong neighbours`: what to transfer from which task."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lifelong.commands.common import Name, as_json, open_store
+from lifelong.commands.tables import print_rows, wrap_text
+
+if TYPE_CHECKING:
+    from lifelong_core.develop.ranking.suggestion import Ranking
+
+SCENARIOS = ("architecture", "pretraining", "augmentation", "co_training")
+"""As `lifelong_core.develop.knowledge.entry.SCENARIOS`; repeated here, so that --help needs no pydantic."""
+
+
+@click.command(short_help="What to transfer from which task, with the evidence.")
+@click.argument("task", type=Name())
+@click.option("--scenario", required=True, type=click.Choice(SCENARIOS), help="What would be transferred.")
+@click.option("--measure", default="BA", show_default=True, help="Acronym of the measure of the gain.")
+@click.option(
+    "--strategy",
+    default="learned",
+    show_default=True,
+    help="learned, a method of fingerprints such as VDNA, or a baseline.",
+)
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=5, show_default=True, help="Largest number of sources."
+)
+@as_json
+def neighbours(task: str, scenario: Any, measure: str, strategy: str, limit: int, *, as_json: bool) -> None:
+    """Rank the tasks of the knowledge base as sources for TASK, best first.
+
+    Each source has its expected gain of the measure over training without transfer, with an interval, and the reasons.
+    The command says so where no source is expected to help.
+
+    \b
+    Example:
+      lifelong neighbours lesions --scenario pretraining --measure AUROC
+    """
+    from lifelong_core.store.knowledge.neighbours import rank_neighbours
+
+    with open_store() as store:
+        ranking = rank_neighbours(
+            store, task, scenario=scenario, measure=measure, strategy=strategy, limit=limit
+        )
+    if as_json:
+        click.echo(json.dumps(ranking.to_document()))
+    else:
+        _print_ranking(ranking)
+
+
+def _print_ranking(ranking: "Ranking") -> None:
+    if ranking.declined is not None:
+        click.secho(wrap_text(ranking.declined), bold=True)
+    rows = [
+        {
+            "rank": rank,
+            "source": one.source,
+            f"gain_of_{ranking.measure}": f"{one.expected_gain:+.3f}",
+            f"{100 * ranking.confidence:g}_%_interval": f"{one.low:+.3f} to {one.high:+.3f}",
+            "recommended": rank <= ranking.recommended,
+            "why": " ".join((*one.reasons, *one.limits)),
+        }
+        for rank, one in enumerate(ranking.suggestions, 1)
+    ]
+    print_rows(rows, as_json=False, empty="There is no source to rank.", below="why")
