@@ -8,6 +8,7 @@ import click
 from lifelong import __version__
 from lifelong.commands.cycles import adapt, cycles, plan
 from lifelong.commands.interview import recommend
+from lifelong.commands.jobs import jobs
 from lifelong.commands.knowledge import group as knowledge
 from lifelong.commands.knowledge import neighbours
 from lifelong.commands.knowledge import signers as _signers  # noqa: F401 - adds its commands to the group
@@ -40,6 +41,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
         doctor.doctor,
         grafana.grafana,
         monitors.monitors,
+        jobs,
         settings.settings,
         environments.environments,
         tokens.tokens,

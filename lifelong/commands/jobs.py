@@ -1,19 +1,25 @@
-"""Work that a command asks of a monitor: the job is submitted, and its end awaited."""
+"""`lifelong jobs`: work that monitors do; and how a command submits a job and waits for its end."""
 
+import json
 import time
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import click
 
-from lifelong.commands.common import actor
+from lifelong.commands.common import CommandGroup, actor, as_json, open_store
 from lifelong.commands.durations import Duration
+from lifelong.commands.tables import print_rows, wrap_text
 
 if TYPE_CHECKING:
     from lifelong_core.store import Job, Store
 
 POLL_SECONDS = 0.2
+FAILED = 1
+"""Exit status where the shown job has failed."""
+STATES = ("queued", "running", "succeeded", "failed")
 
 timeout_option = click.option(
     "--timeout",
@@ -46,17 +52,97 @@ def run_job(store: "Store", kind: str, payload: Mapping[str, Any], timeout: time
         raise UnavailableError(
             "no monitor runs, and monitors do the jobs.", hint="Start one: `lifelong monitor`."
         )
-    job = store.jobs.submit(kind, payload, actor=actor())
+    job = await_job(store, store.jobs.submit(kind, payload, actor=actor()), timeout)
+    if job.state == "failed":
+        error = job.error or {}
+        raise ConflictError(error.get("message"), field=error.get("field"), hint=error.get("hint"))
+    return job
+
+
+def await_job(store: "Store", job: "Job", timeout: timedelta) -> "Job":
+    """The job when it has ended.
+
+    Raises:
+        UnavailableError: it did not end in time.
+    """
+    from lifelong_core.errors import UnavailableError
+
     until = time.monotonic() + timeout.total_seconds()
     while job.finished_at is None:
         if time.monotonic() >= until:
             raise UnavailableError(
                 f"the job {job.id} is still {job.state} after {timeout.total_seconds():g} s.",
-                hint=f"It goes on; its end: GET /v1/admin/jobs/{job.id}. `lifelong monitors` lists the monitors.",
+                hint=f"It goes on: `lifelong jobs show {job.id}`. `lifelong monitors` lists the monitors.",
             )
         time.sleep(POLL_SECONDS)
         job = store.jobs.get(job.id)
-    if job.state == "failed":
-        error = job.error or {}
-        raise ConflictError(error.get("message"), field=error.get("field"), hint=error.get("hint"))
     return job
+
+
+@click.group(cls=CommandGroup, short_help="Work that monitors do.")
+def jobs() -> None:
+    """Work that takes longer than a request may: validations, fingerprints, cycles on demand, replays."""
+
+
+@jobs.command("list")
+@click.option("--kind", help="Only jobs of this kind, such as fingerprint.")
+@click.option("--state", type=click.Choice(STATES), help="Only jobs in this state.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Number of jobs.")
+@as_json
+def list_jobs(kind: str | None, state: Any, limit: int, *, as_json: bool) -> None:
+    """List the newest jobs, newest first."""
+    with open_store() as store:
+        rows = [_row(job) for job in store.jobs.list(kind, state, limit)]
+    print_rows(rows, as_json=as_json, empty="There is no such job.", below="error")
+
+
+@jobs.command()
+@click.argument("job", type=click.UUID)
+@click.option("--wait", is_flag=True, help="Wait until it has ended.")
+@timeout_option
+@as_json
+def show(job: UUID, timeout: timedelta, *, wait: bool, as_json: bool) -> None:
+    """Show the request, state and result of a job. Exit status 1: it has failed."""
+    with open_store() as store:
+        found = store.jobs.get(job)
+        if wait:
+            found = await_job(store, found, timeout)
+    document = _document(found)
+    if as_json:
+        click.echo(json.dumps(document))
+    else:
+        for name, value in document.items():
+            text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+            if text is not None:
+                click.echo(wrap_text(str(text), first=f"{name.replace('_', ' '):12}", indent=" " * 12))
+    if found.state == "failed":
+        raise click.exceptions.Exit(FAILED)
+
+
+def _row(job: "Job") -> dict[str, Any]:
+    return {
+        "id": str(job.id),
+        "kind": job.kind,
+        "state": job.state,
+        "attempts": job.attempts,
+        "created_at": job.created_at,
+        "finished_at": job.finished_at,
+        "created_by": job.created_by,
+        "error": (job.error or {}).get("message"),
+    }
+
+
+def _document(job: "Job") -> dict[str, Any]:
+    """The job as the API shows it."""
+    times = {name: getattr(job, name) for name in ("created_at", "started_at", "finished_at")}
+    return {
+        "id": str(job.id),
+        "kind": job.kind,
+        "state": job.state,
+        "attempts": job.attempts,
+        "created_by": job.created_by,
+        **{name: None if moment is None else moment.isoformat() for name, moment in times.items()},
+        "payload": job.payload,
+        "result": job.result,
+        "error": job.error,
+    }
