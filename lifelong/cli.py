@@ -7,6 +7,7 @@ import click
 
 from lifelong import __version__
 from lifelong.commands.cycles import adapt, cycles, plan
+from lifelong.commands.fingerprint import group as fingerprint
 from lifelong.commands.interview import recommend
 from lifelong.commands.jobs import jobs
 from lifelong.commands.knowledge import group as knowledge
@@ -36,7 +37,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Models": (tasks.tasks, models.models, calibrate.calibrate, calibration_sets.calibration_sets),
     "Heads and cycles": (heads.heads, cycles.cycles, adapt.adapt, plan.plan),
     "Metrics": (recommend.recommend, validate.validate),
-    "Related tasks": (knowledge.knowledge, neighbours.neighbours),
+    "Related tasks": (fingerprint.fingerprint, knowledge.knowledge, neighbours.neighbours),
     "Operation": (
         doctor.doctor,
         grafana.grafana,

@@ -64,7 +64,7 @@ class Extraction:
         backbone: Backbone,
         preprocessing: Preprocessing,
         *,
-        batch_size: int = 64,
+        batch_size: int = 32,
         most_unreadable: float = 0.05,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:

@@ -39,7 +39,7 @@ def make_extractor_reference(
     preprocessing: Preprocessing | None = None,
     samples: int = DEFAULT_SAMPLES,
     seed: int = 0,
-    batch_size: int = 64,
+    batch_size: int = 32,
     threads: int | None = None,
     most_unreadable: float = 0.05,
     limits: Limits = DEFAULT_LIMITS,

@@ -39,7 +39,7 @@ def fingerprint_task(
     samples: int = DEFAULT_SAMPLES,
     seed: int = 0,
     labelled: bool = True,
-    batch_size: int = 64,
+    batch_size: int = 32,
     device: str | None = None,
     threads: int | None = None,
     most_unreadable: float = 0.05,

@@ -11,7 +11,7 @@ from lifelong_core.develop.features.task import KINDS
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
 from lifelong_core.errors import InvalidInputError
-from tests.unit.develop.features.conftest import draw_images
+from tests.unit.develop.features.drawn import draw_images
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,78 @@
+"""`lifelong fingerprint import` and `export`: files from and to the knowledge base of this installation."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lifelong.commands.common import Name, actor, open_store
+from lifelong.commands.fingerprint.files import read_fingerprint_file, write_file
+from lifelong.commands.fingerprint.options import output_option, replace_option
+
+if TYPE_CHECKING:
+    from lifelong_core.store.knowledge.records import FingerprintRecord, KnowledgeRecord
+
+
+@click.command("import", short_help="Put a fingerprint of a task into the knowledge base.")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--task", type=Name(), required=True, help="A task of the knowledge base, or a registered one.")
+def import_(file: Path, task: str) -> None:
+    """Put the fingerprint FILE into the knowledge base of this installation.
+
+    It replaces one of the same kind, extractor and number of bins.
+    """
+    fingerprint = read_fingerprint_file(file)
+    with open_store() as store:
+        record = store.knowledge.put_fingerprint(task, fingerprint, actor=actor())
+    click.echo(f"Stored the fingerprint {record.digest[:12]} ({record.kind}) of {task}.")
+
+
+@click.command(short_help="Write a fingerprint of the knowledge base into a file.")
+@click.argument("task")
+@click.option("--kind", help="Kind of the fingerprint, if the task has several.")
+@click.option("--bins", type=int, help="Its number of bins, if the task has several.")
+@click.option("--unshareable", is_flag=True, help="Also a fingerprint that can identify images.")
+@output_option
+@replace_option
+def export(
+    task: str, kind: str | None, bins: int | None, output: Path, *, unshareable: bool, replace: bool
+) -> None:
+    """Write a fingerprint of TASK from the knowledge base of this installation into a file."""
+    from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
+    from lifelong_core.errors import InvalidInputError
+
+    with open_store() as store:
+        record = _choose(store.knowledge.get(task), kind, bins)
+        fingerprint = fingerprint_from_bytes(store.artifacts.get(record.artifact))
+    if not fingerprint.is_shareable and not unshareable:
+        raise InvalidInputError(
+            "it holds features of single images, which can identify them.",
+            field="--unshareable",
+            hint="Give --unshareable if the file stays in your institution.",
+        )
+    write_file(output, fingerprint.to_bytes(), replace=replace)
+    click.echo(f"Wrote {output}: {fingerprint.kind}, {output.stat().st_size} bytes.")
+
+
+def _choose(entry: "KnowledgeRecord", kind: str | None, bins: int | None) -> "FingerprintRecord":
+    """The only fingerprint that fits.
+
+    Raises:
+        NotFoundError: none fits.
+        InvalidInputError: several fit.
+    """
+    from lifelong_core.errors import InvalidInputError, NotFoundError
+
+    found = [
+        record for record in entry.fingerprints if kind in (None, record.kind) and bins in (None, record.bins)
+    ]
+    if not found:
+        raise NotFoundError(f"{entry.task} has no such fingerprint.", field="TASK")
+    if len(found) > 1:
+        held = "; ".join(
+            record.kind + ("" if record.bins is None else f" of {record.bins} bins") for record in found
+        )
+        raise InvalidInputError(
+            f"{entry.task} has several fingerprints: {held}.", field="--kind", hint="Give --kind and --bins."
+        )
+    return found[0]

@@ -1,0 +1,190 @@
+"""`lifelong fingerprint make`: from images to a fingerprint."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import click
+
+from lifelong.commands.common import Name, as_json, format_count
+from lifelong.commands.fingerprint.files import expect_writable, write_file
+from lifelong.commands.fingerprint.options import (
+    Reading,
+    expect_features,
+    limits_of,
+    output_option,
+    pretrained_option,
+    reading_options,
+    replace_option,
+    weights_option,
+)
+from lifelong.commands.fingerprint.progress import show_progress
+
+if TYPE_CHECKING:
+    from lifelong_core.develop.features.result import TaskFingerprints
+    from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
+
+DEFAULT_METHOD = "bKLD(small,target)"
+MOST_NAMED = 5
+
+
+@click.command(short_help="Make the fingerprint of a folder of images.")
+@click.argument("images", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--extractor",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File of the shared extractor reference.",
+)
+@weights_option
+@pretrained_option
+@click.option(
+    "--method",
+    default=DEFAULT_METHOD,
+    show_default=True,
+    help="Fingerprinting method; it decides the kind of the fingerprint. VDNA and P2L share that of bKLD; "
+    "others: FID, FED, naive, MMD, EMD, Manual.",
+)
+@click.option("--bins", type=click.IntRange(2, 10_000), help="Bins of each feature, if not the method's.")
+@click.option("--unlabelled", is_flag=True, help="Sub-folders are no classes, but patients for example.")
+@click.option("--keyword", "keywords", multiple=True, help="Of the task's description; can be repeated.")
+@click.option(
+    "--card",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File for the task card (JSON): facts of the task, for the knowledge base.",
+)
+@click.option("--name", type=Name(), help="Name of the task on its card.")
+@click.option("--classes", type=click.IntRange(2), help="Number of classes, where images have no labels.")
+@click.option("--modality", help="On the card.")
+@reading_options
+@output_option
+@replace_option
+@as_json
+def make(
+    images: tuple[Path, ...],
+    extractor: Path | None,
+    weights: Path | None,
+    method: str,
+    bins: int | None,
+    keywords: tuple[str, ...],
+    card: Path | None,
+    name: str | None,
+    classes: int | None,
+    modality: str | None,
+    output: Path,
+    *,
+    pretrained: bool,
+    unlabelled: bool,
+    replace: bool,
+    as_json: bool,
+    **reading: Unpack[Reading],
+) -> None:
+    """Make the fingerprint of a task.
+
+    \b
+    IMAGES are one or more of
+      FOLDER    images and DICOM files, recursively; sub-folders are classes
+      FILE.csv  with the columns path and, for classes, label
+      FILE.tar  also .tar.gz; shards of webdataset, or folders
+      FILE.zip  sub-folders are classes
+
+    Archives are not unpacked to the disk. A random sample of the images is read; the fingerprint holds counts, no
+    image. `lifelong fingerprint show` says what it discloses.
+
+    --method Manual makes a fingerprint of --keyword alone, without images.
+    """
+    from lifelong_core.develop.fingerprints.distances.registry import find_method
+    from lifelong_core.errors import InvalidInputError
+
+    for file in filter(None, (output, card)):
+        expect_writable(file, replace=replace)
+    if (card is None) != (name is None):
+        raise InvalidInputError("--card and --name belong together.", field="--card" if card else "--name")
+    chosen = find_method(method)
+    kind = chosen.fingerprint_type.kind
+    if kind == "keywords":
+        _make_keywords(output, images, keywords, replace=replace, as_json=as_json)
+        return
+    if not images or extractor is None:
+        raise InvalidInputError(
+            f"the method {method} needs images and --extractor.", field="--extractor" if images else "IMAGES"
+        )
+    if (weights is None) != pretrained:
+        raise InvalidInputError("expected either --weights or --pretrained.", field="--weights")
+    expect_features()
+    from lifelong_core.develop.features.task import fingerprint_task
+
+    with show_progress() as progress:
+        made = fingerprint_task(
+            images,
+            extractor,
+            weights,
+            kinds=(kind,),
+            bins=bins or getattr(chosen, "bins", None) or 100,
+            labelled=not unlabelled,
+            samples=reading["samples"],
+            seed=reading["seed"],
+            batch_size=reading["batch_size"],
+            device=reading["device"],
+            threads=reading["threads"],
+            most_unreadable=reading["most_unreadable"],
+            limits=limits_of(reading),
+            progress=progress,
+        )
+    if card is not None and name is not None:
+        text = made.facts.card(name, classes=classes, keywords=keywords, modality=modality).to_json()
+        write_file(card, text.encode(), replace=replace)
+    write_file(output, made.fingerprint.to_bytes(), replace=replace)
+    if as_json:
+        click.echo(json.dumps(_document(output, made.fingerprint, made)))
+    else:
+        _print(output, card, made)
+
+
+def _make_keywords(
+    output: Path, images: tuple[Path, ...], keywords: tuple[str, ...], *, replace: bool, as_json: bool
+) -> None:
+    from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
+    from lifelong_core.errors import InvalidInputError
+
+    if images or not keywords:
+        raise InvalidInputError(
+            "the method Manual needs keywords and no images.", field="--keyword" if not keywords else "IMAGES"
+        )
+    fingerprint = KeywordFingerprint(keywords)
+    write_file(output, fingerprint.to_bytes(), replace=replace)
+    if as_json:
+        click.echo(json.dumps(_document(output, fingerprint, None)))
+    else:
+        click.echo(f"Wrote {output}: {', '.join(fingerprint.keywords)}.")
+
+
+def _document(output: Path, fingerprint: "Fingerprint", made: "TaskFingerprints | None") -> dict[str, Any]:
+    return {
+        "file": str(output),
+        "kind": fingerprint.kind,
+        "digest": fingerprint.digest,
+        "bytes": output.stat().st_size,
+        "report": None if made is None else made.report.to_document(),
+        "facts": None if made is None else made.facts.to_document(),
+    }
+
+
+def _print(output: Path, card: Path | None, made: "TaskFingerprints") -> None:
+    report, facts = made.report, made.facts
+    click.echo(
+        f"Read {report.read} of {format_count(report.images, 'image')} in {report.seconds:.1f} s "
+        f"({report.architecture}, {report.device})."
+    )
+    if report.passed_over:
+        click.echo(f"Passed over {format_count(report.passed_over, 'file')} that are no images.")
+    if report.unreadable:
+        click.echo(f"{format_count(report.unreadable, 'image')} could not be read:")
+        for example in report.unreadable_examples[:MOST_NAMED]:
+            click.echo(f"  {example.name}: {example.problem}")
+        if report.unreadable > MOST_NAMED:
+            click.echo(f"  and {report.unreadable - MOST_NAMED} more")
+    if facts.class_sizes is not None:
+        click.echo(f"{format_count(len(facts.class_sizes), 'class')}, imbalance {facts.imbalance:.3g}.")
+    if card is not None:
+        click.echo(f"Wrote {card}.")
+    click.echo(f"Wrote {output}: {made.fingerprint.kind}, {output.stat().st_size} bytes.")

@@ -1,0 +1,108 @@
+"""Options of commands that read images."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import click
+
+if TYPE_CHECKING:
+    from lifelong_core.develop.features.sources.limits import Limits
+
+Command = Callable[..., None]
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+weights_option: Callable[[Command], Command] = click.option(
+    "--weights",
+    type=_FILE,
+    help="File of the weights: safetensors, or a state dictionary that torch saved. Nothing in it is executed.",
+)
+pretrained_option: Callable[[Command], Command] = click.option(
+    "--pretrained", is_flag=True, help="Take the weights from timm's hub instead; needs a network."
+)
+output_option: Callable[[Command], Command] = click.option(
+    "--output", type=_FILE, required=True, help="File to write."
+)
+replace_option: Callable[[Command], Command] = click.option(
+    "--replace", is_flag=True, help="Replace the output if it exists."
+)
+
+
+class Reading(TypedDict):
+    """Values of the options of `reading_options`."""
+
+    samples: int
+    seed: int
+    batch_size: int
+    device: str | None
+    threads: int | None
+    most_unreadable: float
+    maximum_pixels: int
+
+
+_READING: tuple[tuple[str, dict[str, Any]], ...] = (
+    (
+        "--samples",
+        {
+            "type": click.IntRange(2, 1_000_000),
+            "default": 10_000,
+            "help": "Images that are drawn at random; all if there are fewer.",
+        },
+    ),
+    ("--seed", {"type": click.IntRange(0, 2**62), "default": 0, "help": "Seed of the draw."}),
+    (
+        "--batch-size",
+        {"type": click.IntRange(1, 4096), "default": 32, "help": "Images that are computed at once."},
+    ),
+    ("--device", {"help": "cpu or cuda; without it, a GPU if there is one."}),
+    ("--threads", {"type": click.IntRange(1, 1024), "help": "Threads of the CPU; without it, one per core."}),
+    (
+        "--most-unreadable",
+        {
+            "type": click.FloatRange(0, 1, max_open=True),
+            "default": 0.05,
+            "help": "Largest share of the drawn images that may be unreadable.",
+        },
+    ),
+    (
+        "--maximum-pixels",
+        {
+            "type": click.IntRange(1, 2_000_000_000),
+            "default": 50_000_000,
+            "help": "Larger images count as unreadable.",
+        },
+    ),
+)
+
+
+def reading_options(command: Command) -> Command:
+    """Add the options of `Reading`."""
+    for name, settings in reversed(_READING):
+        command = click.option(name, show_default="default" in settings, **settings)(command)
+    return command
+
+
+def limits_of(reading: Reading) -> "Limits":
+    """The limits of images and archives."""
+    from lifelong_core.develop.features.sources.limits import Limits
+
+    return Limits(pixels=reading["maximum_pixels"])
+
+
+def expect_features() -> None:
+    """Make sure that torch and timm are installed.
+
+    Raises:
+        ConfigurationError: one of them is missing.
+    """
+    from importlib.util import find_spec
+
+    from lifelong_core.errors import ConfigurationError
+
+    missing = [name for name in ("torch", "torchvision", "timm", "pydicom") if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(
+            f"not installed: {', '.join(missing)}.",
+            hint="Install the extra: pip install 'lifelong[develop]'.",
+        )
