@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.errors import LifelongError
+from lifelong_core.store.knowledge.exchange import read_signing_key
 from lifelong_core.store.lifecycle.group_keys import check_complete, hashing_key, load_key_file, short_digest
 from lifelong_core.store.lifecycle.privacy import holds_group_keys
 
@@ -92,6 +93,28 @@ def check_recommendations(installation: Installation) -> Iterator[Finding]:
             except LifelongError as error:
                 yield failure(error.message, error.hint or "Attach it again.")
     yield ok(f"{total} attached.")
+
+
+def check_knowledge(installation: Installation) -> Iterator[Finding]:
+    """Every entry of the knowledge base and the signing key can be read, and there is a ranker for its outcomes."""
+    store = installation.store
+    for record in () if installation.quick else store.knowledge.list():
+        try:
+            _ = record.entry
+        except LifelongError as error:
+            yield failure(error.message, f"Import it again, or `lifelong knowledge delete {record.task}`.")
+    read_signing_key(installation.settings.resolved_signing_key_file)
+    state = store.knowledge.state()
+    fitted = "no transfer to fit a ranker on"
+    if state.transfers:
+        fitted = "a ranker"
+        if store.rankers.read() is None:
+            yield warning(
+                f"no ranker is fitted on the {state.transfers} transfers of the knowledge base: suggestions have no"
+                " expected gains.",
+                "A monitor fits it (`lifelong monitor`); look for a failed job, then `lifelong knowledge refit`.",
+            )
+    yield ok(f"{state.entries} tasks, {state.fingerprints} fingerprints, {fitted}.")
 
 
 def check_group_key(installation: Installation) -> Iterator[Finding]:

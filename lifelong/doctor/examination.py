@@ -21,6 +21,7 @@ CHECKS: dict[str, Check] = {
     "models": content.check_models,
     "heads": content.check_heads,
     "recommendations": content.check_recommendations,
+    "knowledge base": content.check_knowledge,
     "group key": content.check_group_key,
     "file modes": machine.check_file_modes,
     "execution providers": machine.check_providers,

@@ -42,6 +42,7 @@ from lifelong_core.store.registry.records import ModelLoad
 from lifelong_core.store.schema import migration, tables
 from lifelong_core.store.spool.spool import Spool
 from tests.unit.store.design_samples import recommendation
+from tests.unit.store.knowledge_samples import make_entry
 from tests.unit.store.samples import CLASSES, COSTS, calibration, cycle, head
 
 DATA = Path("lifelong-data")
@@ -312,6 +313,22 @@ def test_a_damaged_recommendation(store: Store):
     edited = sa.func.replace(tables.recommendations.c.document, "AUROC", "AUPRC")
     update(store, sa.update(tables.recommendations).values(document=edited))
     expect("recommendations", "failure", "recommendation 1 of lesions is damaged", "backup")
+
+
+def test_transfers_without_a_ranker_and_a_damaged_entry(store: Store):
+    expect("knowledge base", "ok", "0 tasks, 0 fingerprints, no transfer")
+    store.knowledge.put(make_entry(sources=("nevi",)), actor="tests")
+    expect("knowledge base", "warning", "no ranker is fitted on the 1 transfers", "lifelong knowledge refit")
+    update(store, sa.update(tables.knowledge_entries).values(document="{}"))
+    expect("knowledge base", "failure", "entry moles of the knowledge base is damaged", "Import it again")
+
+
+@pytest.mark.usefixtures("store")
+def test_a_signing_key_that_is_none():
+    key = DATA / "signing.key"
+    key.write_text("no key")
+    key.chmod(0o600)
+    expect("knowledge base", "failure", "signing.key holds no signing key", "backup")
 
 
 def test_a_group_key_that_is_gone_or_read_by_others(store: Store):
