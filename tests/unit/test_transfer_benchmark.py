@@ -21,12 +21,14 @@ from benchmarks.transfer_evaluation import (
     gains,
     improvements,
     measure,
+    oriented,
     win_rates,
     without_tasks,
 )
 from benchmarks.transfer_report import summarise
 from lifelong_core.develop.knowledge.transfer_folder import read_splits, read_transfer_folder
-from lifelong_core.develop.transferability import bootstrap_weights
+from lifelong_core.develop.transferability import bootstrap_weights, setup_stability
+from tests.tools import transfer_folder
 
 DATA_SETS, TASKS_PER_SET, SEEDS = 7, 2, 2
 SCENARIOS, MEASURES, METHODS = ("arch", "pretrain"), ("BA", "AUROC"), ("bKLD", "Manual")
@@ -180,3 +182,16 @@ def test_intervals_resample_data_sets(folder: Path) -> None:
     assert (summary.low, summary.mean, summary.high) == (4, 5, 6)
     single = summarise(figure, bootstrap_weights(evaluated.targets.size, replicates=300))
     assert single.high - single.low < summary.high - summary.low
+
+
+def test_findings_on_the_published_development_tasks() -> None:
+    evaluated = read(transfer_folder())
+    assert evaluated.targets.size == 28
+    figures = {name: measure(evaluated, one) for name, one in fixed_strategies(evaluated).items()}
+    everyone = np.ones((1, 28))
+    taus = {name: summarise(one["weightedtau"], everyone).mean for name, one in figures.items()}
+    assert taus[RANDOM] == 0
+    assert taus[SMALLEST] == pytest.approx(0.096, abs=5e-4)
+    assert max(taus[method] for method in evaluated.outcomes.methods) == pytest.approx(0.047, abs=5e-4)
+    by_method = np.stack([oriented(figures[method]) for method in evaluated.outcomes.methods], axis=-1)
+    assert setup_stability(by_method) == pytest.approx([0.65, 0.03, 0.39, 0.21, 0.02], abs=5e-3)
