@@ -1,9 +1,10 @@
 """Task fingerprints (thesis, section 5.1.1) as values, and the distances between them; numpy and scipy only.
 
-- `fingerprint`: what all kinds share: file format, digest, comparability.
-- `histogram`, `gaussian`, `feature_set`, `fisher`, `keywords`: the kinds; the first three with builders for streams.
+- `extractor`: what the features were computed with.
+- `fingerprint`: what all kinds share: file format and digest.
+- `histogram`, `gaussian`, `feature_set`, `fisher`, `keywords`: the kinds; the first two with builders for streams.
 - `kinds`: a fingerprint of any kind from its file.
 - `distances`: the methods under their names, and `distance`.
-- `extractor`: what the features were computed with.
-- `privacy`: the guarantee of a differentially private fingerprint.
+- `disclosure`: what a fingerprint reveals of its images.
+- `private_histogram`, `private_noise`, `privacy`: differentially private histograms and their guarantee.
 """

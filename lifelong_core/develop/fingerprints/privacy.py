@@ -2,17 +2,19 @@
 
 from pydantic import Field
 
-from lifelong_core.documents import Frozen
+from lifelong_core.documents import FrozenDocument
 
 
-class Privacy(Frozen):
-    """(epsilon, delta)-differential privacy towards adding or removing all images of one patient.
+class Privacy(FrozenDocument):
+    """(epsilon, delta)-differential privacy (Dwork and Roth, 2014, definition 2.4) of a whole fingerprint.
 
-    Dwork and Roth (2014), definition 2.4. delta = 0 is pure differential privacy.
+    Two sets of sampled images are neighbours if they differ in the images of one patient only: up to
+    `images_per_patient` are removed, and up to as many are added.
     """
 
     epsilon: float = Field(gt=0)
-    """of the whole fingerprint, all its histograms together"""
+    """of all histograms together, not of each"""
     delta: float = Field(default=0.0, ge=0, lt=1)
+    """0: pure differential privacy"""
     images_per_patient: int = Field(default=1, ge=1)
-    """largest number of images of one patient among the sampled ones; the guarantee holds for no more"""
+    """largest number of images of one patient; the guarantee does not cover patients with more"""
