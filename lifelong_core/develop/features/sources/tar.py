@@ -5,9 +5,10 @@ import io
 import json
 import tarfile
 import zlib
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
@@ -19,7 +20,7 @@ from lifelong_core.errors import InvalidInputError, LifelongError
 _PIECE = 2**20
 """Largest header of a tar file."""
 _MOST_LABEL_BYTES = 65_536
-_LABEL_SUFFIXES = frozenset({"cls", "json", "txt"})
+_LABEL_SUFFIXES = frozenset({"cls", "json"})
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -27,8 +28,8 @@ class TarSource:
     """Images in a tar file, also one compressed by gzip; it is read from begin to end, twice.
 
     Files whose names differ only after the first full stop are one sample of webdataset: `0001.png` and `0001.cls`. The
-    label of a sample is the text in `cls` or `txt`, or the value `label` or `cls` in `json`; without such a file, the
-    first folder.
+    label of a sample is the text in `cls`, or the value `label` or `cls` in `json`; without such a file, the first
+    folder.
 
     Args:
         path: the tar file.
@@ -50,22 +51,24 @@ class TarSource:
         """
         key, label = "", None
         waiting: list[Entry] = []
+        label_files = 0
         with self._opened() as content, _tar(content, self._path, self._limits) as archive:
             for member in _members(archive):
                 path = PurePosixPath(member.name)
                 stem, suffix = split_key(member.name)
                 if stem != key:
-                    yield from _labelled(waiting, label)
-                    waiting, key, label = [], stem, None
+                    yield from _sample(waiting, label, label_files)
+                    waiting, key, label, label_files = [], stem, None, 0
                 if suffix in _LABEL_SUFFIXES:
                     label = self._label(content, member, suffix) or label
+                    label_files += 1
                     continue
                 for entry in self._list(path, member, archive):
                     if entry is None:
                         yield None
                     else:
                         waiting.append(entry)
-            yield from _labelled(waiting, label)
+            yield from _sample(waiting, label, label_files)
 
     def read(self, wanted: Iterable[Entry]) -> Iterator[Opened]:
         """Read the files in the order of the archive, each into memory."""
@@ -129,8 +132,11 @@ def split_key(name: str) -> tuple[str, str]:
     return folder + slash + stem, suffix.lower()
 
 
-def _labelled(entries: Iterable[Entry], label: str | None) -> Iterator[Entry]:
-    for entry in entries:
+def _sample(images: Sequence[Entry], label: str | None, label_files: int) -> Iterator[Entry | None]:
+    """The images of one sample with its label; label files without an image are files that are no images."""
+    if not images:
+        yield from repeat(None, label_files)
+    for entry in images:
         yield entry if label is None else replace(entry, label=label)
 
 

@@ -1,0 +1,262 @@
+"""Every kind of source lists the same images, and gives their content back."""
+
+import gzip
+import io
+import json
+import os
+import tarfile
+import zipfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import webdataset
+
+from lifelong_core.develop.features.sources.entry import Entry, ImageSource
+from lifelong_core.develop.features.sources.limits import Limits
+from lifelong_core.develop.features.sources.opening import open_images
+from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError
+from tests.unit.develop.features.drawn import draw_images
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "images"
+    draw_images(folder, 6, classes=("ill", "well"))
+    (folder / "notes.txt").write_text("no image")
+    (folder / "well" / ".hidden.png").write_text("hidden")
+    return folder
+
+
+def pack_tar(folder: Path, file: Path, mode: str = "w") -> Path:
+    with tarfile.open(file, mode) as archive:  # type: ignore[call-overload]
+        for path in sorted(folder.rglob("*"), reverse=True):
+            archive.add(path, path.relative_to(folder).as_posix(), recursive=False)
+    return file
+
+
+def pack_zip(folder: Path, file: Path) -> Path:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(folder.rglob("*")):
+            archive.write(path, path.relative_to(folder).as_posix())
+    return file
+
+
+def write_table(folder: Path, file: Path) -> Path:
+    rows = [f"{path},{path.parent.name}" for path in sorted(folder.rglob("0*.png"))]
+    file.write_text("\ufeff" + "\n".join(["path,label", *rows]) + "\n", encoding="utf-8")
+    return file
+
+
+PACKERS: dict[str, Callable[[Path, Path], Path]] = {
+    "folder": lambda folder, _file: folder,
+    "tar": lambda folder, file: pack_tar(folder, file.with_suffix(".tar")),
+    "tar.gz": lambda folder, file: pack_tar(folder, file.with_suffix(".tar.gz"), "w:gz"),
+    "zip": lambda folder, file: pack_zip(folder, file.with_suffix(".zip")),
+    "csv": lambda folder, file: write_table(folder, file.with_suffix(".csv")),
+}
+
+
+def listed(source: ImageSource) -> list[Entry]:
+    return sorted((entry for entry in source.entries() if entry is not None), key=lambda entry: entry.name)
+
+
+def contents(source: ImageSource, entries: Sequence[Entry]) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for entry, file in source.read(entries):
+        assert not isinstance(file, LifelongError), file
+        with file:
+            found[entry.path] = file.read()
+    return found
+
+
+@pytest.mark.parametrize("packed", PACKERS)
+def test_images_and_labels_are_found(folder: Path, tmp_path: Path, packed: str) -> None:
+    source = open_images(PACKERS[packed](folder, tmp_path / "packed"))
+    entries = listed(source)
+    assert [(Path(entry.path).name, entry.label) for entry in entries] == [
+        ("0000.png", "ill"),
+        ("0002.png", "ill"),
+        ("0004.png", "ill"),
+        ("0001.png", "well"),
+        ("0003.png", "well"),
+        ("0005.png", "well"),
+    ]
+    wanted = entries[1:5:2]
+    for path, content in contents(source, wanted).items():
+        assert content == (folder / Path(path).parent.name / Path(path).name).read_bytes()
+    if packed != "csv":
+        assert sum(entry is None for entry in source.entries()) == 2
+
+
+@pytest.mark.parametrize("packed", PACKERS)
+def test_labels_can_be_ignored(folder: Path, tmp_path: Path, packed: str) -> None:
+    source = open_images(PACKERS[packed](folder, tmp_path / "packed"), labelled=False)
+    assert {entry.label for entry in listed(source)} == {None}
+
+
+def test_shards_of_webdataset_are_one_source(folder: Path, tmp_path: Path) -> None:
+    shards = tmp_path / "shards"
+    shards.mkdir()
+    for shard in range(2):
+        with webdataset.TarWriter(str(shards / f"train-{shard}.tar")) as writer:
+            for key in range(3):
+                image = (folder / "ill" / "0000.png").read_bytes()
+                writer.write({"__key__": f"{shard}{key}", "png": image, "cls": key % 2})
+    source = open_images(shards)
+    assert [(entry.path, entry.label) for entry in listed(source)] == [
+        (f"train-{shard}.tar:{shard}{key}.png", str(key % 2)) for shard in range(2) for key in range(3)
+    ]
+    assert len(contents(source, listed(source)[2:5])) == 3
+
+
+@pytest.mark.parametrize("document", [{"label": "ill", "age": 5}, {"cls": 3}])
+def test_labels_of_webdataset_can_be_json(folder: Path, tmp_path: Path, document: dict[str, Any]) -> None:
+    file = tmp_path / "shard.tar"
+    with webdataset.TarWriter(str(file)) as writer:
+        writer.write(
+            {"__key__": "a", "json": json.dumps(document), "png": (folder / "ill" / "0000.png").read_bytes()}
+        )
+    assert [entry.label for entry in listed(open_images(file))] == [str(next(iter(document.values())))]
+
+
+def test_several_paths_are_one_source(folder: Path, tmp_path: Path) -> None:
+    source = open_images(folder / "ill", pack_zip(folder, tmp_path / "more.zip"))
+    names = [entry.name for entry in listed(source)]
+    assert names[:2] == ["ill:0000.png", "ill:0002.png"]
+    assert len(names) == 9
+    assert len(contents(source, listed(source))) == 9
+
+
+def test_a_path_that_leads_out_is_passed_over(tmp_path: Path, folder: Path) -> None:
+    file = tmp_path / "packed.tar"
+    image = (folder / "ill" / "0000.png").read_bytes()
+    with tarfile.open(file, "w") as archive:
+        member = tarfile.TarInfo("../../escaped.png")
+        member.size = len(image)
+        archive.addfile(member, io.BytesIO(image))
+        link = tarfile.TarInfo("link.png")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    before = sorted(tmp_path.rglob("*"))
+    source = open_images(file)
+    assert list(source.entries()) == [None, None]
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("packed", ["folder", "csv"])
+def test_files_outside_the_allowed_folder_are_not_opened(folder: Path, tmp_path: Path, packed: str) -> None:
+    secret = tmp_path / "secret.png"
+    secret.write_bytes(b"secret")
+    allowed = tmp_path / "allowed"
+    allowed.mkdir()
+    (allowed / "link.png").symlink_to(secret)
+    (allowed / "t.csv").write_text("path\n../secret.png\nlink.png\n")
+    source = open_images(allowed if packed == "folder" else allowed / "t.csv", within=allowed)
+    opened = list(source.read(listed(source)))
+    assert opened
+    assert all(isinstance(file, InvalidInputError) for _, file in opened)
+    with pytest.raises(InvalidInputError, match="outside"):
+        open_images(folder, within=allowed)
+
+
+def test_a_missing_file_of_a_table_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("path,label\nmissing.png,ill\n")
+    source = open_images(tmp_path / "t.csv")
+    ((entry, problem),) = source.read(listed(source))
+    assert (entry.path, entry.label) == ("missing.png", "ill")
+    assert isinstance(problem, InvalidInputError)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"file,label\na.png,x\n", "no column path"),
+        (b"path\n\n,\n", "line 3"),
+        (b"path\n\xff\xfe\n", "UTF-8"),
+    ],
+    ids=["column", "path", "encoding"],
+)
+def test_other_tables_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "t.csv").write_bytes(content)
+    with pytest.raises(InvalidInputError, match=message):
+        list(open_images(tmp_path / "t.csv").entries())
+
+
+@pytest.mark.parametrize("name", ["broken.tar", "broken.tar.gz", "broken.zip"])
+def test_broken_archives_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(os.urandom(3000))
+    with pytest.raises(InvalidInputError, match="broken"):
+        list(open_images(tmp_path / name).entries())
+
+
+@pytest.mark.parametrize("packed", ["tar", "tar.gz"])
+def test_a_truncated_archive_is_refused(folder: Path, tmp_path: Path, packed: str) -> None:
+    file = PACKERS[packed](folder, tmp_path / "packed")
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    with pytest.raises(InvalidInputError):
+        list(open_images(file).entries())
+
+
+def test_other_paths_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(b"")
+    for given in ([tmp_path / "a.pdf"], [tmp_path / "none"], [], [tmp_path, tmp_path]):
+        with pytest.raises(InvalidInputError):
+            open_images(*given)
+
+
+LIMITS = Limits(file_bytes=1000, ratio=2, free_bytes=20_000)
+
+
+@pytest.mark.parametrize("packed", ["tar", "zip"])
+def test_a_file_above_the_limit_is_not_read(tmp_path: Path, packed: str) -> None:
+    folder = tmp_path / "images"
+    folder.mkdir()
+    (folder / "at.png").write_bytes(os.urandom(1000))
+    (folder / "above.png").write_bytes(os.urandom(1001))
+    source = open_images(PACKERS[packed](folder, tmp_path / "packed"), limits=LIMITS)
+    found = {entry.path: file for entry, file in source.read(listed(source))}
+    assert isinstance(found["above.png"], PayloadTooLargeError)
+    assert not isinstance(found["at.png"], LifelongError)
+
+
+@pytest.mark.parametrize("packed", ["tar.gz", "zip"])
+@pytest.mark.parametrize(("count", "is_refused"), [(6, False), (40, True)])
+def test_decompression_bombs_are_refused(
+    tmp_path: Path, packed: str, count: int, *, is_refused: bool
+) -> None:
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for index in range(count):
+        (folder / f"{index}.png").write_bytes(bytes(900))
+    source = open_images(PACKERS[packed](folder, tmp_path / "packed"), limits=LIMITS)
+    if is_refused:
+        with pytest.raises(PayloadTooLargeError, match="unpacks to more than"):
+            list(source.entries())
+    else:
+        assert len(listed(source)) == count
+
+
+def test_a_header_of_a_tar_file_has_a_limit(tmp_path: Path) -> None:
+    header = tarfile.TarInfo("bomb.png")
+    header.type, header.size = tarfile.XHDTYPE, 2**26
+    with gzip.open(tmp_path / "packed.tar.gz", "wb") as file:
+        file.write(header.tobuf(tarfile.USTAR_FORMAT))
+        for _ in range(64):
+            file.write(bytes(2**20))
+    with pytest.raises(PayloadTooLargeError, match="header"):
+        list(open_images(tmp_path / "packed.tar.gz").entries())
+
+
+def test_an_encrypted_file_of_a_zip_is_noted(folder: Path, tmp_path: Path) -> None:
+    file = pack_zip(folder, tmp_path / "packed.zip")
+    content = bytearray(file.read_bytes())
+    place = content.index(b"PK\x01\x02", content.index(b"PK\x01\x02") + 1)
+    while content[place + 46 : place + 54] != b"ill/0000":
+        place = content.index(b"PK\x01\x02", place + 1)
+    content[place + 8] |= 1
+    file.write_bytes(content)
+    source = open_images(file)
+    found = {entry.path: file for entry, file in source.read(listed(source))}
+    assert [path for path, opened in found.items() if isinstance(opened, LifelongError)] == ["ill/0000.png"]
