@@ -35,6 +35,9 @@ _LARGEST = np.iinfo(np.uint16).max
 _TASKS_AT_ONCE = 64
 """Fingerprints in memory while a file is built."""
 _READ_BYTES = 2**20
+_DIRECTIONS = 16
+_ROUNDING = 1e-6
+"""More than the error of a length by rounding; lengths are at most 1."""
 _DAMAGED = (OSError, ValueError, KeyError, TypeError, struct.error)
 
 Load = Callable[[str], HistogramFingerprint]
@@ -63,6 +66,12 @@ class IndexFile:
     """(m, K): mean shares"""
     source_constants: Floats
     """(K,): sum of shares times log_sums"""
+    basis: Floats
+    """(B, G), orthonormal: principal directions of histograms"""
+    coarse: NDArray[np.float32]
+    """(K, m G): coordinates of the histograms in the basis"""
+    residuals: NDArray[np.float32]
+    """(m, K): at least the Euclidean length of what the basis leaves of a histogram"""
     samples: Integers | None
     """(K,): totals, where they are the same for all features of each task"""
 
@@ -106,7 +115,8 @@ class IndexFile:
         folder.mkdir(parents=True, exist_ok=True)
         # Mapped before it gets its name: another process may remove or replace it at any time afterwards.
         with _building(path) as file:
-            _write(file, sorted(digests), _load_all(digests, load))
+            basis = _principal_directions([load(task) for task in _spread(sorted(digests))])
+            _write(file, sorted(digests), _load_all(digests, load), basis)
             return cls._map(file, sorted(digests), verify=False)
 
     @classmethod
@@ -174,7 +184,23 @@ def _load_all(digests: Mapping[str, str], load: Load) -> Iterator[HistogramFinge
         raise InvalidInputError("expected at least one fingerprint.", field="fingerprints")
 
 
-def _write(file: BinaryIO, tasks: Sequence[str], fingerprints: Iterator[HistogramFingerprint]) -> None:
+def _spread(tasks: Sequence[str]) -> Sequence[str]:
+    """At most `_TASKS_AT_ONCE` tasks, evenly over all."""
+    return tasks[:: -(-len(tasks) // _TASKS_AT_ONCE) or 1]
+
+
+def _principal_directions(fingerprints: Iterable[HistogramFingerprint]) -> Floats:
+    """Directions (B, G) in which the histograms of all features have most of their length."""
+    inner = [histograms.T @ histograms for histograms in (one.histograms for one in fingerprints)]
+    if len({matrix.shape for matrix in inner}) != 1:
+        return np.zeros((0, 0))  # refused by `_load_all`, with the name of the task
+    _, vectors = np.linalg.eigh(np.sum(inner, axis=0))
+    return np.asarray(vectors[:, ::-1][:, :_DIRECTIONS], dtype=np.float64)
+
+
+def _write(
+    file: BinaryIO, tasks: Sequence[str], fingerprints: Iterator[HistogramFingerprint], basis: Floats
+) -> None:
     first = next(fingerprints)
     (features, bins), count = first.counts.shape, len(tasks)
     sections = _lay_out(
@@ -184,6 +210,9 @@ def _write(file: BinaryIO, tasks: Sequence[str], fingerprints: Iterator[Histogra
             "log_sums": ("<f8", (features, count)),
             "shares": ("<f4", (features, count)),
             "source_constants": ("<f8", (count,)),
+            "basis": ("<f8", basis.shape),
+            "coarse": ("<f4", (count, features * basis.shape[1])),
+            "residuals": ("<f4", (features, count)),
         },
         start=len(_MAGIC),
     )
@@ -195,6 +224,7 @@ def _write(file: BinaryIO, tasks: Sequence[str], fingerprints: Iterator[Histogra
         name: np.memmap(file, mode="r+", dtype=dtype, offset=offset, shape=shape)
         for name, (dtype, shape, offset) in sections.items()
     }
+    arrays["basis"][:] = basis
     wide = _fill(arrays, itertools.chain([first], fingerprints))
     rows = np.array(list(wide), dtype="<i8")
     columns = np.stack(list(wide.values()), axis=1) if wide else np.zeros((features, 0, bins))
@@ -228,8 +258,22 @@ def _fill(
         arrays["log_sums"][:, rows] = log_sums
         arrays["shares"][:, rows] = shares
         arrays["source_constants"][rows] = (shares * log_sums).sum(axis=0)
+        for row, one in enumerate(block, start):
+            arrays["coarse"][row], arrays["residuals"][:, row] = _reduce(one.histograms, arrays["basis"])
         start += len(block)
     return wide
+
+
+def _reduce(histograms: Floats, basis: Floats) -> tuple[Floats, Floats]:
+    """Coordinates (m G,) of histograms (m, B) in the basis, and lengths (m,) of what is left, rounded up."""
+    coarse = histograms @ basis
+    return coarse.ravel(), residual_lengths(histograms, coarse)
+
+
+def residual_lengths(histograms: Floats, coarse: Floats) -> Floats:
+    """At least the lengths (m,) of what the coordinates (m, G) leave of the histograms (m, B)."""
+    squares = (histograms**2).sum(axis=1) - (coarse**2).sum(axis=1)
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0)) * (1 + _ROUNDING) + _ROUNDING)
 
 
 def _lay_out(

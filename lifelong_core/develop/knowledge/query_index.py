@@ -20,12 +20,14 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Floats, softmax
 from lifelong_core.develop.fingerprints.distances.binned_kld import Weighting, entropies
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
-from lifelong_core.develop.knowledge.index_file import IndexFile
+from lifelong_core.develop.knowledge.index_file import IndexFile, residual_lengths
 from lifelong_core.errors import InvalidInputError
 
 _ROWS = 1000
 """Tasks that are converted to float32 at once: 400 kB for 100 bins stay in the cache of a core."""
 _MOST_THREADS = 2
+_LARGEST_SHARE = 1 / 6
+"""Of candidates among all tasks. Above it, one product for all tasks costs less than each candidate in float64."""
 _SINGLE = 2.0**-24
 """Relative rounding error of float32."""
 _DOUBLE_ERROR = 1e-12
@@ -78,8 +80,9 @@ class QueryIndex:
     ) -> tuple[Neighbour, ...]:
         """The `count` tasks with the smallest bKLD to the target, in the order of the definition.
 
-        All tasks that rounding could put in another place are compared in float64; of equal ones, the first by name
-        comes first.
+        Bounds of the distances, from a sketch of the histograms, leave a few candidates, which are compared in
+        float64. Where they leave many, as with histograms of few images, the product for all tasks leaves few. Of
+        equal tasks, the first by name comes first.
 
         Raises:
             InvalidInputError: the target is of another extractor, or has another number of features or bins.
@@ -88,9 +91,11 @@ class QueryIndex:
         count = min(count, len(self.tasks))
         if count < 1:
             return ()
-        values, errors = self._estimate(query)
-        limit = np.partition(values + errors, count - 1)[count - 1]
-        rows = np.flatnonzero(values - errors <= limit)
+        rows = np.arange(len(self.tasks))
+        if weighting != "source":
+            rows = _candidates(*self._sketch(query), count)
+        if rows.size > _LARGEST_SHARE * len(self.tasks):
+            rows = _candidates(*self._estimate(query), count)
         exact = np.array([self._compute(query, row) for row in rows.tolist()])
         order = np.argsort(exact, kind="stable")[:count]
         return tuple(Neighbour(self.tasks[rows[place]], float(exact[place])) for place in order)
@@ -111,6 +116,27 @@ class QueryIndex:
         histograms = target.histograms
         return _Query(weighting, histograms, entropies(histograms), weights)
 
+    def _sketch(self, query: _Query) -> tuple[Floats, Floats]:
+        """Distances, (K,), from the coordinates in the basis, and bounds of their errors, (K,).
+
+        What the basis leaves of two histograms has an inner product of at most the product of the lengths
+        (Cauchy and Schwarz).
+        """
+        file = self._file
+        coarse = query.histograms @ file.basis
+        residuals = residual_lengths(query.histograms, coarse)
+        factors = (query.weights[:, None] * coarse).ravel()
+        inner = file.coarse @ factors.astype(np.float32)
+        missing: Floats = (query.weights * residuals) @ file.residuals
+        # Coordinates of a histogram have a length of at most 1, for each feature.
+        rounding = (factors.size + 4) * _SINGLE * float(query.weights @ np.linalg.norm(coarse, axis=1))
+        errors = missing * (1 + 2 * _SINGLE) + rounding + _DOUBLE_ERROR
+        return self._constant(query) - inner, errors
+
+    def _constant(self, query: _Query) -> Floats:
+        """The part of the distances, (K,), without the histograms of the sources; not for weights of the source."""
+        return query.weights @ self._file.log_sums - float(query.weights @ query.entropies)
+
     def _estimate(self, query: _Query) -> tuple[Floats, Floats]:
         """Distances, (K,), and bounds of their errors, (K,)."""
         file = self._file
@@ -121,7 +147,7 @@ class QueryIndex:
             constant = file.source_constants - query.entropies @ file.shares
         else:
             inner = query.weights @ scaled
-            constant = query.weights @ file.log_sums - float(query.weights @ query.entropies)
+            constant = self._constant(query)
         if file.samples is not None:
             inner = inner / file.samples
         # Each product is a sum of B terms that are not negative, of factors with one rounding each.
@@ -160,3 +186,9 @@ class QueryIndex:
         weights = file.shares[:, row] if query.weighting == "source" else query.weights
         divergences = file.log_sums[:, row] - query.entropies - (shares * query.histograms).sum(axis=1)
         return float((weights * divergences).sum())
+
+
+def _candidates(values: Floats, errors: Floats, count: int) -> NDArray[np.intp]:
+    """Rows that can be among the `count` smallest, if each value is wrong by at most its error."""
+    limit = np.partition(values + errors, count - 1)[count - 1]
+    return np.flatnonzero(values - errors <= limit)

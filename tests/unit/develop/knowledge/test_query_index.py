@@ -115,6 +115,43 @@ def test_sources_closer_than_single_precision_are_ordered(tmp_path: Path, weight
     assert [wanted[index.tasks.index(task)] for task in got] == pytest.approx(np.sort(wanted), rel=1e-14)
 
 
+def smooth(seed: int) -> HistogramFingerprint:
+    """Histograms of many images, which few directions describe."""
+    rng = np.random.default_rng(seed)
+    centres, widths = rng.uniform(10, 30, size=(2, 8, 1))
+    shares = np.exp(-(((np.arange(40) - centres) / widths) ** 2))
+    counts = np.rint(30_000 * shares / shares.sum(axis=1, keepdims=True)).astype(np.int64)
+    counts[np.arange(8), counts.argmax(axis=1)] += 30_000 - counts.sum(axis=1)
+    return HistogramFingerprint("a" * 64, 30_000, counts, centres[:, 0] / 10, np.full(8, 1 / 8))
+
+
+@pytest.mark.parametrize("weighting", ["target", "uniform"])
+@pytest.mark.parametrize(
+    ("make", "is_enough"),
+    [(smooth, True), (lambda seed: make_fingerprint(seed, features=8, bins=40, samples=50), False)],
+    ids=["smooth", "rough"],
+)
+def test_sketches_bound_the_distances_and_leave_few_candidates_of_smooth_histograms(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    weighting: Weighting,
+    make: Callable[[int], HistogramFingerprint],
+    is_enough: bool,
+) -> None:
+    fingerprints = {f"t{seed:03}": make(seed) for seed in range(100)}
+    index = QueryIndex(open_file(tmp_path, fingerprints))
+    estimate, estimated = QueryIndex._estimate, []
+    monkeypatch.setattr(QueryIndex, "_estimate", lambda *given: estimated.append(1) or estimate(*given))
+    for seed in range(200, 205):
+        target = make(seed)
+        wanted = np.array([define(fingerprints[task], target, weighting) for task in index.tasks])
+        values, errors = index._sketch(index._prepare(target, weighting))
+        assert (np.abs(values - wanted) <= errors).all()
+        nearest = index.nearest(target, 5, weighting)
+        assert [one.task for one in nearest] == [index.tasks[row] for row in np.argsort(wanted)[:5]]
+    assert bool(estimated) != is_enough
+
+
 def test_equal_tasks_are_ordered_by_name(tmp_path: Path) -> None:
     fingerprints = {name: make_fingerprint(1) for name in ("b", "c", "a")} | {"z": make_fingerprint(2)}
     index = QueryIndex(open_file(tmp_path, fingerprints))
@@ -159,6 +196,12 @@ def test_a_file_is_built_once_for_the_same_fingerprints(tmp_path: Path) -> None:
     remove_other_indexes(tmp_path, [{task: one.digest for task, one in changed.items()}])
     assert len(list(tmp_path.iterdir())) == 1
     open_file(tmp_path, changed, built=False)
+
+
+def test_sketches_of_few_tasks_use_all_of_them(tmp_path: Path) -> None:
+    file = open_file(tmp_path, {"a": make_fingerprint(1, bins=40)})
+    assert file.basis.shape == (40, 16)
+    np.testing.assert_allclose(file.basis.T @ file.basis, np.eye(16), atol=1e-12)
 
 
 def damages(content: bytes) -> Iterator[bytes]:
