@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from lifelong.commands.common import CommandGroup, as_json
-from lifelong.commands.fingerprint.files import expect_writable, write_file
+from lifelong.commands.fingerprint.files import expect_writable, read_extractor_file, write_file
 from lifelong.commands.fingerprint.options import (
     Reading,
     expect_features,
@@ -97,10 +97,7 @@ def make_reference(
 @as_json
 def show_reference(file: Path, *, as_json: bool) -> None:
     """Show what the extractor reference FILE says."""
-    from lifelong.commands.fingerprint.files import read_file
-    from lifelong_core.develop.fingerprints.extractor import ExtractorReference
-
-    _print(file, ExtractorReference.from_bytes(read_file(file)), as_json=as_json)
+    _print(file, read_extractor_file(file), as_json=as_json)
 
 
 def _print(file: Path, reference: "ExtractorReference", *, as_json: bool) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lifelong_core.develop.fingerprints.extractor import ExtractorReference
     from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 
 LARGEST_FILE = 256 * 2**20
@@ -22,6 +23,21 @@ def read_fingerprint_file(file: Path) -> "Fingerprint":
         return fingerprint_from_bytes(read_file(file))
     except InvalidInputError as error:
         raise type(error)(f"{file}: {error.message}", field="FILE", hint=error.hint) from error
+
+
+def read_extractor_file(file: Path) -> "ExtractorReference":
+    """The extractor reference in a file.
+
+    Raises:
+        InvalidInputError: the file cannot be read, is too large, or holds no reference.
+    """
+    from lifelong_core.develop.fingerprints.extractor import ExtractorReference
+    from lifelong_core.errors import InvalidInputError
+
+    try:
+        return ExtractorReference.from_bytes(read_file(file))
+    except InvalidInputError as error:
+        raise type(error)(f"{file}: {error.message}", field=error.field, hint=error.hint) from error
 
 
 def read_file(file: Path) -> bytes:

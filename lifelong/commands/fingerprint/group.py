@@ -7,6 +7,7 @@ from lifelong.commands.fingerprint.compare import compare
 from lifelong.commands.fingerprint.exchange import export, import_
 from lifelong.commands.fingerprint.extractor import extractor
 from lifelong.commands.fingerprint.make import make
+from lifelong.commands.fingerprint.private import make_private
 from lifelong.commands.fingerprint.show import show
 
 
@@ -24,5 +25,5 @@ def fingerprint() -> None:
     """
 
 
-for command in (make, show, compare, import_, export, extractor):
+for command in (make, show, compare, make_private, import_, export, extractor):
     fingerprint.add_command(command)

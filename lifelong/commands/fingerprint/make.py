@@ -19,6 +19,7 @@ from lifelong.commands.fingerprint.options import (
     weights_option,
 )
 from lifelong.commands.fingerprint.progress import show_progress
+from lifelong.commands.fingerprint.show import sharing_warnings
 
 if TYPE_CHECKING:
     from lifelong_core.develop.features.result import TaskFingerprints
@@ -188,3 +189,5 @@ def _print(output: Path, card: Path | None, made: "TaskFingerprints") -> None:
     if card is not None:
         click.echo(f"Wrote {card}.")
     click.echo(f"Wrote {output}: {made.fingerprint.kind}, {output.stat().st_size} bytes.")
+    for warning in sharing_warnings(made.fingerprint):
+        click.echo(f"Warning: {warning}", err=True)

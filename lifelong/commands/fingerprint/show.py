@@ -2,12 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lifelong.commands.common import as_json
 from lifelong.commands.fingerprint.files import read_fingerprint_file
+from lifelong.commands.tables import wrap_text
+
+if TYPE_CHECKING:
+    from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
+
+_FIELDS = ("extractor", "samples", "seed", "features", "bins", "keywords")
 
 
 @click.command(short_help="Show what a fingerprint is, and what it discloses.")
@@ -15,29 +21,36 @@ from lifelong.commands.fingerprint.files import read_fingerprint_file
 @as_json
 def show(file: Path, *, as_json: bool) -> None:
     """Show what the fingerprint FILE is, and what it discloses of the images."""
+    from lifelong_core.develop.fingerprints.disclosure import disclosure
+
     fingerprint = read_fingerprint_file(file)
-    values: dict[str, Any] = {
-        "file": str(file),
-        "kind": fingerprint.kind,
-        "bytes": file.stat().st_size,
-        "digest": fingerprint.digest,
-        "shareable": fingerprint.is_shareable,
-    }
-    for name in ("extractor", "samples", "seed", "features", "bins", "keywords"):
-        value = getattr(fingerprint, name, None)
-        if value is not None:
-            values[name] = value
+    found = disclosure(fingerprint)
+    values = {"file": str(file), "bytes": file.stat().st_size, **_describe(fingerprint)}
     if as_json:
-        click.echo(json.dumps(values))
+        click.echo(json.dumps({**values, "disclosure": found.to_document()}))
         return
     width = max(map(len, values))
     for name, value in values.items():
-        click.echo(f"{name:{width}}  {_text(value)}")
-    if not fingerprint.is_shareable:
-        click.echo("It holds features of single images, which can identify them: do not share it.")
+        click.echo(f"{name:{width}}  {', '.join(value) if isinstance(value, tuple) else value}")
+    click.echo("\nWhat it discloses:")
+    for statement in (*found.statements, *sharing_warnings(fingerprint)):
+        click.echo(wrap_text(statement, indent="  ", first="- "))
 
 
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+def sharing_warnings(fingerprint: "Fingerprint") -> list[str]:
+    """What to know before this fingerprint is shared, beyond what every fingerprint of its kind discloses."""
+    from lifelong_core.develop.fingerprints.disclosure import disclosure
+
+    found = disclosure(fingerprint)
+    if not found.describes_single_images or found.minimum_samples is None:
+        return []
+    return [
+        f"It describes single images: it is of {found.samples} images, and needs at least {found.minimum_samples} "
+        "before it is shared."
+    ]
+
+
+def _describe(fingerprint: "Fingerprint") -> dict[str, Any]:
+    values = {"kind": fingerprint.kind, "digest": fingerprint.digest}
+    found = {name: getattr(fingerprint, name, None) for name in _FIELDS}
+    return values | {name: value for name, value in found.items() if value is not None}

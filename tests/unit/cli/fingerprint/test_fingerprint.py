@@ -109,6 +109,24 @@ def test_the_closest_source_comes_first(folder: Path) -> None:
     assert table.splitlines()[0].split() == ["source", "VDNA"]
 
 
+def test_a_fingerprint_says_what_it_discloses(folder: Path) -> None:
+    found = json.loads(run(folder, "fingerprint", "show", "one.npz", "--json"))
+    assert (found["kind"], found["samples"], found["bins"], found["features"]) == ("histogram", 30, 100, 96)
+    assert found["disclosure"]["smallest_occupied_bin"] >= 1
+    text = run(folder, "fingerprint", "show", "one.npz")
+    assert "- It holds the histograms and means of 96 features of 30 images." in text
+    assert "- It describes single images: it is of 30 images, and needs at least 100" in text
+
+
+def test_a_private_copy_has_noise_and_says_so(folder: Path) -> None:
+    given = ("one.npz", "--extractor", "x.npz", "--epsilon", "4", "--images-per-patient", "2")
+    run(folder, "fingerprint", "make-private", *given, "--output", "private.npz")
+    shown = json.loads(run(folder, "fingerprint", "show", "private.npz", "--json"))
+    assert shown["disclosure"]["privacy"] == {"epsilon": 4.0, "delta": 1e-6, "images_per_patient": 2}
+    compared = json.loads(run(folder, "fingerprint", "compare", "private.npz", "one.npz", "--json"))
+    assert compared[0]["VDNA"] > 0
+
+
 def test_fingerprints_of_other_extractors_are_not_compared(folder: Path) -> None:
     reference = ["fingerprint", "extractor", "make", "--architecture", ARCHITECTURE, "--edge", str(EDGE)]
     run(folder, *reference, "--weights", "weights.pth", "--images", "one", "--output", "y.npz")

@@ -9,6 +9,7 @@ import pydicom
 import pytest
 from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.uid import (
+    UID,
     CTImageStorage,
     DeflatedExplicitVRLittleEndian,
     ExplicitVRLittleEndian,
@@ -26,7 +27,7 @@ LIMIT = 10_000
 RAMP = np.arange(12, dtype=np.uint16).reshape(3, 4) * 100
 
 
-def make_dicom(pixels: np.ndarray, *, syntax: str = ExplicitVRLittleEndian, **fields: object) -> bytes:
+def make_dicom(pixels: np.ndarray, *, syntax: UID = ExplicitVRLittleEndian, **fields: object) -> bytes:
     """A DICOM file of pixels of shape (rows, columns), (frames, rows, columns) or (rows, columns, 3)."""
     dataset = Dataset()
     dataset.file_meta = FileMetaDataset()
@@ -86,7 +87,7 @@ def test_of_several_windows_the_first_is_used() -> None:
 
 
 @pytest.mark.parametrize("syntax", [ExplicitVRLittleEndian, RLELossless], ids=["plain", "rle"])
-def test_each_frame_is_an_image(syntax: str) -> None:
+def test_each_frame_is_an_image(syntax: UID) -> None:
     content = make_dicom(np.stack([RAMP, RAMP[::-1], RAMP.T.reshape(3, 4)]), syntax=syntax)
     assert count_frames(io.BytesIO(content)) == 3
     assert shares(content, 1) == pytest.approx(RAMP[::-1] / 1100, abs=1e-5)
@@ -109,9 +110,8 @@ def test_palettes_give_colours() -> None:
     for name, values in (("Red", table), ("Green", table[::-1]), ("Blue", table * 0)):
         palette[f"{name}PaletteColorLookupTableDescriptor"] = [256, 0, 8]
         palette[f"{name}PaletteColorLookupTableData"] = values.tobytes()
-    image = decode_dicom(
-        io.BytesIO(make_dicom(np.array([[0, 200]], dtype=np.uint8), **palette)), 0, maximum_pixels=LIMIT
-    )
+    content = make_dicom(np.array([[0, 200]], dtype=np.uint8), syntax=ExplicitVRLittleEndian, **palette)
+    image = decode_dicom(io.BytesIO(content), 0, maximum_pixels=LIMIT)
     assert np.asarray(image).tolist() == [[[0, 255, 0], [200, 55, 0]]]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import webdataset
+from webdataset.writer import TarWriter
 
 from lifelong_core.develop.features.sources.entry import Entry, ImageSource
 from lifelong_core.develop.features.sources.limits import Limits
@@ -100,7 +100,7 @@ def test_shards_of_webdataset_are_one_source(folder: Path, tmp_path: Path) -> No
     shards = tmp_path / "shards"
     shards.mkdir()
     for shard in range(2):
-        with webdataset.TarWriter(str(shards / f"train-{shard}.tar")) as writer:
+        with TarWriter(str(shards / f"train-{shard}.tar")) as writer:
             for key in range(3):
                 image = (folder / "ill" / "0000.png").read_bytes()
                 writer.write({"__key__": f"{shard}{key}", "png": image, "cls": key % 2})
@@ -114,7 +114,7 @@ def test_shards_of_webdataset_are_one_source(folder: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize("document", [{"label": "ill", "age": 5}, {"cls": 3}])
 def test_labels_of_webdataset_can_be_json(folder: Path, tmp_path: Path, document: dict[str, Any]) -> None:
     file = tmp_path / "shard.tar"
-    with webdataset.TarWriter(str(file)) as writer:
+    with TarWriter(str(file)) as writer:
         writer.write(
             {"__key__": "a", "json": json.dumps(document), "png": (folder / "ill" / "0000.png").read_bytes()}
         )
