@@ -326,7 +326,8 @@ class Settings(BaseSettings):
     )
     maximum_upload_bytes: Positive = Field(
         default=1_000_000_000,
-        description="Larger archives of images to fingerprint get 413; image_roots takes more.",
+        description="Larger archives of images to fingerprint get 413; they must arrive within request_timeout_seconds."
+        " For more images, see image_roots.",
     )
     maximum_model_bytes: Positive = Field(default=1_000_000_000, description="Larger ONNX uploads get 413.")
     maximum_bundle_bytes: Positive = Field(
@@ -483,7 +484,7 @@ class Settings(BaseSettings):
     )
     fingerprint_extractor: Path | None = Field(
         default=None,
-        description="File of the extractor reference of fingerprint jobs (`lifelong fingerprint extractor`), on every"
+        description="File of the extractor reference of fingerprint jobs (`lifelong fingerprint extractor make`), on every"
         " machine that runs jobs.",
     )
     fingerprint_weights: Path | None = Field(

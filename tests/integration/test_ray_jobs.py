@@ -3,28 +3,31 @@
 import os
 import signal
 import sys
+import tarfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
-from lifelong_core.deploy import LabeledLogits
-from lifelong_core.deploy.labelled_set import LabelledSet
+from lifelong_core.develop.fingerprints.extractor import ExtractorReference
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.runner import COMMANDS, JobRunner
 from tests import databases
+from tests.unit.develop.features import conftest as extractors
 from tests.unit.monitor.jobs.test_runner import ended, is_alive, until
-from tests.unit.monitor.population import BALANCED, add_model, draw, open_store, settings_for
-from tests.unit.monitor.recommendations import attach
+from tests.unit.monitor.population import CLASS_NAMES, COSTS, open_store, settings_for
 
 PASSWORD = "geheim-7c1f"
+PATIENCE = 180.0
+"""Seconds: on a busy machine, Ray needs long to start its processes."""
 KINDS = (sys.executable, str(Path(__file__).with_name("ray_job_kinds.py")))
+weights_file, backbone, extractor = extractors.weights_file, extractors.backbone, extractors.extractor
 pytestmark = pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
 
 
@@ -75,24 +78,31 @@ def workers(file: Path) -> list[tuple[int, str]]:
     return [(int(line.split()[0]), line.split()[1]) for line in lines]
 
 
-def test_a_validation_runs_on_the_cluster(settings: Settings) -> None:
+def test_an_upload_is_fingerprinted_on_the_cluster(
+    tmp_path: Path,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    extractor: ExtractorReference,
+    weights_file: Path,
+) -> None:
+    (tmp_path / "extractor.npz").write_bytes(extractor.to_bytes())
+    monkeypatch.setenv("LIFELONG_FINGERPRINT_EXTRACTOR", str(tmp_path / "extractor.npz"))
+    monkeypatch.setenv("LIFELONG_FINGERPRINT_WEIGHTS", str(weights_file))
+    extractors.draw_images(tmp_path / "images", 30, classes=("benign", "unclear", "malignant"))
+    images = BytesIO()
+    with tarfile.open(fileobj=images, mode="w") as archive:
+        archive.add(tmp_path / "images", arcname=".")
     with open_store(settings) as store:
-        model = add_model(store)
-        attach(store)
-        drawn = draw(BALANCED, 90, seed=7)
-        payload = {
-            "task": "lesions",
-            "model": model.reference,
-            "recommendation_version": 1,
-            "replicates": 100,
-        }
-        content = LabelledSet(LabeledLogits(drawn.logits, drawn.labels, np.arange(90) // 2)).to_bytes()
-        job = store.jobs.submit("validate", payload, labelled_set=content, actor="tests")
+        store.tasks.add("lesions", CLASS_NAMES, COSTS, actor="tests")
+        payload = {"task": "lesions", "archive": "tar", "samples": 20}
+        job = store.jobs.submit("fingerprint", payload, upload=images, actor="ann")
         with monitor(store, settings, COMMANDS["ray"]):
-            done = ended(store, job)
+            done = ended(store, job, seconds=PATIENCE)
         assert done.error is None
-        assert (done.result or {})["samples"] == 90
-        assert b'"EC"' in store.artifacts.get((done.result or {})["result"])
+        (record,) = store.knowledge.get("lesions").fingerprints
+        assert [one["digest"] for one in (done.result or {})["fingerprints"]] == [record.digest]
+        assert (record.samples, record.extractor) == (20, extractor.digest)
+        assert not store.artifacts.has(job.payload["upload"])
 
 
 def test_a_job_whose_worker_is_killed_is_begun_again_and_ends_once(
@@ -104,9 +114,9 @@ def test_a_job_whose_worker_is_killed_is_begun_again_and_ends_once(
             payload = {"pids": str(tmp_path / "pids"), "password": PASSWORD}
             job = store.jobs.submit("hang-once", payload, actor="tests")
             with monitor(store, settings), monitor(store, settings):
-                ((worker, _),) = until(lambda: workers(tmp_path / "pids"))
+                ((worker, _),) = until(lambda: workers(tmp_path / "pids"), seconds=PATIENCE)
                 os.kill(worker, signal.SIGKILL)
-                done = ended(store, job)
+                done = ended(store, job, seconds=PATIENCE)
             assert (done.state, done.error) == ("succeeded", None)
             assert done.result == {"attempt": 2, "password": True}
             ends = [entry.action for entry in store.audit.list(10) if entry.subject == str(job.id)]
@@ -125,7 +135,7 @@ def test_two_monitors_use_two_nodes_and_their_tasks_end_with_them(tmp_path: Path
         file = tmp_path / "pids"
         jobs = [store.jobs.submit("hang", {"pids": str(file)}, actor="tests") for _ in range(2)]
         with monitor(store, settings), monitor(store, settings):
-            until(lambda: len(workers(file)) == 2)
+            until(lambda: len(workers(file)) == 2, seconds=PATIENCE)
             assert len({node for _, node in workers(file)}) == 2
         until(lambda: not any(is_alive(worker) for worker, _ in workers(file)))
         left = [store.jobs.get(job.id) for job in jobs]
@@ -136,7 +146,7 @@ def test_a_crash_on_a_node_fails_the_job_without_secrets_and_data(settings: Sett
     with open_store(settings) as store:
         job = store.jobs.submit("crash", {}, actor="tests")
         with monitor(store, settings):
-            done = ended(store, job)
+            done = ended(store, job, seconds=PATIENCE)
     said = (done.error or {}).get("message") or ""
     assert done.attempts == 1
     assert "it crashed" in said

@@ -95,7 +95,7 @@ def _fingerprint(settings: Settings, asked: Payload, images: ImageSource) -> Tas
         raise ConfigurationError(
             "the settings of the monitor name no extractor.",
             field="LIFELONG_FINGERPRINT_EXTRACTOR",
-            hint="Make one with `lifelong fingerprint extractor`, or get the one that your partners share.",
+            hint="Make one with `lifelong fingerprint extractor make`, or get the one that your partners share.",
         )
     return _features("task").fingerprint_task(
         images,

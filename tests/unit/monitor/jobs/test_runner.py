@@ -61,20 +61,20 @@ def running(
         assert runner.join(30)
 
 
-def until(happened: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + 60
+def until(happened: Callable[[], Any], *, seconds: float = 60) -> Any:
+    deadline = time.monotonic() + seconds
     while not (found := happened()):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     return found
 
 
-def ended(store: Store, job: Job) -> Job:
+def ended(store: Store, job: Job, *, seconds: float = 60) -> Job:
     def finished() -> Job | None:
         found = store.jobs.get(job.id)
         return found if found.finished_at is not None else None
 
-    return until(finished)
+    return until(finished, seconds=seconds)
 
 
 def count(exporter: Exporter, outcome: str, kind: str = "other") -> float | None:
