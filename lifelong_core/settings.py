@@ -484,8 +484,8 @@ class Settings(BaseSettings):
     )
     fingerprint_extractor: Path | None = Field(
         default=None,
-        description="File of the extractor reference of fingerprint jobs (`lifelong fingerprint extractor make`), on every"
-        " machine that runs jobs.",
+        description="File of the extractor reference of fingerprint jobs, on every machine that runs jobs; see"
+        " `lifelong fingerprint extractor make`.",
     )
     fingerprint_weights: Path | None = Field(
         default=None,
