@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
+from lifelong_core.develop.fingerprints.disclosure import disclosure
 from lifelong_core.documents import FrozenDocument
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError
 from lifelong_core.image_roots import find_root
@@ -58,8 +59,8 @@ def work(store: Store, job: Job) -> dict[str, Any]:
     """Make the fingerprints with the extractor of the settings, store them, and take the facts over to the task card.
 
     Returns:
-        `task`; `fingerprints`: kind, digest and size in bytes of each; `card`: the task card; `warnings`; `report`: how
-        they were made, with the unreadable images; `facts`: of the images.
+        `task`; `fingerprints`: kind, digest, size in bytes and disclosure of each; `card`: the task card; `warnings`;
+        `report`: how they were made, with the unreadable images; `facts`: of the images.
 
     Raises:
         ConfigurationError: torch is not installed, or the settings name no extractor.
@@ -80,7 +81,12 @@ def work(store: Store, job: Job) -> dict[str, Any]:
     return {
         "task": asked.task,
         "fingerprints": [
-            {"kind": kind, "digest": one.digest, "bytes": len(one.to_bytes())}
+            {
+                "kind": kind,
+                "digest": one.digest,
+                "bytes": len(one.to_bytes()),
+                "disclosure": disclosure(one).to_document(),
+            }
             for kind, one in made.fingerprints.items()
         ],
         "card": card,

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from lifelong_core.develop.features.task import fingerprint_task
+from lifelong_core.develop.fingerprints.disclosure import disclosure
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.settings import Settings
@@ -87,8 +88,14 @@ def test_a_folder_becomes_a_fingerprint_and_the_facts_of_the_task(
     (record,) = entry.fingerprints
     assert store.knowledge.read_fingerprint(record).to_bytes() == expected.to_bytes()
     assert record.created_by == "ann"
-    content = len(expected.to_bytes())
-    assert result["fingerprints"] == [{"kind": "histogram", "digest": expected.digest, "bytes": content}]
+    assert result["fingerprints"] == [
+        {
+            "kind": "histogram",
+            "digest": expected.digest,
+            "bytes": len(expected.to_bytes()),
+            "disclosure": disclosure(expected).to_document(),
+        }
+    ]
     card = entry.entry.card
     assert result["card"] == card.to_document()
     assert (card.classes, card.samples, card.imbalance, card.modality) == (3, 30, 1.0, "dermoscopy")
