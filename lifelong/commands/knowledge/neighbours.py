@@ -9,7 +9,7 @@ from lifelong.commands.common import Name, as_json, open_store
 from lifelong.commands.tables import print_rows, wrap_text
 
 if TYPE_CHECKING:
-    from lifelong_core.develop.ranking.suggestion import Ranking
+    from lifelong_core.develop.ranking.suggestion import Neighbour, Ranking
 
 SCENARIOS = ("architecture", "pretraining", "augmentation", "co_training")
 """As `lifelong_core.develop.knowledge.entry.SCENARIOS`; repeated here, so that --help needs no pydantic."""
@@ -26,10 +26,15 @@ SCENARIOS = ("architecture", "pretraining", "augmentation", "co_training")
     help="learned, a method of fingerprints such as VDNA, or a baseline.",
 )
 @click.option(
+    "--confidence", type=click.FloatRange(0.5, 0.99), default=0.8, show_default=True, help="Of the intervals."
+)
+@click.option(
     "--limit", type=click.IntRange(1, 1000), default=5, show_default=True, help="Largest number of sources."
 )
 @as_json
-def neighbours(task: str, scenario: Any, measure: str, strategy: str, limit: int, *, as_json: bool) -> None:
+def neighbours(
+    task: str, scenario: Any, measure: str, strategy: str, confidence: float, limit: int, *, as_json: bool
+) -> None:
     """Rank the tasks of the knowledge base as sources for TASK, best first.
 
     Each source has its expected gain of the measure over training without transfer, with an interval, and the reasons.
@@ -43,7 +48,13 @@ def neighbours(task: str, scenario: Any, measure: str, strategy: str, limit: int
 
     with open_store() as store:
         ranking = rank_neighbours(
-            store, task, scenario=scenario, measure=measure, strategy=strategy, limit=limit
+            store,
+            task,
+            scenario=scenario,
+            measure=measure,
+            strategy=strategy,
+            confidence=confidence,
+            limit=limit,
         )
     if as_json:
         click.echo(json.dumps(ranking.to_document()))
@@ -54,15 +65,31 @@ def neighbours(task: str, scenario: Any, measure: str, strategy: str, limit: int
 def _print_ranking(ranking: "Ranking") -> None:
     if ranking.declined is not None:
         click.secho(wrap_text(ranking.declined), bold=True)
+    else:
+        click.secho(wrap_text(_recommendation(ranking)), bold=True)
+    if not ranking.suggestions and ranking.neighbours:
+        print_rows([_neighbour_row(one) for one in ranking.neighbours], as_json=False, empty="")
+        return
     rows = [
         {
             "rank": rank,
             "source": one.source,
             f"gain_of_{ranking.measure}": f"{one.expected_gain:+.3f}",
             f"{100 * ranking.confidence:g}_%_interval": f"{one.low:+.3f} to {one.high:+.3f}",
-            "recommended": rank <= ranking.recommended,
             "why": " ".join((*one.reasons, *one.limits)),
         }
         for rank, one in enumerate(ranking.suggestions, 1)
     ]
     print_rows(rows, as_json=False, empty="There is no source to rank.", below="why")
+
+
+def _recommendation(ranking: "Ranking") -> str:
+    count, shown = ranking.recommended, len(ranking.suggestions)
+    which = (
+        "All of these are" if count == shown else "The first is" if count == 1 else f"The first {count} are"
+    )
+    return f"{which} expected to be better than no transfer ({ranking.scenario}, {ranking.strategy})."
+
+
+def _neighbour_row(one: "Neighbour") -> dict[str, Any]:
+    return {"source": one.source, "distance": one.distance, "cards_agree_to": f"{one.card_similarity:.0%}"}

@@ -112,7 +112,7 @@ def export_bundle(
     key = read_signing_key(key_file)
     if key is None:
         raise ConflictError(
-            f"this installation has no signing key: there is no file {key_file}.",
+            "this installation has no signing key.",
             field=_FIELD,
             hint="Make one on its host: `lifelong knowledge key`.",
         )

@@ -2,12 +2,21 @@
 
 from typing import TYPE_CHECKING
 
-from lifelong_core.errors import NotFoundError
+from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.validation_errors import suggest
 
 if TYPE_CHECKING:
     from lifelong_core.develop.knowledge.entry import Scenario
     from lifelong_core.develop.ranking.suggestion import Ranking
     from lifelong_core.store.store import Store
+
+
+CONFIDENCE = 0.8
+"""Default of the intervals, as of `rank_sources`."""
+NOT_FITTED = (
+    "No ranker is fitted on the measured transfers yet, so that no gain can be expected from any source. A monitor fits"
+    " it within minutes after a change of the knowledge base (job `rank`)."
+)
 
 
 def rank_neighbours(
@@ -17,6 +26,7 @@ def rank_neighbours(
     scenario: "Scenario",
     measure: str = "BA",
     strategy: str = "learned",
+    confidence: float = CONFIDENCE,
     limit: int | None = None,
 ) -> "Ranking":
     """Source tasks of the knowledge base for a task, best first.
@@ -27,6 +37,7 @@ def rank_neighbours(
         scenario: what would be transferred.
         measure: acronym of the measure whose gain is expected.
         strategy: of `rank_sources`.
+        confidence: of the intervals, in [0.5, 0.99].
         limit: largest number of suggestions; None: all.
 
     Raises:
@@ -38,16 +49,38 @@ def rank_neighbours(
     base = store.knowledge.load()
     if task not in base.entries:
         raise _unknown_task(store, task)
+    _check_measure(measure)
     ranker = store.rankers.read()
-    ranking = rank_sources(base, task, scenario=scenario, measure=measure, strategy=strategy, ranker=ranker)
-    if limit is None or len(ranking.suggestions) <= limit:
-        return ranking
-    return ranking.model_copy(
-        update={
-            "suggestions": ranking.suggestions[:limit],
-            "recommended": min(limit, ranking.recommended),
-        }
+    ranking = rank_sources(
+        base,
+        task,
+        scenario=scenario,
+        measure=measure,
+        strategy=strategy,
+        ranker=ranker,
+        confidence=confidence,
     )
+    if ranker is None and store.knowledge.state().transfers:
+        ranking = ranking.model_copy(update={"declined": NOT_FITTED})
+    if limit is None:
+        return ranking
+    shown = {
+        "suggestions": ranking.suggestions[:limit],
+        "recommended": min(limit, ranking.recommended),
+        "neighbours": ranking.neighbours[:limit],
+    }
+    return ranking.model_copy(update=shown)
+
+
+def _check_measure(measure: str) -> None:
+    from lifelong_core.metrics import METRICS
+
+    if measure not in METRICS:
+        raise InvalidInputError(
+            f"there is no measure {measure[:80]!r}.",
+            field="measure",
+            hint=suggest(measure, list(METRICS)) or "Use the acronym of a metric, such as BA or AUROC.",
+        )
 
 
 def _unknown_task(store: "Store", task: str) -> NotFoundError:

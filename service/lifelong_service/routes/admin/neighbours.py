@@ -7,12 +7,13 @@ from starlette.requests import Request
 
 from lifelong_core.develop.knowledge.entry import Scenario
 from lifelong_core.store.access.records import Scope
-from lifelong_core.store.knowledge.neighbours import rank_neighbours
+from lifelong_core.store.knowledge.neighbours import CONFIDENCE, rank_neighbours
 from lifelong_service.http.guard import GuardedRoute, access, worker_of
 from lifelong_service.http.parameters import check_parameters
 from lifelong_service.schemas.knowledge import RankingDocument
 
 _ShortText = Annotated[str, Query(min_length=1, max_length=64)]
+_PARAMETERS = ("scenario", "measure", "strategy", "confidence", "limit")
 
 router = APIRouter(route_class=GuardedRoute, tags=["knowledge"])
 
@@ -27,6 +28,7 @@ def list_neighbours(  # noqa: PLR0913, RUF100 - the parts of a request
     strategy: Annotated[
         _ShortText, Query(description="learned, a method of fingerprints such as VDNA, or a baseline.")
     ] = "learned",
+    confidence: Annotated[float, Query(ge=0.5, le=0.99, description="Of the intervals.")] = CONFIDENCE,
     limit: Annotated[int | None, Query(ge=1, le=1000, description="Largest number of sources.")] = None,
 ) -> RankingDocument:
     """Source tasks of the knowledge base for a task, best first, each with its expected gain and the evidence.
@@ -34,8 +36,14 @@ def list_neighbours(  # noqa: PLR0913, RUF100 - the parts of a request
     The task is one of the knowledge base; a registered task is one as soon as it has a fingerprint or an entry.
     `declined` says why no source is recommended.
     """
-    check_parameters(request.query_params, ("scenario", "measure", "strategy", "limit"))
+    check_parameters(request.query_params, _PARAMETERS)
     ranking = rank_neighbours(
-        worker_of(request).store, task, scenario=scenario, measure=measure, strategy=strategy, limit=limit
+        worker_of(request).store,
+        task,
+        scenario=scenario,
+        measure=measure,
+        strategy=strategy,
+        confidence=confidence,
+        limit=limit,
     )
     return cast("RankingDocument", ranking.to_document())
