@@ -6,6 +6,7 @@ processes build it; one that is damaged is built again.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import itertools
 import json
@@ -35,6 +36,7 @@ _LARGEST = np.iinfo(np.uint16).max
 _TASKS_AT_ONCE = 64
 """Fingerprints in memory while a file is built."""
 _READ_BYTES = 2**20
+_UNFINISHED = ".building-"
 _DIRECTIONS = 16
 _ROUNDING = 1e-6
 """More than the error of a length by rounding; lengths are at most 1."""
@@ -43,7 +45,7 @@ _DAMAGED = (OSError, ValueError, KeyError, TypeError, struct.error)
 Load = Callable[[str], HistogramFingerprint]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class IndexFile:
     """The mapped sections of a file, for K tasks, m features and B bins.
 
@@ -139,11 +141,23 @@ class IndexFile:
 
 
 def remove_other_indexes(folder: Path, digests: Iterable[Mapping[str, str]]) -> None:
-    """Remove all index files of the folder but those of these fingerprints; processes that map one keep it."""
+    """Remove all index files of the folder but those of these fingerprints, and what killed processes were building.
+
+    Processes that have mapped a file keep it.
+    """
     kept = {f"{_key(one)}.index" for one in digests}
     for path in folder.glob("*.index"):
-        if path.name not in kept and not path.name.startswith("."):
+        is_unfinished = path.name.startswith(_UNFINISHED)
+        if _is_abandoned(path) if is_unfinished else path.name not in kept:
             path.unlink(missing_ok=True)
+
+
+def _is_abandoned(path: Path) -> bool:
+    """Whether no process holds the lock of this unfinished file; it is empty until its process has the lock."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return os.fstat(file.fileno()).st_size > 0
+    return False
 
 
 def _key(digests: Mapping[str, str]) -> str:
@@ -155,8 +169,9 @@ def _key(digests: Mapping[str, str]) -> str:
 @contextlib.contextmanager
 def _building(path: Path) -> Generator[BinaryIO]:
     """A new file that gets its name at the end; it is removed if building it fails."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".building-", suffix=".index")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=_UNFINISHED, suffix=".index")
     try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
         with os.fdopen(handle, "r+b") as file:
             yield file
         Path(name).replace(path)

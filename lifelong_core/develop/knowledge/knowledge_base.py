@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Self
 
@@ -141,6 +142,10 @@ class KnowledgeBase:
         Where a target was trained with several numbers of images, those trainings count whose number has the
         most transfers (of equal ones: the most images), so that transfers and baseline are comparable. Trainings of
         the same source and scenario give further repetitions. Transfers from tasks that are not in the
-        knowledge base are left out.
+        knowledge base are left out. The arrays are assembled once; change a copy of them.
         """
+        return self._outcomes
+
+    @cached_property
+    def _outcomes(self) -> TransferOutcomes:
         return assemble_outcomes(tuple(self.entries.values()))

@@ -5,6 +5,7 @@ repetition, source and target, and one row of meta-data for each task.
 """
 
 import csv
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -224,28 +225,46 @@ def _card(task: str, rows: Mapping[str, _Row]) -> TaskCard:
             hint="Add it: each task of the npz files needs a name, num_classes and num_samples.",
         )
 
-    def number(column: str) -> float | None:
-        try:
-            return float(row[column]) if column in row else None
-        except ValueError as error:
-            raise InvalidInputError(
-                f"expected a number for the task {task}, got {row[column][:40]!r}.", field=column
-            ) from error
-
     return TaskCard.from_document(
         {
             "name": task,
             "dataset": row.get("dataset"),
-            "keywords": tuple(word.strip() for word in row.get("keywords", "").split(";") if word.strip()),
+            "keywords": _keywords(row.get("keywords", "")),
             "modality": row.get("domain"),
-            "classes": number("num_classes"),
-            "samples": number("num_samples"),
-            "imbalance": number("imbalance_ratio") or 1.0,
-            "smallest_pixels": number("min_resolution"),
-            "largest_pixels": number("max_resolution"),
-            "intrinsic_dimension": number("intrinsic_dim"),
+            "classes": _whole(row, "num_classes"),
+            "samples": _whole(row, "num_samples"),
+            "imbalance": max(_number(row, "imbalance_ratio") or 1.0, 1.0),
+            "smallest_pixels": _whole(row, "min_resolution"),
+            "largest_pixels": _whole(row, "max_resolution"),
+            "intrinsic_dimension": _number(row, "intrinsic_dim"),
         }
     )
+
+
+def _keywords(cell: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in cell.split(";") if word.strip())
+
+
+def _whole(row: _Row, column: str) -> int | None:
+    number = _number(row, column)
+    return None if number is None else round(number)
+
+
+def _number(row: _Row, column: str) -> float | None:
+    """The positive number in this column; None: there is none, or another number, which means nothing here.
+
+    Raises:
+        InvalidInputError: the cell is no number.
+    """
+    if column not in row:
+        return None
+    try:
+        number = float(row[column])
+    except ValueError as error:
+        raise InvalidInputError(
+            f"expected a number for the task {row['task']}, got {row[column][:40]!r}.", field=column
+        ) from error
+    return number if 0 < number < math.inf else None
 
 
 def _task_names(array: NDArray[Any]) -> tuple[str, ...]:

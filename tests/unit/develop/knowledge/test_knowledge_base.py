@@ -84,6 +84,12 @@ def test_transfers_from_tasks_that_are_gone_are_left_out() -> None:
     assert knowledge.outcomes().baseline.shape == (1, 2, 1)
 
 
+def test_outcomes_are_assembled_once_for_each_value() -> None:
+    knowledge = KnowledgeBase.from_entries([make_entry("a"), make_entry("b")])
+    assert knowledge.outcomes() is knowledge.outcomes()
+    assert knowledge.remove("b").outcomes().tasks == ("a",)
+
+
 def test_nothing_known_gives_empty_arrays() -> None:
     outcomes = KnowledgeBase().outcomes()
     assert outcomes.outcomes.shape == (0, 0, 0, 0, 0)

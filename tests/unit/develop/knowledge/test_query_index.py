@@ -241,6 +241,20 @@ def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_only_unfinished_files_of_dead_processes_are_removed(tmp_path: Path) -> None:
+    (tmp_path / ".building-dead.index").write_bytes(b"half")
+    fingerprints = many(70)
+    digests = {task: one.digest for task, one in fingerprints.items()}
+
+    def load(task: str) -> HistogramFingerprint:
+        remove_other_indexes(tmp_path, [])
+        assert len(list(tmp_path.glob(".building-*"))) == 1
+        return fingerprints[task]
+
+    IndexFile.open(tmp_path, digests, load)
+    assert [path.name[0] != "." for path in tmp_path.iterdir()] == [True]
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [

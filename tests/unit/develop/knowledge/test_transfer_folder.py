@@ -112,6 +112,19 @@ def test_files_of_one_folder_are_merged(tmp_path: Path) -> None:
     assert same(outcomes.distances[0], [[0, 1, np.nan], [np.nan, 0, np.nan], [np.nan] * 3])
 
 
+def test_numbers_without_a_meaning_count_as_missing(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    (tmp_path / "tasks_test.csv").write_text(
+        "task,num_classes,num_samples,imbalance_ratio,intrinsic_dim,max_resolution,min_resolution\n"
+        "a,2.0,10.0,inf,0,1024.5,nan\n"
+        "b,3,20,0.5,7,,-1\n"
+    )
+    first, second = read_transfer_folder(tmp_path).cards
+    assert (first.classes, first.samples, first.imbalance) == (2, 10, 1.0)
+    assert (first.intrinsic_dimension, first.largest_pixels, first.smallest_pixels) == (None, 1024, None)
+    assert (second.imbalance, second.intrinsic_dimension, second.smallest_pixels) == (1.0, 7.0, None)
+
+
 def test_names_become_legal(tmp_path: Path) -> None:
     folder = write_folder(tmp_path, tasks=["A task", "b"], rows="A task,2,10\nb,3,20\n")
     assert read_transfer_folder(folder).tasks == ("a-task", "b")
