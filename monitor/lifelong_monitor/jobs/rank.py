@@ -3,8 +3,9 @@
 from importlib import import_module
 from typing import Any
 
-from lifelong_core.errors import ConfigurationError
+from lifelong_core.errors import ConfigurationError, InvalidInputError
 from lifelong_core.store import Job, Store
+from lifelong_core.store.knowledge.records import RankerRecord
 
 _FITTING = "lifelong_core.develop.ranking.fitting"
 
@@ -13,19 +14,31 @@ def work(store: Store, job: Job) -> dict[str, Any]:
     """Fit the ranker and store it, unless one was stored meanwhile that knows later changes.
 
     Returns:
-        `digest`: of the ranker in use; `outcomes`: digest of the outcomes that it was fitted on; `revision`: of the
-        knowledge base that they are from.
+        `digest`: of the ranker in use, and `outcomes`, that of the outcomes that it was fitted on, both null if there is
+        none; `revision`: of the knowledge base that they are from; `reason`: why none was fitted, else null.
 
     Raises:
         ConfigurationError: scikit-learn is not installed.
-        InvalidInputError: the outcomes are too few.
     """
-    revision = store.knowledge.revision()
-    ranker = _fitting().fit_ranker(store.knowledge.load().outcomes())
+    fitting, revision = _fitting(), store.knowledge.revision()
+    try:
+        ranker = fitting.fit_ranker(store.knowledge.load().outcomes())
+    except InvalidInputError as error:
+        # A knowledge base that begins has too few outcomes: that is no failure.
+        return _describe(store.rankers.current(), reason=error.message)
     stored = store.rankers.put(
         ranker.to_bytes(), outcomes_digest=ranker.outcomes_digest, revision=revision, actor=job.created_by
     )
-    return {"digest": stored.digest, "outcomes": stored.outcomes_digest, "revision": stored.revision}
+    return _describe(stored)
+
+
+def _describe(ranker: RankerRecord | None, *, reason: str | None = None) -> dict[str, Any]:
+    return {
+        "digest": None if ranker is None else ranker.digest,
+        "outcomes": None if ranker is None else ranker.outcomes_digest,
+        "revision": None if ranker is None else ranker.revision,
+        "reason": reason,
+    }
 
 
 def _fitting() -> Any:
