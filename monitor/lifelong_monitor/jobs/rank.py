@@ -14,8 +14,8 @@ def work(store: Store, job: Job) -> dict[str, Any]:
     """Fit the ranker and store it, unless one was stored meanwhile that knows later changes.
 
     Returns:
-        `digest`: of the ranker in use, and `outcomes`, that of the outcomes that it was fitted on, both null if there is
-        none; `revision`: of the knowledge base that they are from; `reason`: why none was fitted, else null.
+        `digest`: of the ranker in use; `outcomes`: digest of the outcomes that it was fitted on; `revision`: of the
+        knowledge base that they are from (all null: there is no ranker); `reason`: why none was fitted, else null.
 
     Raises:
         ConfigurationError: scikit-learn is not installed.
@@ -24,7 +24,9 @@ def work(store: Store, job: Job) -> dict[str, Any]:
     try:
         ranker = fitting.fit_ranker(store.knowledge.load().outcomes())
     except InvalidInputError as error:
-        # A knowledge base that begins has too few outcomes: that is no failure.
+        if error.field != "outcomes":
+            raise
+        # A young knowledge base has too few outcomes: that is no failure.
         return _describe(store.rankers.current(), reason=error.message)
     stored = store.rankers.put(
         ranker.to_bytes(), outcomes_digest=ranker.outcomes_digest, revision=revision, actor=job.created_by
