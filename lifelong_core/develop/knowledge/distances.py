@@ -1,4 +1,4 @@
-"""Distances between tasks of a knowledge base: of their fingerprints, else published ones."""
+"""Distances between tasks of a knowledge base: of their fingerprints, or published ones."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.develop.fingerprints.distances.method import comparison_key
+from lifelong_core.develop.fingerprints.distances.method import Method, comparison_key
 from lifelong_core.develop.fingerprints.distances.registry import find_method
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
@@ -15,7 +15,8 @@ from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 def distances_between(knowledge: KnowledgeBase, tasks: Sequence[str], method: str) -> Floats:
     """Distances between some tasks, (T, T): source, target; nan: not known, and on the diagonal.
 
-    Of the fingerprints where both tasks have one that the method can compare, else as published with the target.
+    Computed and published distances are never mixed, since their extractors may differ: those that are known of more
+    pairs count, computed ones where it is equal.
 
     Args:
         knowledge: entries and fingerprints.
@@ -26,18 +27,25 @@ def distances_between(knowledge: KnowledgeBase, tasks: Sequence[str], method: st
         InvalidInputError: there is no such method.
         NotFoundError: the knowledge base does not hold one of the tasks.
     """
-    found = find_method(method)
-    result = np.full((len(tasks), len(tasks)), np.nan)
+    computed = _compute(knowledge, tasks, find_method(method))
+    published = np.full_like(computed, np.nan)
     for column, target in enumerate(tasks):
-        published = knowledge.entry(target).distances.get(method, {})
-        result[:, column] = [published.get(source, np.nan) for source in tasks]
+        known = knowledge.entry(target).distances.get(method, {})
+        published[:, column] = [known.get(source, np.nan) for source in tasks]
+    np.fill_diagonal(published, np.nan)
+    return max(computed, published, key=lambda distances: int(np.isfinite(distances).sum()))
+
+
+def _compute(knowledge: KnowledgeBase, tasks: Sequence[str], method: Method[Any]) -> Floats:
+    """Distances of the fingerprints that the method can compare; nan on the diagonal."""
     groups: dict[tuple[Any, ...], dict[int, Fingerprint]] = {}
     for place, task in enumerate(tasks):
         for fingerprint in cast("Iterable[Fingerprint]", knowledge.fingerprints.get(task, ())):
-            if found.accepts(fingerprint):
+            if method.accepts(fingerprint):
                 groups.setdefault(comparison_key(fingerprint), {})[place] = fingerprint
+    distances = np.full((len(tasks), len(tasks)), np.nan)
     for group in groups.values():
         places = list(group)
-        result[np.ix_(places, places)] = found.matrix(list(group.values()))
-    np.fill_diagonal(result, np.nan)
-    return result
+        distances[np.ix_(places, places)] = method.matrix(list(group.values()))
+    np.fill_diagonal(distances, np.nan)
+    return distances

@@ -5,15 +5,19 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from lifelong_core.errors import UnavailableError
+from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_service.console.knowledge.neighbour_views import SCENARIOS
 from lifelong_service.console.knowledge.neighbours import task_path
 from lifelong_service.console.views import DAMAGED
 
 if TYPE_CHECKING:
+    from lifelong_core.develop.fingerprints.disclosure import Disclosure
     from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
+    from lifelong_core.store import Store
     from lifelong_core.store.knowledge.records import FingerprintRecord, KnowledgeRecord
 
+_MOST_BYTES = 64 * 2**20
+"""Limit of the memory of a fingerprint that a page reads: those with whole features may be larger."""
 Facts = tuple[tuple[str, str], ...]
 """Names and values, in the order of display."""
 
@@ -34,7 +38,9 @@ class Fingerprint:
     kind: str
     digest: str
     facts: Facts
-    warnings: tuple[str, ...]
+    statements: tuple[str, ...]
+    """what it discloses"""
+    warning: str | None
 
 
 @dataclass(frozen=True)
@@ -92,15 +98,33 @@ def card_facts(card: "TaskCard") -> Facts:
     return tuple((name, value) for name, value in facts if value)
 
 
-def fingerprint_of(record: "FingerprintRecord") -> Fingerprint:
-    """Return a fingerprint with what it discloses."""
+def fingerprint_of(store: "Store", record: "FingerprintRecord") -> Fingerprint:
+    """Return a fingerprint with what it discloses; of a damaged one, why it cannot be read."""
+    from lifelong_core.develop.fingerprints.disclosure import disclosure
+    from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
+
     facts = (
         ("Images", None if record.samples is None else f"{record.samples:,}"),
         ("Bins", None if record.bins is None else f"{record.bins:,} of each feature"),
         ("Extractor", None if record.extractor is None else record.extractor[:12]),
         ("Made", f"{record.created_at:%Y-%m-%d %H:%M} by {record.created_by}"),
     )
-    return Fingerprint(record.kind, record.digest, tuple((name, value) for name, value in facts if value), ())
+    known = tuple((name, value) for name, value in facts if value)
+    try:
+        content = store.artifacts.get(record.artifact)
+        found = disclosure(fingerprint_from_bytes(content, maximum_bytes=_MOST_BYTES))
+    except LifelongError as error:
+        return Fingerprint(record.kind, record.digest, known, (), f"It {DAMAGED}: {error.message}")
+    warning = (
+        f"It describes single images{_too_few(found)}. Do not share it."
+        if found.describes_single_images
+        else None
+    )
+    return Fingerprint(record.kind, record.digest, known, found.statements, warning)
+
+
+def _too_few(found: "Disclosure") -> str:
+    return "" if found.minimum_samples is None else f": it needs at least {found.minimum_samples:,}"
 
 
 def scenarios_of(entry: "KnowledgeEntry") -> list[Scenario]:

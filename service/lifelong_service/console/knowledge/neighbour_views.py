@@ -21,7 +21,8 @@ SCENARIOS: dict["Scenario", tuple[str, str]] = {
     ),
     "pretraining": (
         "Pretraining",
-        "The network is trained on the images of the source first, then on those of the target.",
+        "The network is trained on the images of the source first, then on those of the target. The knowledge base"
+        " holds no images: they must come from the contact of the source.",
     ),
     "augmentation": (
         "Augmentation",
@@ -29,7 +30,8 @@ SCENARIOS: dict["Scenario", tuple[str, str]] = {
     ),
     "co_training": (
         "Co-training",
-        "The network is trained on the images of the source and of the target together.",
+        "The network is trained on the images of the source and of the target together. The knowledge base holds no"
+        " images: they must come from the contact of the source.",
     ),
 }
 """Name and meaning of each scenario."""
@@ -65,14 +67,21 @@ class Row:
 
 
 def conclusion_of(ranking: "Ranking") -> str:
-    """Return the first sentence of the page: what is expected to help, or why nothing is."""
+    """Return the first sentences of the page: what is expected to help and how sure that is, or why nothing is."""
     if ranking.declined is not None:
         return as_sentence(ranking.declined)
     count, among = ranking.recommended, len(ranking.suggestions)
+    sure = sum(one.low > 0 for one in ranking.suggestions[:count])
     they, them = ("is", "it") if count == 1 else ("are", "one of them")
+    certainty = f"For {sure} of them, even" if sure < count else "Even"
     return (
         f"{count} of {among} source task{'s' if among > 1 else ''} {they} expected to help: with {them},"
         f" {ranking.target} is expected to reach a higher {ranking.measure} than without transfer."
+        + (
+            f" {certainty} the lower limit of the prediction interval is above zero."
+            if sure
+            else " But every prediction interval includes zero: a transfer may also do harm."
+        )
     )
 
 
@@ -97,12 +106,9 @@ def signed(value: float) -> str:
 
     Examples:
         >>> signed(0.01234), signed(-0.0001)
-        ('+0.012', '0.000')
+        ('+0.012', '+0.000')
     """
-    text = f"{abs(value):.3f}"
-    if float(text) == 0:
-        return text
-    return f"+{text}" if value > 0 else f"\N{MINUS SIGN}{text}"
+    return f"{value:+z.3f}"
 
 
 def _limits(suggestions: "Sequence[Suggestion]") -> tuple[float, float]:
@@ -140,7 +146,7 @@ def _facts(evidence: "Evidence") -> tuple[tuple[str, str, str], ...]:
     return (
         (
             "Distance",
-            "not known" if evidence.distance is None else f"{evidence.distance:.3g}",
+            "not known" if evidence.distance is None else f"{evidence.distance:#.3g}",
             "" if rank is None else f"rank {rank} of {of}",
         ),
         (

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+import numpy as np
+
 from lifelong_core.errors import NotFoundError
 from lifelong_service.console.knowledge.neighbour_views import (
     BAR_WIDTH,
@@ -22,8 +24,8 @@ from lifelong_service.console.knowledge.task_map import (
 )
 
 if TYPE_CHECKING:
-    from lifelong_core.arrays import Floats
     from lifelong_core.develop.knowledge.entry import Scenario
+    from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
     from lifelong_core.develop.ranking.suggestion import Ranking, Suggestion
 
 MOST_ROWS = 20
@@ -97,45 +99,87 @@ def suggestions_of(ranking: "Ranking", choice: Choice) -> dict[str, Any]:
         "ranking": ranking,
         "conclusion": conclusion_of(ranking),
         "rows": rows,
-        "recommended_here": any(row.is_recommended for row in rows),
+        "groups": [
+            ("Expected to help", [row for row in rows if row.is_recommended]),
+            ("Not expected to help", [row for row in rows if not row.is_recommended]),
+        ],
+        "neighbours": ranking.neighbours,
         "bar_width": BAR_WIDTH,
         "earlier": replace(choice, page=choice.page - 1).address if choice.page > 1 else None,
         "later": replace(choice, page=choice.page + 1).address if has_more else None,
-        "method": next((found.evidence.distance_method for found in ranking.suggestions), None),
+        "method": method_of(ranking),
     }
 
 
-def mapped_sources(ranking: "Ranking") -> list["Suggestion"]:
-    """Return the sources of the map: the closest ones, in the order of the list."""
-    known = [one for one in ranking.suggestions if one.evidence.distance is not None]
-    closest = sorted(known, key=lambda one: one.evidence.distance_rank or len(known))[: MOST_MARKS - 1]
-    names = {one.source for one in closest}
-    return [one for one in known if one.source in names]
-
-
-def map_of(ranking: "Ranking", choice: Choice, distances: "Floats") -> dict[str, Any]:
-    """Return the task map.
-
-    Args:
-        ranking: the suggestions.
-        choice: what the page shows.
-        distances: (n + 1, n + 1), of the target and of the n `mapped_sources`, in this order.
-    """
+def map_of(ranking: "Ranking", choice: Choice, knowledge: "KnowledgeBase") -> dict[str, Any]:
+    """Return the task map; without drawings where no distance is known."""
+    from lifelong_core.develop.knowledge.distances import distances_between
     from lifelong_core.develop.knowledge.task_map import draw_task_map
 
-    sources = mapped_sources(ranking)
-    places = {one.source: number for number, one in enumerate(ranking.suggestions, 1)}
-    tasks = [
-        MappedTask(
-            ranking.target, "target", None, f"{ranking.target}: the target", task_path(ranking.target)
-        ),
-        *(_mapped(one, places[one.source], ranking, choice) for one in sources),
-    ]
+    sources = _mapped_suggestions(ranking, choice) or _mapped_neighbours(ranking)
+    if not sources:
+        return {"drawings": []}
+    target = ranking.target
+    tasks = [MappedTask(target, "target", None, f"{target}: the target", task_path(target)), *sources]
+    names = [task.name for task in tasks]
+    found = [distances_between(knowledge, names, method) for method in _methods_of(ranking)]
+    distances = next((one for one in found if np.isfinite(one[:, 0]).any()), found[0])
     layout = draw_task_map(rank_distances(distances))
     return {
         "drawings": [draw_map(tasks, layout.positions, style) for style in STYLES],
+        "map_kinds": {task.kind for task in tasks},
         "map_text": _map_text(ranking, len(sources), layout.stress),
     }
+
+
+def method_of(ranking: "Ranking") -> str | None:
+    """Return the method of the distances; None: no distance is known."""
+    names = (one.evidence.distance_method for one in ranking.suggestions)
+    return next((name for name in names if name is not None), None)
+
+
+def measures_of(knowledge: "KnowledgeBase", target: str) -> list[str]:
+    """Return the measures of the trainings of a task, else of another one."""
+    entries = (knowledge.entry(target), *knowledge.entries.values())
+    trained = next((entry for entry in entries if entry.trainings), entries[0])
+    return list(dict.fromkeys(name for one in trained.trainings for name in one.performance))
+
+
+def _mapped_suggestions(ranking: "Ranking", choice: Choice) -> list[MappedTask]:
+    """Return the closest sources, in the order of the list."""
+    ranks = {
+        one.source: one.evidence.distance_rank
+        for one in ranking.suggestions
+        if one.evidence.distance_rank is not None
+    }
+    closest = set(sorted(ranks, key=lambda source: ranks[source])[: MOST_MARKS - 1])
+    return [
+        _mapped(one, number, ranking, choice)
+        for number, one in enumerate(ranking.suggestions, 1)
+        if one.source in closest
+    ]
+
+
+def _mapped_neighbours(ranking: "Ranking") -> list[MappedTask]:
+    known = [one for one in ranking.neighbours if one.distance is not None]
+    return [
+        MappedTask(
+            one.source,
+            "other",
+            number,
+            f"{number}. {one.source}: distance {one.distance:#.3g}",
+            f"#source-{number}",
+        )
+        for number, one in enumerate(known, 1)
+    ]
+
+
+def _methods_of(ranking: "Ranking") -> tuple[str, ...]:
+    """Return the method of the distances; where the ranking does not say it, those that it may be."""
+    from lifelong_core.develop.ranking.features import DISTANCES
+
+    method = method_of(ranking)
+    return DISTANCES if method is None else (method,)
 
 
 def _mapped(suggestion: "Suggestion", number: int, ranking: "Ranking", choice: Choice) -> MappedTask:
@@ -144,7 +188,7 @@ def _mapped(suggestion: "Suggestion", number: int, ranking: "Ranking", choice: C
     evidence = suggestion.evidence
     title = (
         f"{number}. {suggestion.source}: expected gain {signed(suggestion.expected_gain)}"
-        f" ({signed(suggestion.low)} to {signed(suggestion.high)}), distance {evidence.distance:.3g},"
+        f" ({signed(suggestion.low)} to {signed(suggestion.high)}), distance {evidence.distance:#.3g},"
         f" rank {evidence.distance_rank} of {evidence.known_distances}"
     )
     kind = "recommended" if number <= ranking.recommended else "other"

@@ -7,15 +7,24 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lifelong_core.develop.knowledge.entry import Scenario
 from lifelong_core.names import Name
 from lifelong_core.store.access.records import Scope
+from lifelong_core.store.knowledge.neighbours import rank_neighbours
 from lifelong_service.console.knowledge.entry_views import (
     card_facts,
     fingerprint_of,
     line_of,
     scenarios_of,
 )
-from lifelong_service.console.knowledge.neighbours import task_path
+from lifelong_service.console.knowledge.neighbours import (
+    Choice,
+    choices_of,
+    map_of,
+    measures_of,
+    suggestions_of,
+    task_path,
+)
 from lifelong_service.console.pages import page
 from lifelong_service.console.route import ConsoleRoute
 from lifelong_service.http.guard import access, worker_of
@@ -55,8 +64,8 @@ def list_tasks(
 @access(Scope.READ)
 def show_task(request: Request, task: Name) -> Response:
     """Show what is known of a task, and what its fingerprints disclose."""
-    knowledge = worker_of(request).store.knowledge
-    record = knowledge.get(task)
+    store = worker_of(request).store
+    record = store.knowledge.get(task)
     entry = record.entry
     return page(
         request,
@@ -66,6 +75,29 @@ def show_task(request: Request, task: Name) -> Response:
         record=record,
         entry=entry,
         card=card_facts(entry.card),
-        fingerprints=[fingerprint_of(one) for one in record.fingerprints],
+        fingerprints=[fingerprint_of(store, one) for one in record.fingerprints],
         scenarios=scenarios_of(entry),
+    )
+
+
+@router.get(f"{LIST}/{{task}}/neighbours")
+@access(Scope.READ)
+def show_neighbours(
+    request: Request,
+    task: Name,
+    scenario: Scenario = "architecture",
+    measure: Annotated[str, Query(max_length=40)] = "BA",
+    number: Annotated[int, Query(alias="page", ge=1, le=100_000)] = 1,
+) -> Response:
+    """Show what to transfer to a task in one scenario, with the evidence, and the task map."""
+    store = worker_of(request).store
+    choice = Choice(task, scenario, measure, number)
+    ranking = rank_neighbours(store, task, scenario=scenario, measure=measure)
+    base = store.knowledge.load()
+    return page(
+        request,
+        "knowledge/neighbours",
+        **choices_of(choice, measures_of(base, task)),
+        **suggestions_of(ranking, choice),
+        **map_of(ranking, choice, base),
     )

@@ -25,6 +25,7 @@ SCOPES = {
     "/console/audit": "read",
     "/console/knowledge": "read",
     "/console/knowledge/{task}": "read",
+    "/console/knowledge/{task}/neighbours": "read",
     "/console/interviews/{identifier}": "read",
     "/console/interviews/{identifier}/result": "read",
     "/console/interviews/{identifier}/recommendation.json": "read",

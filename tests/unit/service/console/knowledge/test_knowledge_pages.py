@@ -20,8 +20,8 @@ def console(serve: Callable[..., Service]) -> Console:
     return Console(serve(), scope="read")
 
 
-def add(console: Console, *names: str, **values: object) -> None:
-    entries = [make_entry(name, **values) for name in names]
+def add(console: Console, *names: str, samples: int = 100, sources: tuple[str, ...] = ()) -> None:
+    entries = [make_entry(name, samples=samples, sources=sources) for name in names]
     console.service.store.knowledge.import_base(KnowledgeBase.from_entries(entries), actor="ann")
 
 
@@ -38,7 +38,7 @@ def test_an_empty_knowledge_base_says_how_to_fill_it(console: Console) -> None:
 def test_tasks_are_listed_by_name_in_pages(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "MOST", 3)
     add(console, *(f"task_{n}" for n in range(7)))
-    address, seen = "/console/knowledge", []
+    address, seen, page = "/console/knowledge", [], ""
     while address:
         page = console.get(address).text
         seen.append(names_of(page))
@@ -72,6 +72,8 @@ def test_a_task_is_shown_with_its_card_origin_fingerprints_and_trainings(console
     assert facts["Contact"] == "a@clinic.example"
     assert facts["From"] == "local"
     assert facts["Bins"] == "8 of each feature"
+    assert "occupied bins hold one image" in page
+    assert "describes single images" not in page
     assert "Trainings (3)" in page
     rows = re.findall(r'<th scope="row">(.*?)</th>\s*(.*?)</tr>', page, re.DOTALL)
     assert [(name, re.findall(r">([^<]+)</td>", cells)) for name, cells in rows] == [
@@ -90,6 +92,19 @@ def test_a_damaged_entry_stays_in_the_list_and_hides_no_other(console: Console) 
     assert page.count("cannot be read") == 1
     assert console.get("/console/knowledge/moles").status_code == 503
     assert console.get("/console/knowledge/nevi").status_code == 200
+
+
+def test_fingerprints_that_disclose_single_images_or_are_damaged_say_so(console: Console) -> None:
+    store = console.service.store
+    add(console, "moles")
+    store.knowledge.put_fingerprint("moles", make_histogram(bins=50), actor="ann")
+    page = console.get("/console/knowledge/moles").text
+    assert "It describes single images: it needs at least 50. Do not share it." in page
+    (record,) = store.knowledge.get("moles").fingerprints
+    store.artifacts.remove(record.artifact)
+    page = console.get("/console/knowledge/moles").text
+    assert "It cannot be read: " in page
+    assert "Licence" in page
 
 
 def test_unknown_tasks_are_not_found(console: Console) -> None:
