@@ -150,26 +150,36 @@ def test_a_wrong_setting_is_explained(folder: Path, variable: str, value: str) -
 
 
 _AFTER_A_TICK = """
-import sys
+import sys, threading, time
 from datetime import UTC, datetime
 import lifelong_monitor.__main__
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.jobs.runner import JobRunner, check_job_runner
 from lifelong_monitor.schedule.tick import Ticker
 
 settings = Settings.load()
 store = Store.from_settings(settings)
 exporter = Exporter(cycle_interval_seconds=60)
 Ticker(store, settings, exporter).tick(datetime.now(UTC), datetime.now(UTC))
+check_job_runner(settings.job_runner)
+job, stopping = store.jobs.submit("cycle", {}, actor="tests"), threading.Event()
+runner = JobRunner(store, settings, exporter.jobs, stopping=stopping)
+runner.start()
+while (job := store.jobs.get(job.id)).finished_at is None:
+    time.sleep(0.1)
+stopping.set()
+print(job.error["field"])
 print([cycle.outcome for cycle in store.cycles.list()], sorted({name.split(".")[0] for name in sys.modules}))
 """
 
 
-def test_a_process_that_ran_a_cycle_has_imported_neither_torch_nor_scikit_learn(folder: Path) -> None:
+def test_a_process_that_ran_a_cycle_and_a_job_has_imported_nothing_that_only_jobs_need(folder: Path) -> None:
+    on_ray = {"LIFELONG_JOB_RUNNER": "ray", "LIFELONG_RAY_ADDRESS": "nonsense"}
     answer = subprocess.run(
         [sys.executable, "-c", _AFTER_A_TICK],
-        env=environment(folder, free_port()),
+        env=environment(folder, free_port(), **on_ray),
         cwd=folder,
         capture_output=True,
         text=True,
@@ -178,4 +188,5 @@ def test_a_process_that_ran_a_cycle_has_imported_neither_torch_nor_scikit_learn(
     )
     assert "['swap']" in answer.stdout
     assert "'scipy'" in answer.stdout
-    assert not re.search(r"'(torch|sklearn|timm|bentoml|onnxruntime)'", answer.stdout)
+    assert "LIFELONG_RAY_ADDRESS" in answer.stdout
+    assert not re.search(r"'(torch|sklearn|timm|bentoml|onnxruntime|ray|pydicom|webdataset)'", answer.stdout)

@@ -44,7 +44,8 @@ if "read" in sys.argv:
 """
 
 SHOW = """
-watched = {"torch", "sklearn", "timm", "alembic", "lifelong_monitor", "lifelong_core.design", "lifelong_core.metrics"}
+watched = {"torch", "sklearn", "timm", "ray", "alembic"}
+watched |= {"lifelong_monitor", "lifelong_core.design", "lifelong_core.metrics"}
 print("loaded:", *sorted(watched & set(sys.modules)))
 """
 
