@@ -137,7 +137,10 @@ class KnowledgeBase:
         )
 
     def outcomes(self) -> TransferOutcomes:
-        """Measured transfers of all tasks as arrays, assembled from the trainings of the entries.
+        """Measured transfers between tasks as arrays, assembled once from the trainings of the entries.
+
+        A task takes part if something was measured or published of it: a training, a transfer from it, or a distance.
+        The arrays grow with the square of the number of tasks, and a large knowledge base holds many cards only.
 
         Where a target was trained with several numbers of images, those trainings count whose number has the
         most transfers (of equal ones: the most images), so that transfers and baseline are comparable. Trainings of
@@ -148,4 +151,19 @@ class KnowledgeBase:
 
     @cached_property
     def _outcomes(self) -> TransferOutcomes:
-        return assemble_outcomes(tuple(self.entries.values()))
+        named = {
+            source
+            for entry in self.entries.values()
+            for sources in (
+                (training.source for training in entry.trainings),
+                *entry.distances.values(),
+            )
+            for source in sources
+        }
+        return assemble_outcomes(
+            tuple(
+                entry
+                for name, entry in self.entries.items()
+                if entry.trainings or entry.distances or name in named
+            )
+        )

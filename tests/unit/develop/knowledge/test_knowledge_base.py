@@ -90,6 +90,16 @@ def test_outcomes_are_assembled_once_for_each_value() -> None:
     assert knowledge.remove("b").outcomes().tasks == ("a",)
 
 
+def test_tasks_of_which_only_the_card_is_known_take_no_room_in_the_outcomes() -> None:
+    def make_card(name: str) -> KnowledgeEntry:
+        return KnowledgeEntry(card=make_entry(name).card)
+
+    entry = make_entry("a", transfers={("architecture", "source"): (0.2,)}, distances={"FID": {"near": 3.0}})
+    cards = map(make_card, ("source", "near", "other"))
+    knowledge = KnowledgeBase.from_entries([entry, *cards])
+    assert knowledge.outcomes().tasks == ("a", "source", "near")
+
+
 def test_nothing_known_gives_empty_arrays() -> None:
     outcomes = KnowledgeBase().outcomes()
     assert outcomes.outcomes.shape == (0, 0, 0, 0, 0)
