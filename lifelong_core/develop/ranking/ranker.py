@@ -1,0 +1,192 @@
+"""The fitted ranker predicts the gain of each source for a target; numpy only, for serving processes."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong_core.arrays import Floats
+from lifelong_core.develop.knowledge.entry import SCENARIOS, Scenario, TaskCard
+from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
+from lifelong_core.develop.ranking.features import DISTANCES, FEATURES, pair_features
+from lifelong_core.develop.ranking.forest import Forest
+from lifelong_core.develop.ranking.gain_model import GainModel
+from lifelong_core.develop.ranking.standardised_gains import TrackRecords, dataset_of, measured_pairs
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.npz import array_digest, read_npz, write_npz
+from lifelong_core.values import ArrayValue
+
+SCHEMA_VERSION = 1
+MOST_BYTES = 2**28
+"""Limit of the memory of a ranker's arrays."""
+
+
+def outcomes_digest(outcomes: TransferOutcomes) -> str:
+    """SHA-256 (hex) of all that a ranker is fitted on."""
+    digest = hashlib.sha256()
+    for card in outcomes.cards:
+        digest.update(card.to_json().encode())
+    digest.update("\n".join((*outcomes.scenarios, *outcomes.measures, *outcomes.methods)).encode())
+    arrays = {"outcomes": outcomes.outcomes, "baseline": outcomes.baseline, "distances": outcomes.distances}
+    digest.update(array_digest(arrays).encode())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class ScenarioRanker(ArrayValue):
+    """The ranker of one scenario."""
+
+    forest: Forest
+    records: TrackRecords
+    gains: Mapping[str, GainModel]
+    """by measure"""
+    outcomes: int
+    """measured pairs of source and target that it was fitted on"""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gains", MappingProxyType(dict(self.gains)))
+
+    def order(self, sources: Sequence[TaskCard], target: TaskCard, distances: Mapping[str, Floats]) -> Floats:
+        """Scores of the sources for this target, shape (K,), higher is better, mean 0."""
+        names = tuple(card.name for card in sources)
+        track_record = self.records.for_target(names, target)
+        scores = self.forest.predict(pair_features(sources, target, distances, track_record))
+        return scores - scores.mean() if scores.size else scores
+
+
+@dataclass(frozen=True, eq=False)
+class FittedRanker(ArrayValue):
+    """Rankers of all scenarios with enough outcomes; `fit_ranker` makes one."""
+
+    scenarios: Mapping[Scenario, ScenarioRanker]
+    outcomes_digest: str
+    """of the outcomes that it was fitted on; see `outcomes_digest`"""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scenarios", MappingProxyType(dict(self.scenarios)))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the file."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    def scores(self, outcomes: TransferOutcomes, scenario: Scenario) -> Floats:
+        """Expected gain, mean over the measures, of each pair of tasks, shape (T, T): source, target.
+
+        Of the outcomes, only which pairs were measured is read, and the baselines. nan: no legal pair (of equal data
+        sets, or not measured although the target was), or no ranker of this scenario.
+        """
+        result = np.full((len(outcomes.cards),) * 2, np.nan)
+        ranker = self.scenarios.get(scenario)
+        if ranker is None:
+            return result
+        measured = measured_pairs(outcomes, outcomes.scenarios.index(scenario))
+        groups = np.array([dataset_of(card) for card in outcomes.cards])
+        for target, card in enumerate(outcomes.cards):
+            legal = measured[:, target] if measured[:, target].any() else groups != groups[target]
+            places = np.flatnonzero(legal)
+            distances = {
+                name: outcomes.distances[number, places, target]
+                for number, name in enumerate(outcomes.methods)
+                if name in DISTANCES
+            }
+            order = ranker.order([outcomes.cards[place] for place in places], card, distances)
+            result[places, target] = np.mean(
+                [
+                    model.target_level(_baseline(outcomes, measure, target)) + model.score_slope * order
+                    for measure, model in ranker.gains.items()
+                ],
+                axis=0,
+            )
+        return result
+
+    def to_bytes(self) -> bytes:
+        """The ranker as an npz file; equal rankers give equal bytes."""
+        arrays: dict[str, NDArray[np.generic]] = {
+            "schema_version": np.array(SCHEMA_VERSION),
+            "features": np.array(FEATURES),
+            "outcomes_digest": np.array(self.outcomes_digest),
+        }
+        for scenario, ranker in self.scenarios.items():
+            arrays |= {f"{scenario}/{name}": values for name, values in _arrays_of(ranker).items()}
+        return write_npz(arrays)
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Self:
+        """Read what `to_bytes` wrote.
+
+        Raises:
+            InvalidInputError: no such file, or one of another version.
+        """
+        names = ("schema_version", "features", "outcomes_digest")
+        arrays = read_npz(content, names, field="ranker", prefix="", maximum_bytes=MOST_BYTES)
+        version, features = arrays["schema_version"].tolist(), arrays["features"].tolist()
+        if version != SCHEMA_VERSION or features != list(FEATURES):
+            raise InvalidInputError(
+                "the ranker was fitted by another version.", field="ranker", hint="Fit it again."
+            )
+        try:
+            scenarios = {
+                scenario: _ranker_of(held)
+                for scenario in SCENARIOS
+                if (held := _with_prefix(arrays, f"{scenario}/"))
+            }
+        except (KeyError, ValueError, TypeError) as error:
+            raise InvalidInputError(
+                "the file of the ranker is damaged.", field="ranker", hint="Fit it again."
+            ) from error
+        return cls(scenarios, str(arrays["outcomes_digest"]))
+
+
+def _baseline(outcomes: TransferOutcomes, measure: str, target: int) -> float | None:
+    if measure not in outcomes.measures:
+        return None
+    values = outcomes.baseline[outcomes.measures.index(measure), :, target]
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else None
+
+
+_FOREST = ("roots", "features", "thresholds", "left", "right", "missing_left", "values")
+_GAIN_NUMBERS = ("level", "mean_baseline", "baseline_slope", "score_slope", "datasets")
+_GAIN_ARRAYS = ("residuals", "plain_residuals", "residual_weights")
+
+
+def _arrays_of(ranker: ScenarioRanker) -> dict[str, NDArray[np.generic]]:
+    arrays: dict[str, NDArray[np.generic]] = {name: getattr(ranker.forest, name) for name in _FOREST}
+    records = ranker.records
+    arrays |= {
+        "sources": np.array(records.sources),
+        "datasets": np.array(records.datasets),
+        "sums": records.sums,
+        "counts": records.counts,
+        "outcomes": np.array(ranker.outcomes),
+        "measures": np.array(tuple(ranker.gains)),
+    }
+    for number, model in enumerate(ranker.gains.values()):
+        arrays[f"gain{number}"] = np.array([getattr(model, name) for name in _GAIN_NUMBERS], dtype=np.float64)
+        arrays[f"residuals{number}"] = np.stack([getattr(model, name) for name in _GAIN_ARRAYS])
+    return arrays
+
+
+def _ranker_of(arrays: Mapping[str, NDArray[Any]]) -> ScenarioRanker:
+    forest = Forest(**{name: arrays[name] for name in _FOREST}, feature_count=len(FEATURES))
+    records = TrackRecords(
+        tuple(arrays["sources"].tolist()),
+        tuple(arrays["datasets"].tolist()),
+        arrays["sums"],
+        arrays["counts"],
+    )
+    gains: dict[str, GainModel] = {}
+    for number, measure in enumerate(cast("list[str]", arrays["measures"].tolist())):
+        *numbers, datasets = arrays[f"gain{number}"].tolist()
+        gains[measure] = GainModel(*numbers, *arrays[f"residuals{number}"], datasets=int(datasets))
+    return ScenarioRanker(forest, records, gains, int(arrays["outcomes"]))
+
+
+def _with_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {name.removeprefix(prefix): held for name, held in arrays.items() if name.startswith(prefix)}
