@@ -15,12 +15,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lifelong_core.develop.features.task import fingerprint_task
     from lifelong_core.develop.fingerprints.distances.registry import distance
+    from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
+    from lifelong_core.develop.ranking.rank_sources import rank_sources
 
-__all__ = ["distance", "fingerprint_task"]
+__all__ = ["KnowledgeBase", "distance", "fingerprint_task", "rank_sources"]
 
 _MODULES = {
+    "KnowledgeBase": "lifelong_core.develop.knowledge.knowledge_base",
     "distance": "lifelong_core.develop.fingerprints.distances.registry",
     "fingerprint_task": "lifelong_core.develop.features.task",
+    "rank_sources": "lifelong_core.develop.ranking.rank_sources",
 }
 """By exported name; a module is imported on first use, because some need torch."""
 

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy.stats import rankdata
+
 
 from lifelong_core.arrays import Floats
 from lifelong_core.develop.knowledge.entry import TaskCard
+from lifelong_core.scientific import mean_ranks
 
 DISTANCES = ("bKLD(small,target)", "VDNA")
 """Distances that one small fingerprint gives; more of them did not rank better on measured transfers."""
@@ -51,7 +52,7 @@ def percentiles(distances: Floats) -> Floats:
     known = ~np.isnan(distances)
     result = np.full(distances.shape, np.nan)
     if known.any():
-        result[known] = (rankdata(distances[known]) - 0.5) / known.sum()
+        result[known] = (mean_ranks(distances[known]) - 0.5) / known.sum()
     return result
 
 

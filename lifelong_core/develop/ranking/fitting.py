@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.ensemble import ExtraTreesRegressor  # pyright: ignore[reportMissingTypeStubs]
 
 from lifelong_core.arrays import Floats, Mask
+from lifelong_core.develop.knowledge.entry import Scenario
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.develop.ranking.features import DISTANCES, FEATURES, pair_features
 from lifelong_core.develop.ranking.forest import Forest
@@ -46,7 +47,7 @@ def fit_ranker(outcomes: TransferOutcomes, *, seed: int = 0) -> FittedRanker:
         InvalidInputError: no scenario has outcomes of at least FEWEST_DATASETS data sets.
     """
     groups = np.array([dataset_of(card) for card in outcomes.cards])
-    fitted = {
+    fitted: dict[Scenario, ScenarioRanker] = {
         scenario: _fit_scenario(outcomes, number, groups, seed)
         for number, scenario in enumerate(outcomes.scenarios)
         if np.unique(groups[measured_pairs(outcomes, number).any(axis=0)]).size >= FEWEST_DATASETS
@@ -95,7 +96,7 @@ def _fit_forest(
         rows.append(pair_features(sources, card, distances, record))
         values.append(inside.values[known, target])
         weights.append(np.full(known.size, inside.reliability[target]))
-    trees = ExtraTreesRegressor(
+    trees: Any = ExtraTreesRegressor(
         _TREES, min_samples_leaf=_SMALLEST_LEAF, max_features=_SHARE_OF_FEATURES, random_state=seed
     )
     trees.fit(np.concatenate(rows), np.concatenate(values), sample_weight=np.concatenate(weights))
@@ -194,16 +195,17 @@ def _distances(outcomes: TransferOutcomes, sources: Any, target: int) -> Mapping
     }
 
 
-def _as_forest(trees: ExtraTreesRegressor) -> Forest:
+def _as_forest(trees: Any) -> Forest:
     """The trees as arrays. A leaf's children are itself, so that a descent may go on behind it."""
     parts: dict[str, list[Any]] = {
         name: [] for name in ("features", "thresholds", "left", "right", "missing", "values")
     }
     roots: list[int] = []
-    start = 0
+    start: int = 0
     for estimator in trees.estimators_:
-        tree = estimator.tree_
-        index = np.arange(tree.node_count)
+        tree: Any = estimator.tree_
+        nodes = int(tree.node_count)
+        index = np.arange(nodes)
         leaf = tree.children_left < 0
         roots.append(start)
         parts["features"].append(np.where(leaf, -1, tree.feature))
@@ -212,7 +214,7 @@ def _as_forest(trees: ExtraTreesRegressor) -> Forest:
         parts["right"].append(start + np.where(leaf, index, tree.children_right))
         parts["missing"].append(tree.missing_go_to_left.astype(np.bool_))
         parts["values"].append(tree.value[:, 0, 0])
-        start += tree.node_count
+        start += nodes
     joined = {name: np.concatenate(arrays) for name, arrays in parts.items()}
     return Forest(
         roots=np.array(roots, dtype=np.int32),

@@ -98,7 +98,7 @@ class FittedRanker(ArrayValue):
             order = ranker.order([outcomes.cards[place] for place in places], card, distances)
             result[places, target] = np.mean(
                 [
-                    model.target_level(_baseline(outcomes, measure, target)) + model.score_slope * order
+                    model.target_level(mean_baseline(outcomes, measure, target)) + model.score_slope * order
                     for measure, model in ranker.gains.items()
                 ],
                 axis=0,
@@ -131,7 +131,7 @@ class FittedRanker(ArrayValue):
                 "the ranker was fitted by another version.", field="ranker", hint="Fit it again."
             )
         try:
-            scenarios = {
+            scenarios: dict[Scenario, ScenarioRanker] = {
                 scenario: _ranker_of(held)
                 for scenario in SCENARIOS
                 if (held := _with_prefix(arrays, f"{scenario}/"))
@@ -143,7 +143,8 @@ class FittedRanker(ArrayValue):
         return cls(scenarios, str(arrays["outcomes_digest"]))
 
 
-def _baseline(outcomes: TransferOutcomes, measure: str, target: int) -> float | None:
+def mean_baseline(outcomes: TransferOutcomes, measure: str, target: int) -> float | None:
+    """Mean performance of the target without transfer over the repetitions; None: not measured."""
     if measure not in outcomes.measures:
         return None
     values = outcomes.baseline[outcomes.measures.index(measure), :, target]

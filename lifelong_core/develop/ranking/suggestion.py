@@ -16,6 +16,8 @@ class Evidence(Frozen):
     distance_rank: int | None = Field(default=None, ge=1)
     """1: the closest of the sources with a known distance"""
     known_distances: int = Field(default=0, ge=0)
+    measured_gain: float | None = None
+    """of this very transfer to this target; None: not measured"""
     track_record: float | None = None
     """mean gain of this source on other targets in this scenario; None: never measured"""
     track_record_targets: int = Field(default=0, ge=0)
@@ -27,6 +29,14 @@ class Evidence(Frozen):
     """measured transfers that the ranker was fitted on in this scenario"""
 
 
+class Neighbour(Frozen):
+    """A source by its similarity alone: nothing measured says whether a transfer from it helps."""
+
+    source: Name
+    distance: float | None = None
+    card_similarity: float = Field(ge=0, le=1)
+
+
 class Suggestion(Frozen):
     """A source task, and the gain to expect from it."""
 
@@ -35,7 +45,7 @@ class Suggestion(Frozen):
     """of the measure, against training without transfer"""
     low: float
     high: float
-    """limits of the prediction interval of the gain"""
+    """limits of the prediction interval of the gain (mean of the seeds), at the confidence of the ranking"""
     evidence: Evidence
     reasons: tuple[str, ...]
     """the evidence as sentences"""
@@ -53,10 +63,12 @@ class Ranking(FrozenDocument):
     confidence: float = Field(gt=0, lt=1)
     """of the intervals"""
     suggestions: tuple[Suggestion, ...]
-    """all sources with their expected gain, also those below zero; empty where there is no evidence at all"""
+    """sources with their expected gain, also below zero; empty where measured transfers are too few"""
     recommended: int = Field(ge=0)
     """how many of the first suggestions are expected to be better than no transfer"""
+    neighbours: tuple[Neighbour, ...] = ()
+    """the closest tasks, where measured transfers are too few for suggestions"""
     declined: str | None = None
-    """why none is recommended; None: at least one is"""
+    """why no source is recommended; None: at least one is"""
     ranker: str | None = None
     """digest of the fitted ranker; None: the strategy needs none"""

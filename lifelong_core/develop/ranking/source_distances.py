@@ -1,0 +1,74 @@
+"""Distances from sources to one target: computed from fingerprints, else published ones."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lifelong_core.arrays import Floats
+from lifelong_core.develop.fingerprints.distances.method import check_comparable
+from lifelong_core.develop.fingerprints.distances.registry import METHODS, Method
+from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
+from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
+from lifelong_core.errors import InvalidInputError
+
+
+def source_distances(
+    knowledge: KnowledgeBase,
+    target: str,
+    sources: Sequence[str],
+    method: str,
+    fingerprints: Sequence[Fingerprint] = (),
+) -> Floats:
+    """Distances of this method, shape (K,); nan: not known.
+
+    Computed and published distances are never mixed, since their extractors may differ: the published ones count only
+    where no pair of fingerprints can be compared.
+
+    Args:
+        knowledge: holds the sources' fingerprints, and distances that were published for the target.
+        target: name of the target.
+        sources: names of the K sources.
+        method: a name, as in `METHODS`.
+        fingerprints: of the target, beside those that the knowledge base holds.
+    """
+    distances = np.full(len(sources), np.nan)
+    if method in METHODS:
+        for fingerprint in (*fingerprints, *knowledge.fingerprints.get(target, ())):
+            _fill(distances, knowledge, sources, METHODS[method], fingerprint)
+    if np.isnan(distances).all() and target in knowledge:
+        published = knowledge.entry(target).distances.get(method, {})
+        distances = np.array([published.get(source, np.nan) for source in sources])
+    return distances
+
+
+def _fill(
+    distances: Floats,
+    knowledge: KnowledgeBase,
+    sources: Sequence[str],
+    method: Method[Any],
+    target: Fingerprint,
+) -> None:
+    """Compute the distances that are not known yet and can be computed from this fingerprint of the target."""
+    found: list[int] = []
+    chosen: list[Fingerprint] = []
+    for place, source in enumerate(sources):
+        if np.isnan(distances[place]):
+            for candidate in knowledge.fingerprints.get(source, ()):
+                if _fits(method, candidate, target):
+                    found.append(place)
+                    chosen.append(candidate)
+                    break
+    if found:
+        distances[found] = method.distances(chosen, target)
+
+
+def _fits(method: Method[Any], source: Fingerprint, target: Fingerprint) -> bool:
+    """Whether the method can compare these two."""
+    if not (method.accepts(source) and method.accepts(target)):
+        return False
+    try:
+        check_comparable(source, target)
+    except InvalidInputError:
+        return False
+    return True
