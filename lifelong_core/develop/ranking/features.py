@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-
 from lifelong_core.arrays import Floats
 from lifelong_core.develop.knowledge.entry import TaskCard
 from lifelong_core.scientific import mean_ranks

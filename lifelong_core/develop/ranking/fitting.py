@@ -1,6 +1,7 @@
 """Fits the ranker on measured transfers; the only module of the ranking that needs scikit-learn."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from lifelong_core.develop.knowledge.entry import Scenario
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.develop.ranking.features import DISTANCES, FEATURES, pair_features
 from lifelong_core.develop.ranking.forest import Forest
-from lifelong_core.develop.ranking.gain_model import GainModel
+from lifelong_core.develop.ranking.gain_model import GainModel, Residuals
 from lifelong_core.develop.ranking.ranker import FittedRanker, ScenarioRanker, outcomes_digest
 from lifelong_core.develop.ranking.standardised_gains import (
     StandardisedGains,
@@ -24,15 +25,24 @@ from lifelong_core.errors import InvalidInputError
 
 FEWEST_DATASETS = 5
 """Data sets with measured transfers that a scenario needs: one is left out at a time, to tell how well it is ranked."""
-_TREES = 200
-_FOLDS = 10
+TREES = 200
+_PARTS, _REPEATS = 3, 4
+"""A third of the data sets is left out at a time, so that pairs of two left-out tasks occur."""
 _SMALLEST_LEAF = 3
 _SHARE_OF_FEATURES = 0.5
 _PRIOR_DATASETS = 5.0
 """Data sets without an effect of the baseline that the slope starts with."""
 
 
-def fit_ranker(outcomes: TransferOutcomes, *, seed: int = 0) -> FittedRanker:
+@dataclass(frozen=True)
+class _Forests:
+    """How forests are fitted."""
+
+    trees: int
+    seed: int
+
+
+def fit_ranker(outcomes: TransferOutcomes, *, seed: int = 0, trees: int = TREES) -> FittedRanker:
     """Fit a ranker for each scenario with enough outcomes.
 
     Extremely randomised trees (Geurts et al., 2006) predict the standardised gain of a source for a target from the
@@ -41,14 +51,15 @@ def fit_ranker(outcomes: TransferOutcomes, *, seed: int = 0) -> FittedRanker:
 
     Args:
         outcomes: measured transfers; tasks that share images name the same data set on their cards.
-        seed: of the trees and folds; equal outcomes and seeds give equal rankers.
+        seed: of the trees and splits; equal outcomes and seeds give equal rankers.
+        trees: in the forest of each scenario.
 
     Raises:
         InvalidInputError: no scenario has outcomes of at least FEWEST_DATASETS data sets.
     """
     groups = np.array([dataset_of(card) for card in outcomes.cards])
     fitted: dict[Scenario, ScenarioRanker] = {
-        scenario: _fit_scenario(outcomes, number, groups, seed)
+        scenario: _fit_scenario(outcomes, number, groups, _Forests(trees, seed))
         for number, scenario in enumerate(outcomes.scenarios)
         if np.unique(groups[measured_pairs(outcomes, number).any(axis=0)]).size >= FEWEST_DATASETS
     }
@@ -61,11 +72,13 @@ def fit_ranker(outcomes: TransferOutcomes, *, seed: int = 0) -> FittedRanker:
     return FittedRanker(fitted, outcomes_digest(outcomes))
 
 
-def _fit_scenario(outcomes: TransferOutcomes, scenario: int, groups: Any, seed: int) -> ScenarioRanker:
+def _fit_scenario(
+    outcomes: TransferOutcomes, scenario: int, groups: Any, forests: _Forests
+) -> ScenarioRanker:
     labels = StandardisedGains.of(outcomes, scenario)
     everything = np.ones(len(outcomes.cards), dtype=np.bool_)
-    forest, records = _fit_forest(outcomes, labels, everything, seed)
-    held_out = _held_out_scores(outcomes, labels, groups, seed)
+    forest, records = _fit_forest(outcomes, labels, everything, forests)
+    held_out = _held_out_scores(outcomes, labels, groups, forests)
     gain = gains(outcomes, scenario)
     models = {
         measure: _fit_gains(gain[number], _mean_baseline(outcomes, number), held_out, groups)
@@ -76,7 +89,7 @@ def _fit_scenario(outcomes: TransferOutcomes, scenario: int, groups: Any, seed: 
 
 
 def _fit_forest(
-    outcomes: TransferOutcomes, labels: StandardisedGains, kept: Mask, seed: int
+    outcomes: TransferOutcomes, labels: StandardisedGains, kept: Mask, forests: _Forests
 ) -> tuple[Forest, TrackRecords]:
     """Fit on the kept tasks, both as sources and as targets."""
     places = np.flatnonzero(kept)
@@ -97,19 +110,28 @@ def _fit_forest(
         values.append(inside.values[known, target])
         weights.append(np.full(known.size, inside.reliability[target]))
     trees: Any = ExtraTreesRegressor(
-        _TREES, min_samples_leaf=_SMALLEST_LEAF, max_features=_SHARE_OF_FEATURES, random_state=seed
+        forests.trees,
+        min_samples_leaf=_SMALLEST_LEAF,
+        max_features=_SHARE_OF_FEATURES,
+        random_state=forests.seed,
     )
     trees.fit(np.concatenate(rows), np.concatenate(values), sample_weight=np.concatenate(weights))
     return _as_forest(trees), records
 
 
-def _held_out_scores(outcomes: TransferOutcomes, labels: StandardisedGains, groups: Any, seed: int) -> Floats:
-    """Scores (T, T) of each target by forests that saw nothing of its data set; nan: not measured."""
-    scores = np.full(labels.values.shape, np.nan)
-    for held in _folds(groups, seed):
-        if not (~np.isnan(labels.values[np.ix_(~held, ~held)])).any():
+def _held_out_scores(
+    outcomes: TransferOutcomes, labels: StandardisedGains, groups: Any, forests: _Forests
+) -> Floats:
+    """Scores by forests that saw nothing of the target's data set, shape (2, T, T); nan: not measured.
+
+    First those of forests that knew the source, then those of forests that did not; each is a mean over the splits.
+    """
+    sums = np.zeros((2, *labels.values.shape))
+    counts = np.zeros_like(sums)
+    for held in _splits(groups, forests.seed):
+        if np.isnan(labels.values[np.ix_(~held, ~held)]).all():
             continue
-        forest, records = _fit_forest(outcomes, labels, ~held, seed)
+        forest, records = _fit_forest(outcomes, labels, ~held, forests)
         for target in np.flatnonzero(held):
             known = np.flatnonzero(~np.isnan(labels.values[:, target]))
             if not known.size:
@@ -117,51 +139,87 @@ def _held_out_scores(outcomes: TransferOutcomes, labels: StandardisedGains, grou
             card, sources = outcomes.cards[target], [outcomes.cards[place] for place in known]
             record = records.for_target(tuple(source.name for source in sources), card)
             features = pair_features(sources, card, _distances(outcomes, known, int(target)), record)
-            predicted = forest.predict(features)
-            scores[known, target] = predicted - predicted.mean()
-    return scores
+            is_new = held[known].astype(int)
+            sums[is_new, known, target] += forest.predict(features)
+            counts[is_new, known, target] += 1
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
-def _folds(groups: Any, seed: int) -> Iterator[Mask]:
-    """Tasks of the data sets that are left out together, shape (T,)."""
-    names = np.random.default_rng(seed).permutation(np.unique(groups))
-    for chosen in np.array_split(names, min(_FOLDS, names.size)):
-        yield np.isin(groups, chosen)
+def _splits(groups: Any, seed: int) -> Iterator[Mask]:
+    """Tasks of the data sets that are left out together, shape (T,): each data set _REPEATS times."""
+    rng = np.random.default_rng(seed)
+    for _ in range(_REPEATS):
+        for chosen in np.array_split(rng.permutation(np.unique(groups)), _PARTS):
+            yield np.isin(groups, chosen)
 
 
 def _fit_gains(gain: Floats, baseline: Floats, scores: Floats, groups: Any) -> GainModel | None:
-    """The gain model of one measure from held-out scores; None: no gain is known."""
-    known = ~np.isnan(gain) & ~np.isnan(scores)
-    targets = np.flatnonzero(known.any(axis=0))
-    if not targets.size:
+    """The gain model of one measure from held-out scores (2, T, T); None: too few gains are known."""
+    pairs = [_Pairs.of(gain, held_out, groups) for held_out in scores]
+    measured, new = pairs
+    if not measured.target.size or not new.target.size:
         return None
+    score_slope = max(0.0, _slope_within_targets(pairs))
+    # The level is that of targets; sources with a track record predict it best.
+    targets, place = np.unique(measured.target, return_inverse=True)
+    share = _sums(place, measured.weight)
+    means = _sums(place, measured.weight * (measured.gain - score_slope * measured.score)) / share
     names, dataset = np.unique(groups[targets], return_inverse=True)
-    share = 1 / (names.size * np.bincount(dataset)[dataset])
-    means = np.array([gain[known[:, target], target].mean() for target in targets])
-    level, mean_baseline = float(share @ means), float(share @ baseline[targets])
+    mean_baseline = float(share @ baseline[targets])
     offset = baseline[targets] - mean_baseline
-    spread = float(share @ offset**2)
-    prior = _PRIOR_DATASETS / names.size * spread
-    slope = float(share @ (offset * (means - level))) / (spread + prior) if spread > 0 else 0.0
-    source, column = np.nonzero(known[:, targets])
-    place = targets[column]
-    weight = share[column] / known[:, targets].sum(axis=0)[column]
-    score, within = scores[source, place], gain[source, place] - means[column]
-    strength = float(weight @ score**2)
-    score_slope = max(0.0, float(weight @ (score * within)) / strength) if strength > 0 else 0.0
-    left_out = _left_out_levels(means, offset, share, dataset, prior)
-    plain = _left_out_levels(means, np.zeros_like(offset), share, dataset, 1.0)
-    rest = gain[source, place] - score_slope * score
-    return GainModel(
-        level,
-        mean_baseline,
-        slope,
-        score_slope,
-        residuals=rest - left_out[column],
-        plain_residuals=rest - plain[column],
-        residual_weights=weight / weight.sum(),
-        datasets=int(names.size),
-    )
+    prior = _PRIOR_DATASETS / names.size * float(share @ offset**2)
+    level, slope = _fit_line(means, offset, share, prior)
+    left_out = np.full((2, baseline.size), level)
+    left_out[0, targets] = _left_out_levels(means, offset, share, dataset, prior)
+    left_out[1, targets] = _left_out_levels(means, np.zeros_like(offset), share, dataset, prior)
+    residuals = [
+        Residuals(held.gain - score_slope * held.score - left_out[:, held.target], held.weight)
+        for held in pairs
+    ]
+    return GainModel(level, mean_baseline, slope, score_slope, *residuals, datasets=int(names.size))
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Measured pairs with a held-out score, shape (R,) each."""
+
+    target: Any
+    gain: Floats
+    score: Floats
+    weight: Floats
+    """each data set of targets counts the same, and within it each target; sum 1"""
+
+    @classmethod
+    def of(cls, gain: Floats, scores: Floats, groups: Any) -> "_Pairs":
+        source, target = np.nonzero(~np.isnan(gain) & ~np.isnan(scores))
+        targets, place, pairs = np.unique(target, return_inverse=True, return_counts=True)
+        names, dataset, members = np.unique(groups[targets], return_inverse=True, return_counts=True)
+        share = 1 / (names.size * members[dataset] * pairs) if targets.size else np.zeros(0)
+        return cls(target, gain[source, target], scores[source, target], share[place])
+
+    def centre(self, values: Floats) -> Floats:
+        """The values minus their mean over the sources of each target."""
+        total = _sums(self.target, self.weight)
+        means = _sums(self.target, self.weight * values) / np.where(total > 0, total, 1.0)
+        return values - means[self.target]
+
+
+def _sums(groups: Any, values: Floats) -> Floats:
+    return np.asarray(np.bincount(groups, values), dtype=np.float64)
+
+
+def _slope_within_targets(pairs: Sequence[_Pairs]) -> float:
+    """What a unit of the score adds to the gain among the sources of a target; 0 for equal scores."""
+    shared = sum(float(held.weight @ (held.centre(held.score) * held.centre(held.gain))) for held in pairs)
+    strength = sum(float(held.weight @ held.centre(held.score) ** 2) for held in pairs)
+    return shared / strength if strength > 0 else 0.0
+
+
+def _fit_line(values: Floats, offset: Floats, weight: Floats, prior: float) -> tuple[float, float]:
+    """Mean, and slope over the centred offset, shrunken by `prior`; the weights sum to 1."""
+    level = float(weight @ values)
+    spread = float(weight @ offset**2)
+    return level, float(weight @ (offset * (values - level))) / (spread + prior) if spread > 0 else 0.0
 
 
 def _left_out_levels(means: Floats, offset: Floats, share: Floats, dataset: Any, prior: float) -> Floats:
@@ -170,10 +228,11 @@ def _left_out_levels(means: Floats, offset: Floats, share: Floats, dataset: Any,
     for number in range(int(dataset.max()) + 1):
         held = dataset == number
         weight = np.where(held, 0.0, share)
-        weight = weight / weight.sum() if weight.sum() > 0 else weight
-        level, centre = weight @ means, weight @ offset
-        shifted = offset - centre
-        slope = (weight @ (shifted * (means - level))) / (weight @ shifted**2 + prior)
+        if weight.sum() == 0:
+            continue
+        weight = weight / weight.sum()
+        shifted = offset - weight @ offset
+        level, slope = _fit_line(means, shifted, weight, prior)
         levels[held] = level + slope * shifted[held]
     return levels
 

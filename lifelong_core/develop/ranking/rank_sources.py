@@ -30,6 +30,7 @@ MOST_NEIGHBOURS = 10
 class _Question:
     """Target and sources of one ranking."""
 
+    measure: str
     target: TaskCard
     sources: tuple[TaskCard, ...]
     distances: Mapping[str, Floats]
@@ -54,9 +55,9 @@ def rank_sources(
 ) -> Ranking:
     """Rank the tasks that something can be transferred from, best first.
 
-    A strategy decides the order. The expected gains are the ranker's, whatever the strategy: the level that any source
-    brings, plus what the ranker's order was worth on data sets that were left out. Sources are recommended while their
-    expected gain is above zero, the gain of no transfer.
+    A strategy decides the order. The expected gains are the ranker's, whatever the strategy: the level that an
+    average source brings, plus what the ranker's scores were worth on data sets that were left out. Sources are
+    recommended while their expected gain is above zero, the gain of no transfer.
 
     Args:
         knowledge: the known tasks.
@@ -94,18 +95,23 @@ def rank_sources(
     if fitted is None or measure not in fitted.gains or not question.sources:
         declined = _why_no_suggestions(question, scenario, measure, fitted)
         return answer.model_copy(update={"declined": declined, "neighbours": _neighbours(question)})
-    scores = fitted.order(question.sources, question.target, question.distances)
-    added = fitted.gains[measure].score_slope * scores
+    model = fitted.gains[measure]
+    scores, is_measured = fitted.score(question.sources, question.target, question.distances)
+    expected = model.expected_gains(scores, question.baseline)
+    limits = {
+        known: model.residual_limits(
+            confidence, is_measured=known, baseline_known=question.baseline is not None
+        )
+        for known in (False, True)
+    }
     records = _track_records(outcomes, question.target, gain)
     suggestions = tuple(
         _suggest(
             question,
             place,
-            fitted,
-            measure,
-            confidence,
-            added[place],
-            records.get(question.sources[place].name),
+            expected=float(expected[place]),
+            limits=limits[bool(is_measured[place])],
+            evidence=_evidence(question, place, fitted, measure, records.get(question.sources[place].name)),
         )
         for place in _order(question, strategy, scores, seed)
     )
@@ -163,7 +169,7 @@ def _ask(
         place = outcomes.tasks.index(card.name)
         baseline = mean_baseline(outcomes, measure, place)
         measured = _known(outcomes.tasks, gain[:, place])
-    return _Question(card, cards, MappingProxyType(distances), baseline, MappingProxyType(measured))
+    return _Question(measure, card, cards, MappingProxyType(distances), baseline, MappingProxyType(measured))
 
 
 def _order(question: _Question, strategy: str, scores: Floats, seed: int) -> list[int]:
@@ -178,20 +184,29 @@ def _order(question: _Question, strategy: str, scores: Floats, seed: int) -> lis
 
 
 def _suggest(
+    question: _Question, place: int, *, expected: float, limits: tuple[float, float], evidence: Evidence
+) -> Suggestion:
+    low, high = limits
+    return Suggestion(
+        source=question.sources[place].name,
+        expected_gain=expected,
+        low=expected + low,
+        high=expected + high,
+        evidence=evidence,
+        reasons=explain(evidence, expected, question.measure),
+    )
+
+
+def _evidence(
     question: _Question,
     place: int,
     fitted: ScenarioRanker,
     measure: str,
-    confidence: float,
-    added: float,
     record: tuple[float, int] | None,
-) -> Suggestion:
-    model, card = fitted.gains[measure], question.sources[place]
-    level = model.target_level(question.baseline)
-    low, high = model.residual_limits(confidence, baseline_known=question.baseline is not None)
-    expected = level + float(added)
+) -> Evidence:
+    card = question.sources[place]
     method, distance, rank, known = _distance_of(question, place)
-    evidence = Evidence(
+    return Evidence(
         distance=distance,
         distance_method=method,
         distance_rank=rank,
@@ -200,16 +215,8 @@ def _suggest(
         track_record=None if record is None else record[0],
         track_record_targets=0 if record is None else record[1],
         card_similarity=card_similarity(card, question.target),
-        baseline_effect=level,
+        baseline_effect=fitted.gains[measure].target_level(question.baseline),
         outcomes=fitted.outcomes,
-    )
-    return Suggestion(
-        source=card.name,
-        expected_gain=expected,
-        low=expected + low,
-        high=expected + high,
-        evidence=evidence,
-        reasons=explain(evidence, expected, measure),
     )
 
 

@@ -10,12 +10,12 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats
+from lifelong_core.arrays import Floats, Mask
 from lifelong_core.develop.knowledge.entry import SCENARIOS, Scenario, TaskCard
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.develop.ranking.features import DISTANCES, FEATURES, pair_features
 from lifelong_core.develop.ranking.forest import Forest
-from lifelong_core.develop.ranking.gain_model import GainModel
+from lifelong_core.develop.ranking.gain_model import GainModel, Residuals
 from lifelong_core.develop.ranking.standardised_gains import TrackRecords, dataset_of, measured_pairs
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.npz import array_digest, read_npz, write_npz
@@ -51,12 +51,16 @@ class ScenarioRanker(ArrayValue):
     def __post_init__(self) -> None:
         object.__setattr__(self, "gains", MappingProxyType(dict(self.gains)))
 
-    def order(self, sources: Sequence[TaskCard], target: TaskCard, distances: Mapping[str, Floats]) -> Floats:
-        """Scores of the sources for this target, shape (K,), higher is better, mean 0."""
-        names = tuple(card.name for card in sources)
-        track_record = self.records.for_target(names, target)
+    def score(
+        self, sources: Sequence[TaskCard], target: TaskCard, distances: Mapping[str, Floats]
+    ) -> tuple[Floats, Mask]:
+        """Scores of the sources for this target, and whether each has a track record, shape (K,) each.
+
+        The higher, the better; 0: an average source of the fit.
+        """
+        track_record = self.records.for_target(tuple(card.name for card in sources), target)
         scores = self.forest.predict(pair_features(sources, target, distances, track_record))
-        return scores - scores.mean() if scores.size else scores
+        return scores, ~np.isnan(track_record)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +99,10 @@ class FittedRanker(ArrayValue):
                 for number, name in enumerate(outcomes.methods)
                 if name in DISTANCES
             }
-            order = ranker.order([outcomes.cards[place] for place in places], card, distances)
+            scores, _ = ranker.score([outcomes.cards[place] for place in places], card, distances)
             result[places, target] = np.mean(
                 [
-                    model.target_level(mean_baseline(outcomes, measure, target)) + model.score_slope * order
+                    model.expected_gains(scores, mean_baseline(outcomes, measure, target))
                     for measure, model in ranker.gains.items()
                 ],
                 axis=0,
@@ -153,8 +157,7 @@ def mean_baseline(outcomes: TransferOutcomes, measure: str, target: int) -> floa
 
 
 _FOREST = ("roots", "features", "thresholds", "left", "right", "missing_left", "values")
-_GAIN_NUMBERS = ("level", "mean_baseline", "baseline_slope", "score_slope", "datasets")
-_GAIN_ARRAYS = ("residuals", "plain_residuals", "residual_weights")
+_GAIN_NUMBERS = ("level", "mean_baseline", "baseline_slope", "score_slope")
 
 
 def _arrays_of(ranker: ScenarioRanker) -> dict[str, NDArray[np.generic]]:
@@ -169,8 +172,11 @@ def _arrays_of(ranker: ScenarioRanker) -> dict[str, NDArray[np.generic]]:
         "measures": np.array(tuple(ranker.gains)),
     }
     for number, model in enumerate(ranker.gains.values()):
-        arrays[f"gain{number}"] = np.array([getattr(model, name) for name in _GAIN_NUMBERS], dtype=np.float64)
-        arrays[f"residuals{number}"] = np.stack([getattr(model, name) for name in _GAIN_ARRAYS])
+        numbers = [getattr(model, name) for name in _GAIN_NUMBERS]
+        arrays[f"gain{number}"] = np.array([*numbers, float(model.datasets)])
+        for name, held in (("measured", model.measured), ("new", model.new)):
+            arrays[f"{name}_residuals{number}"] = held.values
+            arrays[f"{name}_weights{number}"] = held.weights
     return arrays
 
 
@@ -185,7 +191,11 @@ def _ranker_of(arrays: Mapping[str, NDArray[Any]]) -> ScenarioRanker:
     gains: dict[str, GainModel] = {}
     for number, measure in enumerate(cast("list[str]", arrays["measures"].tolist())):
         *numbers, datasets = arrays[f"gain{number}"].tolist()
-        gains[measure] = GainModel(*numbers, *arrays[f"residuals{number}"], datasets=int(datasets))
+        residuals = [
+            Residuals(arrays[f"{name}_residuals{number}"], arrays[f"{name}_weights{number}"])
+            for name in ("measured", "new")
+        ]
+        gains[measure] = GainModel(*numbers, *residuals, datasets=int(datasets))
     return ScenarioRanker(forest, records, gains, int(arrays["outcomes"]))
 
 

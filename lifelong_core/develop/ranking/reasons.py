@@ -24,7 +24,7 @@ def _measured_sentence(evidence: Evidence, measure: str) -> tuple[str, ...]:
 def _baseline_sentence(evidence: Evidence, expected_gain: float, measure: str) -> str:
     rest = expected_gain - evidence.baseline_effect
     return (
-        f"Any source is expected to change {measure} by {evidence.baseline_effect:+.3f} here;"
+        f"An average source is expected to change {measure} by {evidence.baseline_effect:+.3f} here;"
         f" this one by {abs(rest):.3f} {'more' if rest >= 0 else 'less'}."
     )
 

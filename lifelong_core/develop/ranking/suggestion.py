@@ -24,7 +24,7 @@ class Evidence(Frozen):
     card_similarity: float = Field(ge=0, le=1)
     """1: equal cards"""
     baseline_effect: float
-    """part of the expected gain that any source would bring: targets with a low baseline gain more"""
+    """part of the expected gain that an average source would bring: some targets gain from every source"""
     outcomes: int = Field(ge=0)
     """measured transfers that the ranker was fitted on in this scenario"""
 
