@@ -9,7 +9,9 @@ class Privacy(FrozenDocument):
     """(epsilon, delta)-differential privacy (Dwork and Roth, 2014, definition 2.4) of a whole fingerprint.
 
     Two sets of sampled images are neighbours if they differ in the images of one patient only: up to
-    `images_per_patient` are removed, and up to as many are added.
+    `images_per_patient` are removed, and up to as many are added. Removing, adding or replacing a patient in the data
+    set changes a sample of `lifelong_core.develop.features.sampling` in this way, because that takes the images with
+    the smallest hashes of their names; with another sampling, one patient may change which images are taken at all.
     """
 
     epsilon: float = Field(gt=0)

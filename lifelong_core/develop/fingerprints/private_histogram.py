@@ -11,7 +11,11 @@ from lifelong_core.develop.fingerprints.private_noise import add_noise
 from lifelong_core.errors import InvalidInputError
 
 CELLS = 10
-"""Default number of counts for each feature that get noise."""
+"""Default number of counts for each feature that get noise: fewer, larger counts lose less.
+
+In a simulation of 40 tasks (n = 10,000, epsilon = 1), the rank correlation of VDNA distances with the exact ones was
+.96 with 4, .99 with 10, .98 with 20 and .88 with 100 cells; of bKLD(small,target), .98 to .99 with each.
+"""
 
 
 def make_private(
@@ -32,8 +36,9 @@ def make_private(
     - the number of samples is the rounded mean over the features of their noisy sums;
     - the means are those of the centres of the bins, the mean shares these divided by their sum; values beyond the
       edges count as the centre of the outer bins, so that both differ from the means of the images;
-    - the seed is 0. With a known seed, which images are sampled depends on the list of all images; the guarantee is
-      for the sampled ones.
+    - the seed is left out.
+
+    The bin edges are published as they are: an extractor reference must not be made from the same images.
 
     With m = 512, epsilon = 1 and delta = 1e-6, the noise of each sum has a standard deviation of 145 images (pure
     differential privacy: 1,448), with epsilon = 4 of 41; it grows with the root of m and linearly in

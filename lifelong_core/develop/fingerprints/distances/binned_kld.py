@@ -1,5 +1,6 @@
 """bKLD: binned Kullback-Leibler divergence (thesis, definition 5.13)."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -15,6 +16,9 @@ from lifelong_core.errors import InvalidInputError
 
 Weighting: TypeAlias = Literal["uniform", "source", "target"]
 """Of features: 1 / m each, mean shares of the source, or softmax of the mean features of the target."""
+
+_BLOCK_BYTES = 64 * 2**20
+"""Memory of the rows that are multiplied at once; those of 1,000 fingerprints take 400 MB, with 1,000 bins 4 GB."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +50,9 @@ class BinnedKLD(Method[HistogramFingerprint]):
 
     def __post_init__(self) -> None:
         """Check the pseudo-count."""
-        if self.pseudo_count is not None and not self.pseudo_count > 0:
+        if self.pseudo_count is not None and not 0 < self.pseudo_count < math.inf:
             raise InvalidInputError(
-                f"expected a number above 0, or None, got {self.pseudo_count}.", field="pseudo_count"
+                f"expected a finite number above 0, or None, got {self.pseudo_count}.", field="pseudo_count"
             )
 
     def source_row(self, source: HistogramFingerprint) -> Floats:
@@ -96,9 +100,15 @@ class BinnedKLD(Method[HistogramFingerprint]):
         return np.array([offset - self.source_row(source) @ query for source in sources])
 
     def _matrix(self, fingerprints: Sequence[HistogramFingerprint]) -> Floats:
-        rows = np.stack([self.source_row(source) for source in fingerprints])
-        queries = np.stack([self.target_query(target) for target in fingerprints])
-        return np.array([self.target_offset(target) for target in fingerprints]) - rows @ queries.T
+        step = max(1, _BLOCK_BYTES // (fingerprints[0].counts.size * 8))
+        blocks = [slice(start, start + step) for start in range(0, len(fingerprints), step)]
+        products = np.empty((len(fingerprints), len(fingerprints)))
+        for ours in blocks:
+            rows = np.stack([self.source_row(source) for source in fingerprints[ours]])
+            for others in blocks:
+                queries = np.stack([self.target_query(target) for target in fingerprints[others]])
+                products[ours, others] = rows @ queries.T
+        return np.array([self.target_offset(target) for target in fingerprints]) - products
 
 
 def log_softmax(histograms: Floats) -> Floats:

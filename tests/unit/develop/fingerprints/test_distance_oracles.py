@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import linalg, stats
 
+from lifelong_core.develop.fingerprints.distances import binned_kld
 from lifelong_core.develop.fingerprints.distances.binned_kld import BinnedKLD, Weighting
 from lifelong_core.develop.fingerprints.distances.earth_movers import VDNA, EarthMovers
 from lifelong_core.develop.fingerprints.distances.frechet import Frechet
@@ -228,6 +229,19 @@ def test_the_matrix_form_of_bkld_is_the_distance(weighting: Weighting) -> None:
     assert np.argsort(products).tolist() == np.argsort(direct).tolist()
 
 
+@pytest.mark.parametrize("rows", [1, 2, 100])
+@pytest.mark.parametrize("weighting", ["source", "target"])
+def test_blocks_do_not_change_the_matrix_of_distances(
+    weighting: Weighting, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(binned_kld, "_BLOCK_BYTES", rows * FEATURES * 100 * 8)
+    tasks = [histogram_fingerprint(draw_features(seed)) for seed in range(5)]
+    expected = [
+        [bkld(draw_features(s), draw_features(t), weighting, 100) for t in range(5)] for s in range(5)
+    ]
+    np.testing.assert_allclose(BinnedKLD(weighting).matrix(tasks), expected, rtol=1e-6)
+
+
 def test_bkld_prefers_sources_with_sharp_histograms() -> None:
     """A property of the definition that users should know: a source that fills one bin beats the target itself."""
     target_features = np.random.default_rng(0).uniform(0, 3, (300, FEATURES))
@@ -254,7 +268,7 @@ def test_smoothed_bkld_is_the_divergence_of_histograms_with_pseudo_counts(weight
     assert BinnedKLD(weighting, pseudo_count=0.5).distance(source, target) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("pseudo_count", [0.0, -1.0, math.nan])
+@pytest.mark.parametrize("pseudo_count", [0.0, -1.0, math.nan, math.inf])
 def test_a_pseudo_count_is_above_zero(pseudo_count: float) -> None:
     with pytest.raises(InvalidInputError, match="above 0"):
         BinnedKLD(pseudo_count=pseudo_count)

@@ -137,6 +137,13 @@ def test_the_guarantee_stays_with_the_fingerprint() -> None:
     assert len(private.to_bytes()) < 60_000
 
 
+def test_a_feature_whose_noisy_counts_are_all_negative_becomes_uniform() -> None:
+    """With three cells and nothing but noise, one feature of eight; none of 100 has a chance of one in a million."""
+    few = histogram_fingerprint(draw_features(0, images=2))
+    made = [make_private(few, EXTRACTOR, epsilon=0.01, delta=0, cells=3) for _ in range(20)]
+    assert any((private.counts == 1).all(axis=1).any() for private in made)
+
+
 def test_noise_cannot_be_reproduced() -> None:
     first, second = (make_private(EXACT, EXTRACTOR, epsilon=1) for _ in range(2))
     assert not np.array_equal(first.counts, second.counts)
