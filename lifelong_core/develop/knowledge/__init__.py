@@ -7,6 +7,6 @@
 - `transfer_folder`: reads published outcomes (`transfer_*.npz`, `tasks_*.csv`).
 - `bundle`, `signing`: signed files with which institutions exchange knowledge.
 - `distances`: distances between some of its tasks.
-- `query_index`, `index_file`: all bKLD distances to one target as one matrix product over a mapped file.
+- `knowledge_index`, `query_index`, `index_file`: all bKLD distances to one target as one product over a mapped file.
 - `task_map`: the tasks in the plane, by their distances.
 """

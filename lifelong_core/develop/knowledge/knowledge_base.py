@@ -4,12 +4,14 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.knowledge.assembly import assemble_outcomes, make_entries
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
+from lifelong_core.develop.knowledge.knowledge_index import KnowledgeIndex
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.errors import InvalidInputError, NotFoundError
 
@@ -27,6 +29,8 @@ class KnowledgeBase:
         default_factory=dict[str, tuple[Fingerprint, ...]]
     )
     """by task; tasks without fingerprints may be left out"""
+    index: KnowledgeIndex | None = field(default=None, compare=False)
+    """of these fingerprints, for fast queries; a change gives a value without one"""
 
     def __post_init__(self) -> None:
         for name, entry in self.entries.items():
@@ -107,6 +111,14 @@ class KnowledgeBase:
             {name: entry for name, entry in self.entries.items() if name != task},
             {name: held for name, held in self.fingerprints.items() if name != task},
         )
+
+    def with_index(self, folder: Path) -> Self:
+        """This value with an index of its histogram fingerprints, whose files are kept in the folder.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        return type(self)(self.entries, self.fingerprints, KnowledgeIndex.open(folder, self.fingerprints))
 
     def trainings(
         self, *, target: str | None = None, source: str | None = None, scenario: str | None = None
