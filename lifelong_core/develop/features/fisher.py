@@ -25,6 +25,8 @@ LATER_SHARE = 0.6
 
 _BATCH_SIZE = 32
 _LEARNING_RATE = 1e-3
+_LEAST_DEVIATION = 0.1
+"""of the mean of all standard deviations"""
 _LEFT_OUT = "downsample"
 
 
@@ -41,9 +43,9 @@ def embed_task(
     """Return the Fisher embedding of a task (thesis, definition 5.10).
 
     A linear head is fitted for one epoch (Adam, learning rate 0.001, batches of 32) to the features, with the backbone
-    frozen. Then the diagonal of the Fisher information is estimated by draws: an image at random, a class from the
-    predicted probabilities, the squared gradient of the log-probability (not of the probability, as the definition has
-    it by mistake) for the kernels of the backbone.
+    frozen (`fit_head`). Then the diagonal of the Fisher information is estimated by draws: an image at random, a class
+    from the predicted probabilities, the squared gradient of the log-probability (not of the probability, as the
+    definition has it by mistake) for the kernels of the backbone.
 
     As in the thesis, biases, normalisation and downsampling layers are left out, and the first 40 % of the layers. Its
     entries are means over parts of a kernel; here one entry is the mean over one filter, as in Task2Vec (Achille et al.
@@ -75,19 +77,35 @@ def embed_task(
 
 
 def fit_head(labelled: LabelledFeatures, *, seed: int = 0) -> nn.Linear:
-    """A linear classifier of the features after one epoch."""
+    """A linear classifier of the features after one epoch.
+
+    It is fitted to standardised features, without which few steps of Adam do not reach a bias; the result takes the
+    features as they are.
+    """
     generator = torch.Generator().manual_seed(seed)
     features = torch.from_numpy(labelled.features)
     labels = torch.from_numpy(labelled.labels)
+    mean, scale = features.mean(dim=0), _scale(features)
     head = nn.Linear(features.shape[1], int(labels.max()) + 1)
     nn.init.normal_(head.weight, std=0.01, generator=generator)
     nn.init.zeros_(head.bias)
     optimiser = torch.optim.Adam(head.parameters(), lr=_LEARNING_RATE)
     for rows in torch.randperm(len(labels), generator=generator).split(_BATCH_SIZE):
         optimiser.zero_grad()
-        nn.functional.cross_entropy(head(features[rows]), labels[rows]).backward()
+        logits = head((features[rows] - mean) / scale)
+        nn.functional.cross_entropy(logits, labels[rows]).backward()
         optimiser.step()
+    with torch.no_grad():
+        head.weight /= scale
+        head.bias -= head.weight @ mean
     return head
+
+
+def _scale(features: torch.Tensor) -> torch.Tensor:
+    """Standard deviations, those of nearly constant features enlarged, so that these are not magnified."""
+    deviations = features.std(dim=0, correction=0)
+    smallest = _LEAST_DEVIATION * deviations.mean()
+    return deviations.clamp(min=float(smallest)) if smallest > 0 else torch.ones_like(deviations)
 
 
 def embedded_kernels(module: nn.Module) -> dict[str, nn.Parameter]:

@@ -100,6 +100,15 @@ def test_the_head_learns_in_one_epoch() -> None:
     assert (decided == labels).mean() > 0.9
 
 
+def test_constant_features_do_not_matter() -> None:
+    features = np.ones((100, 3), dtype=np.float32)
+    labels = np.arange(100) % 2
+    assert fit_head(LabelledFeatures((), features, labels)).weight.isfinite().all()
+    features[:, 0] = labels
+    head = fit_head(LabelledFeatures((), features, labels))
+    assert float(head.weight.detach()[:, 1:].abs().max()) < 1
+
+
 def test_early_and_downsampling_layers_are_left_out(backbone: Backbone) -> None:
     names = list(embedded_kernels(backbone.module))
     kernels = [

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import tarfile
+import tracemalloc
 import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -247,6 +248,22 @@ def test_a_header_of_a_tar_file_has_a_limit(tmp_path: Path) -> None:
             file.write(bytes(2**20))
     with pytest.raises(PayloadTooLargeError, match="header"):
         list(open_images(tmp_path / "packed.tar.gz").entries())
+
+
+def test_memory_does_not_grow_with_a_tar_file(tmp_path: Path) -> None:
+    def peak(count: int) -> int:
+        file = tmp_path / f"{count}.tar"
+        with tarfile.open(file, "w") as archive:
+            for index in range(count):
+                archive.addfile(tarfile.TarInfo(f"{index}.png"))
+        tracemalloc.start()
+        assert sum(1 for _ in open_images(file).entries()) == count
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(10)
+    assert peak(2000) < 2 * peak(200)
 
 
 def test_an_encrypted_file_of_a_zip_is_noted(folder: Path, tmp_path: Path) -> None:
