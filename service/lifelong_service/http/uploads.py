@@ -4,12 +4,12 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import BinaryIO, Literal, TypeAlias, cast
+from typing import IO, BinaryIO, Literal, TypeAlias, cast
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.errors import InvalidInputError, UnavailableError
 
 ARCHIVE_TYPES = (
     "application/zip",
@@ -34,18 +34,35 @@ async def receive_file(request: Request, folder: Path) -> AsyncGenerator[BinaryI
     Args:
         request: its body is within the limits of its route.
         folder: on the disk that takes it.
+
+    Raises:
+        UnavailableError: the disk cannot take it.
     """
-    with TemporaryFile(dir=folder) as file:
+    # Without a buffer: what a full disk refuses would be written again when the file is closed.
+    with TemporaryFile(dir=folder, buffering=0) as file:
         held = bytearray()
         async with aclosing(request.stream()) as stream:
             async for part in stream:
                 held += part
                 if len(held) >= _WRITTEN_AT_ONCE:
                     # In a thread: a slow disk must not stop the predictions.
-                    await run_in_threadpool(file.write, bytes(held))
+                    await run_in_threadpool(_write, file, bytes(held))
                     held.clear()
-        await run_in_threadpool(file.write, bytes(held))
+        await run_in_threadpool(_write, file, bytes(held))
         yield cast("BinaryIO", file)
+
+
+def _write(file: IO[bytes], content: bytes) -> None:
+    left = memoryview(content)
+    try:
+        while left:
+            left = left[file.write(left) :]
+    except OSError as error:
+        raise UnavailableError(
+            f"the disk of the service cannot take the upload: {error.strerror}.",
+            field="body",
+            hint="Make room in LIFELONG_DATA_DIRECTORY, or give the images by their path.",
+        ) from error
 
 
 def archive_form(file: BinaryIO) -> Archive:

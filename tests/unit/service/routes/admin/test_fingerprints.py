@@ -3,7 +3,7 @@
 import tarfile
 import zipfile
 from functools import cache
-from io import BytesIO
+from io import BytesIO, FileIO
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +135,19 @@ def test_archives_have_a_limit_of_their_own(service: Service) -> None:
     answer = service.client.post(PATH, content=fitting + b"\0", headers=ZIP)
     assert refused(answer) == (413, "body")
     assert "LIFELONG_MAXIMUM_UPLOAD_BYTES" in error_of(answer)["hint"]
+
+
+def test_an_upload_that_the_disk_cannot_take_gets_503(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*, dir: Path, buffering: int) -> FileIO:  # noqa: A002 - the name is tempfile's
+        return FileIO("/dev/full", "w")
+
+    monkeypatch.setattr("lifelong_service.http.uploads.TemporaryFile", full)
+    answer = service.client.post(PATH, content=archive(), headers=ZIP)
+    assert refused(answer) == (503, "body")
+    assert "No space left" in error_of(answer)["message"]
+    assert service.store.jobs.list() == []
 
 
 def test_other_types_and_tasks_are_refused(service: Service) -> None:
