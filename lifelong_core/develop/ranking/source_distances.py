@@ -50,6 +50,11 @@ def _fill(
     target: Fingerprint,
 ) -> None:
     """Compute the distances that are not known yet and can be computed from this fingerprint of the target."""
+    indexed = None if knowledge.index is None else knowledge.index.distances(target, method)
+    if indexed is not None:
+        unknown = np.isnan(distances)
+        distances[unknown] = np.array([indexed.get(source, np.nan) for source in sources])[unknown]
+        return
     found: list[int] = []
     chosen: list[Fingerprint] = []
     for place, source in enumerate(sources):
