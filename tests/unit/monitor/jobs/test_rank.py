@@ -1,0 +1,64 @@
+"""The kind `rank`: each change of the knowledge base submits it, and it stores the ranker of the present outcomes."""
+
+import sys
+from typing import Any
+
+import pytest
+
+from lifelong_core.errors import ConfigurationError
+from lifelong_core.store import Job, Store
+from lifelong_monitor.jobs.kinds import work_of
+from tests.unit.store.knowledge_samples import make_base, make_entry
+
+
+def claim(store: Store) -> Job:
+    job = store.jobs.claim("tests", lease_seconds=600)
+    assert job is not None
+    assert (job.kind, job.created_by) == ("rank", "ann")
+    return job
+
+
+def run(store: Store) -> dict[str, Any]:
+    """Do the work of the job that a change of the knowledge base has submitted."""
+    job = claim(store)
+    result = work_of("rank")(store, job)
+    store.jobs.succeed(job, result)
+    return result
+
+
+def test_a_change_of_the_knowledge_base_fits_the_ranker_again(store: Store) -> None:
+    store.knowledge.import_base(make_base(7), actor="ann")
+    first, ranker = run(store), store.rankers.read()
+    assert ranker is not None
+    outcomes = store.knowledge.load().outcomes()
+    assert first == {
+        "digest": ranker.digest,
+        "outcomes": ranker.outcomes_digest,
+        "revision": store.knowledge.revision(),
+        "reason": None,
+    }
+    assert set(ranker.scenarios) == {"pretraining"}
+    assert "pretraining" in outcomes.scenarios
+    store.knowledge.delete(outcomes.cards[0].name, actor="ann")
+    second = run(store)
+    assert second["revision"] == first["revision"] + 1
+    assert second["outcomes"] != first["outcomes"]
+    assert store.jobs.claim("tests", lease_seconds=600) is None
+
+
+def test_a_knowledge_base_with_too_few_outcomes_has_no_ranker_and_no_failed_job(store: Store) -> None:
+    store.knowledge.put(make_entry("moles", sources=("naevi",)), actor="ann")
+    result = run(store)
+    assert (result["digest"], result["outcomes"], result["revision"]) == (None, None, None)
+    assert "data sets" in result["reason"]
+    assert store.rankers.read() is None
+
+
+def test_without_scikit_learn_the_job_says_what_to_install(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.knowledge.put(make_entry("moles", sources=("naevi",)), actor="ann")
+    monkeypatch.setitem(sys.modules, "lifelong_core.develop.ranking.fitting", None)
+    with pytest.raises(ConfigurationError) as caught:
+        work_of("rank")(store, claim(store))
+    assert 'pip install "lifelong[develop]"' in (caught.value.hint or "")
