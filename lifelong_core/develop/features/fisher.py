@@ -96,8 +96,8 @@ def fit_head(labelled: LabelledFeatures, *, seed: int = 0) -> nn.Linear:
         nn.functional.cross_entropy(logits, labels[rows]).backward()
         optimiser.step()
     with torch.no_grad():
-        head.weight /= scale
-        head.bias -= head.weight @ mean
+        head.weight.div_(scale)
+        head.bias.sub_(head.weight @ mean)
     return head
 
 

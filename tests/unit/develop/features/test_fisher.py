@@ -106,7 +106,7 @@ def test_constant_features_do_not_matter() -> None:
     assert fit_head(LabelledFeatures((), features, labels)).weight.isfinite().all()
     features[:, 0] = labels
     head = fit_head(LabelledFeatures((), features, labels))
-    assert float(head.weight.detach()[:, 1:].abs().max()) < 1
+    assert float(head.weight.detach()[:, 1:].abs().max()) < 5
 
 
 def test_early_and_downsampling_layers_are_left_out(backbone: Backbone) -> None:
