@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.errors import LifelongError
 from lifelong_core.store.knowledge.exchange import read_signing_key
+from lifelong_core.store.knowledge.neighbours import explain_missing_ranker
 from lifelong_core.store.lifecycle.group_keys import check_complete, hashing_key, load_key_file, short_digest
 from lifelong_core.store.lifecycle.privacy import holds_group_keys
 
@@ -105,16 +106,11 @@ def check_knowledge(installation: Installation) -> Iterator[Finding]:
             yield failure(error.message, f"Import it again, or `lifelong knowledge delete {record.task}`.")
     read_signing_key(installation.settings.resolved_signing_key_file)
     state = store.knowledge.state()
-    fitted = "no transfer to fit a ranker on"
-    if state.transfers:
-        fitted = "a ranker"
-        if store.rankers.read() is None:
-            yield warning(
-                f"no ranker is fitted on the {state.transfers} transfers of the knowledge base: suggestions have no"
-                " expected gains.",
-                "A monitor fits it (`lifelong monitor`); look for a failed job, then `lifelong knowledge refit`.",
-            )
-    yield ok(f"{state.entries} tasks, {state.fingerprints} fingerprints, {fitted}.")
+    if store.rankers.read() is None and (reason := explain_missing_ranker(store)) is not None:
+        yield warning(
+            reason, "Does a monitor run (`lifelong monitor`)? After a failure: `lifelong knowledge refit`."
+        )
+    yield ok(f"{state.entries} tasks, {state.fingerprints} fingerprints, {state.transfers} transfers.")
 
 
 def check_group_key(installation: Installation) -> Iterator[Finding]:

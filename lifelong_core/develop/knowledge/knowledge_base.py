@@ -149,7 +149,7 @@ class KnowledgeBase:
         )
 
     def outcomes(self) -> TransferOutcomes:
-        """Measured transfers between tasks as arrays, assembled once from the trainings of the entries.
+        """Measured transfers between tasks as arrays, assembled from the trainings of the entries.
 
         A task takes part if something was measured or published of it: a training, a transfer from it, or a distance.
         The arrays grow with the square of the number of tasks, and a large knowledge base holds many cards only.

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.store.knowledge.rankers import RANK
 from lifelong_core.validation_errors import suggest
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.8
 """Default of the intervals, as of `rank_sources`."""
 NOT_FITTED = (
-    "No ranker is fitted on the measured transfers yet, so that no gain can be expected from any source. A monitor fits"
-    " it within minutes after a change of the knowledge base (job `rank`)."
+    "No ranker is fitted on the measured transfers yet: a monitor does it after each change of the knowledge base"
+    " (job `rank`). The closest tasks are named without a suggestion."
 )
 
 
@@ -60,8 +61,8 @@ def rank_neighbours(
         ranker=ranker,
         confidence=confidence,
     )
-    if ranker is None and store.knowledge.state().transfers:
-        ranking = ranking.model_copy(update={"declined": NOT_FITTED})
+    if ranker is None and (reason := explain_missing_ranker(store)) is not None:
+        ranking = ranking.model_copy(update={"declined": reason})
     if limit is None:
         return ranking
     shown = {
@@ -70,6 +71,18 @@ def rank_neighbours(
         "neighbours": ranking.neighbours[:limit],
     }
     return ranking.model_copy(update=shown)
+
+
+def explain_missing_ranker(store: "Store") -> str | None:
+    """Why no ranker is stored, in sentences; None: there is nothing to fit one on."""
+    if not store.knowledge.state().transfers:
+        return None
+    newest = next(iter(store.jobs.list(RANK, limit=1)), None)
+    if newest is not None and newest.state == "failed":
+        return f"No ranker could be fitted on the measured transfers: {(newest.error or {}).get('message')}"
+    if newest is not None and (reason := (newest.result or {}).get("reason")):
+        return f"No ranker could be fitted yet: {reason}"
+    return NOT_FITTED
 
 
 def _check_measure(measure: str) -> None:

@@ -316,9 +316,9 @@ def test_a_damaged_recommendation(store: Store):
 
 
 def test_transfers_without_a_ranker_and_a_damaged_entry(store: Store):
-    expect("knowledge base", "ok", "0 tasks, 0 fingerprints, no transfer")
+    expect("knowledge base", "ok", "0 tasks, 0 fingerprints, 0 transfers")
     store.knowledge.put(make_entry(sources=("nevi",)), actor="tests")
-    expect("knowledge base", "warning", "no ranker is fitted on the 1 transfers", "lifelong knowledge refit")
+    expect("knowledge base", "warning", "No ranker is fitted", "lifelong knowledge refit")
     update(store, sa.update(tables.knowledge_entries).values(document="{}"))
     expect("knowledge base", "failure", "entry moles of the knowledge base is damaged", "Import it again")
 
