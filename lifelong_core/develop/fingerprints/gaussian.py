@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats
-from lifelong_core.develop.fingerprints.extractor import MOST_FEATURES, ExtractorReference
+from lifelong_core.develop.fingerprints.extractor import ExtractorReference
 from lifelong_core.develop.fingerprints.fingerprint import (
     Arrays,
     FeatureHeader,
@@ -19,8 +19,11 @@ from lifelong_core.develop.fingerprints.fingerprint import (
 )
 from lifelong_core.errors import InvalidInputError
 
-_EIGENVALUE_TOLERANCE = 1e-5
-"""of the largest eigenvalue: how far below zero float32 may push the smallest one"""
+MOST_GAUSSIAN_FEATURES = 4096
+"""Checking a covariance of this size takes about a second, and a distance half a minute."""
+
+_EIGENVALUE_TOLERANCE = 1e-6
+"""of the trace: how far below zero float32 may push the smallest eigenvalue"""
 
 
 class GaussianHeader(FeatureHeader):
@@ -56,14 +59,12 @@ class GaussianFingerprint(Fingerprint):
         if self.samples < 2:
             raise InvalidInputError("expected at least two images: one has no covariance.", field="samples")
         size = np.asarray(self.mean).size
-        if not 1 <= size <= MOST_FEATURES:
-            raise InvalidInputError(f"expected 1..{MOST_FEATURES} features, got {size}.", field="mean")
+        _check_size(size)
         mean = as_single(self.mean, (size,), field="mean")
         covariance = as_single(self.covariance, (size, size), field="covariance")
         if not np.array_equal(covariance, covariance.T):
             raise InvalidInputError("expected a symmetric matrix.", field="covariance")
-        eigenvalues = np.linalg.eigvalsh(covariance)
-        if eigenvalues[0] < -_EIGENVALUE_TOLERANCE * max(eigenvalues[-1], np.finfo(np.float32).tiny):
+        if not _is_positive_semidefinite(covariance):
             raise InvalidInputError("expected a positive semi-definite matrix.", field="covariance")
         object.__setattr__(self, "mean", mean)
         object.__setattr__(self, "covariance", covariance)
@@ -98,6 +99,7 @@ class GaussianBuilder:
     """
 
     def __init__(self, extractor: ExtractorReference) -> None:
+        _check_size(extractor.features)
         self._extractor = extractor
         self._mean = np.zeros(extractor.features)
         self._scatter = np.zeros((extractor.features, extractor.features))
@@ -157,3 +159,22 @@ def make_gaussian_fingerprint(
     builder = GaussianBuilder(extractor)
     builder.add(features)
     return builder.build(seed=seed)
+
+
+def _check_size(features: int) -> None:
+    if not 1 <= features <= MOST_GAUSSIAN_FEATURES:
+        raise InvalidInputError(
+            f"expected 1..{MOST_GAUSSIAN_FEATURES} features, got {features}.",
+            field="mean",
+            hint="Use another kind of fingerprint for this extractor.",
+        )
+
+
+def _is_positive_semidefinite(matrix: Floats) -> bool:
+    """Whether no eigenvalue of a symmetric matrix is below zero by more than rounding."""
+    tolerance = _EIGENVALUE_TOLERANCE * max(float(np.trace(matrix)), 0.0) + float(np.finfo(np.float32).tiny)
+    try:
+        np.linalg.cholesky(matrix + tolerance * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        return False
+    return True

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
 from lifelong_core.develop.fingerprints.feature_set import make_feature_fingerprint
-from lifelong_core.develop.fingerprints.gaussian import GaussianBuilder, make_gaussian_fingerprint
+from lifelong_core.develop.fingerprints.gaussian import (
+    MOST_GAUSSIAN_FEATURES,
+    GaussianBuilder,
+    GaussianFingerprint,
+    make_gaussian_fingerprint,
+)
 from lifelong_core.develop.fingerprints.histogram import (
     HistogramBuilder,
     count_bins,
@@ -138,6 +143,25 @@ def test_one_image_has_a_histogram_but_no_covariance() -> None:
     assert make_histogram_fingerprint(one, EXTRACTOR).counts.sum() == FEATURES
     with pytest.raises(InvalidInputError, match="at least two images, got 1"):
         make_gaussian_fingerprint(one, EXTRACTOR)
+
+
+def test_a_covariance_has_a_largest_size() -> None:
+    assert GaussianBuilder(make_extractor(features=MOST_GAUSSIAN_FEATURES))
+    with pytest.raises(InvalidInputError, match=r"1\.\.4096 features"):
+        GaussianBuilder(make_extractor(features=MOST_GAUSSIAN_FEATURES + 1))
+    with pytest.raises(InvalidInputError, match=r"1\.\.4096 features"):
+        GaussianFingerprint("0" * 64, 9, np.zeros(MOST_GAUSSIAN_FEATURES + 1), np.zeros((1, 1)))
+
+
+@pytest.mark.parametrize("value", [-1e-3, 0.9999, 1.0, 1.0001])
+def test_a_covariance_is_positive_semidefinite(value: float) -> None:
+    """Two features with variance 1: the correlation is at most 1; -1e-3 stands for a variance."""
+    covariance = np.diag([1.0, value]) if value < 0 else np.array([[1.0, value], [value, 1.0]])
+    if 0 < value <= 1:
+        assert GaussianFingerprint("0" * 64, 9, np.zeros(2), covariance).features == 2
+    else:
+        with pytest.raises(InvalidInputError, match="positive semi-definite"):
+            GaussianFingerprint("0" * 64, 9, np.zeros(2), covariance)
 
 
 @pytest.mark.parametrize("kind", list(BUILDERS))
