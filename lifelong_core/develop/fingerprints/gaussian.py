@@ -20,7 +20,7 @@ from lifelong_core.develop.fingerprints.fingerprint import (
 from lifelong_core.errors import InvalidInputError
 
 MOST_GAUSSIAN_FEATURES = 4096
-"""Checking a covariance of this size takes about a second, and a distance half a minute."""
+"""On one core, checking a covariance of this size takes 3 s, a distance 40 s (scaled up from 1,024 features)."""
 
 _EIGENVALUE_TOLERANCE = 1e-6
 """of the trace: how far below zero float32 may push the smallest eigenvalue"""
