@@ -8,11 +8,14 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
+from lifelong_core.develop.ranking.fitting import fit_ranker
+from lifelong_core.develop.ranking.rank_sources import rank_sources
+from lifelong_core.develop.ranking.ranker import FittedRanker
 from lifelong_core.store.schema import tables
 from lifelong_service.console.knowledge import pages
 from tests.unit.service.conftest import Service
 from tests.unit.service.consoles import Console
-from tests.unit.store.knowledge_samples import make_entry, make_histogram
+from tests.unit.store.knowledge_samples import make_base, make_entry, make_histogram
 
 
 @pytest.fixture
@@ -113,3 +116,70 @@ def test_unknown_tasks_are_not_found(console: Console) -> None:
         assert answer.status_code == 404, path
         assert "To the start" in answer.text
         assert "<script" not in answer.text
+
+
+def neighbours_of(console: Console, task: str, **query: object) -> str:
+    text = "&".join(f"{name}={value}" for name, value in query.items())
+    answer = console.get(f"/console/knowledge/{task}/neighbours?{text}")
+    assert answer.status_code == 200, answer.text
+    return html.unescape(" ".join(answer.text.split()))
+
+
+@pytest.fixture(scope="module")
+def ranker() -> FittedRanker:
+    return fit_ranker(make_base(20).outcomes())
+
+
+def test_suggestions_are_those_of_the_api(console: Console, ranker: FittedRanker) -> None:
+    store, base = console.service.store, make_base(20)
+    store.knowledge.import_base(base, actor="ann")
+    store.rankers.put(
+        ranker.to_bytes(),
+        outcomes_digest=ranker.outcomes_digest,
+        revision=store.knowledge.revision(),
+        actor="ann",
+    )
+    counts: list[int] = []
+    for target in base.tasks[:4]:
+        expected = rank_sources(base, target, scenario="pretraining", ranker=ranker)
+        page = neighbours_of(console, target, scenario="pretraining")
+        rows = re.findall(r'<tr id="source-(\d+)">.*?<a href="/console/knowledge/([^"]+)">', page)
+        assert [name for _, name in rows] == [one.source for one in expected.suggestions]
+        for one in expected.suggestions:
+            assert f"<strong>{one.expected_gain:+z.3f}</strong>" in page
+            assert f"{one.low:+z.3f} to {one.high:+z.3f}" in page
+            for reason in one.reasons:
+                assert reason in page
+        lead = re.search(r'<p class="lead[^"]*">(.*?)</p>', page)
+        assert lead is not None
+        wanted = expected.declined or f"{expected.recommended} of 19 source tasks"
+        assert lead[1].startswith(wanted)
+        assert page.count("<title>") == 1 + 2 * 20  # of the page, and of each mark in both drawings
+        counts.append(expected.recommended)
+    assert 0 in counts
+    assert max(counts) > 0
+
+
+def test_without_measured_transfers_the_page_declines_and_names_the_closest_tasks(console: Console) -> None:
+    console.service.store.knowledge.import_base(make_base(20), actor="ann")
+    page = neighbours_of(console, "task_3_with_a_long_name", scenario="co_training")
+    assert '<p class="lead declined">' in page
+    assert "The closest tasks" in page
+    assert 'class="map"' in page
+    assert re.search(r'aria-current="page">Co-training</a>', page)
+    assert (
+        '<a href="/console/knowledge/task_3_with_a_long_name/neighbours?scenario=pretraining&measure=BA"'
+        in page
+    )
+
+
+def test_choices_that_are_none_are_explained(console: Console) -> None:
+    console.service.store.knowledge.import_base(make_base(3), actor="ann")
+    path = "/console/knowledge/task_1_with_a_long_name/neighbours"
+    assert console.get(f"{path}?scenario=nothing").status_code == 404
+    assert console.get(f"{path}?page=0").status_code == 404
+    assert console.get("/console/knowledge/nothing/neighbours").status_code == 404
+    console.service.store.tasks.add("skin", ["a", "b"], [[0, 1], [1, 0]], actor="test")
+    answer = console.get("/console/knowledge/skin/neighbours")
+    assert answer.status_code == 404
+    assert "Make its fingerprint" in answer.text
