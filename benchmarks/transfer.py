@@ -33,10 +33,10 @@ from benchmarks.transfer_report import Report, as_markdown, tables
 from lifelong_core.develop.knowledge.transfer_folder import read_splits, read_transfer_folder
 from lifelong_core.develop.transferability import bootstrap_weights
 
-REPLICATES, QUICK_REPLICATES = 2000, 200
+REPLICATES, QUICK_REPLICATES, QUICK_FITS = 2000, 200, 4
 
 
-def evaluate(train: Path, folder: Path, *, replicates: int) -> Report:
+def evaluate(train: Path, folder: Path, *, replicates: int, most_fits: int | None = None) -> Report:
     """Fit the ranker on one folder and evaluate all strategies on the other."""
     outcomes = read_transfer_folder(folder)
     evaluated = Evaluated(outcomes, evaluated_targets(outcomes, read_splits(folder)))
@@ -46,7 +46,7 @@ def evaluate(train: Path, folder: Path, *, replicates: int) -> Report:
 
     strategies = {
         **fixed_strategies(evaluated),
-        **learned_strategies(read_transfer_folder(train), evaluated, show),
+        **learned_strategies(read_transfer_folder(train), evaluated, most_fits=most_fits, progress=show),
     }
     figures = {name: measure(evaluated, one) for name, one in strategies.items()}
     averaged = {name: measure(evaluated.mean_over_seeds, one) for name, one in strategies.items()}
@@ -71,13 +71,16 @@ def main() -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help=f"{QUICK_REPLICATES} bootstrap replicates instead of {REPLICATES}",
+        help=f"{QUICK_REPLICATES} bootstrap replicates instead of {REPLICATES}, and at most {QUICK_FITS} fits",
     )
     parser.add_argument("--plot", type=Path, help="PNG file for the bootstrapped ranks of all strategies")
     arguments = parser.parse_args()
     begin = time.perf_counter()
     report = evaluate(
-        arguments.train, arguments.evaluate, replicates=QUICK_REPLICATES if arguments.quick else REPLICATES
+        arguments.train,
+        arguments.evaluate,
+        replicates=QUICK_REPLICATES if arguments.quick else REPLICATES,
+        most_fits=QUICK_FITS if arguments.quick else None,
     )
     print(f"machine: {json.dumps(describe('numpy', 'scipy', 'scikit-learn'))}")
     for title, rows in tables(report).items():

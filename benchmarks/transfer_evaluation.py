@@ -3,8 +3,6 @@
 S scenarios, M measures, R repetitions (seeds), T tasks (the sources), V evaluated targets.
 """
 
-import importlib
-import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,6 +11,7 @@ import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, Mask
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
+from lifelong_core.develop.ranking.fitting import fit_ranker
 from lifelong_core.develop.transferability import (
     gain,
     improvement,
@@ -104,31 +103,46 @@ def fixed_strategies(evaluated: Evaluated) -> dict[str, Strategy]:
 
 
 def learned_strategies(
-    train: TransferOutcomes, evaluated: Evaluated, progress: Callable[[int, int], None] = lambda *_: None
+    train: TransferOutcomes,
+    evaluated: Evaluated,
+    *,
+    most_fits: int | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> dict[str, Strategy]:
     """The ranker, fitted for each target on the training outcomes without the target's relatives.
 
     It sees which transfers of `evaluated` were measured, never how well they did.
     """
-    if importlib.util.find_spec("lifelong_core.develop.ranking.fitting") is None:
-        return {}
-    fit_ranker = importlib.import_module("lifelong_core.develop.ranking.fitting").fit_ranker
-    related = find_relatives(evaluated.outcomes)
-    folds: dict[frozenset[str], list[int]] = {}
-    for place, target in enumerate(evaluated.targets.tolist()):
-        names = {evaluated.outcomes.tasks[number] for number in np.flatnonzero(related[target])}
-        folds.setdefault(frozenset(names & set(train.tasks)), []).append(place)
     hidden = hide_outcomes(evaluated.outcomes)
     scenarios = evaluated.outcomes.scenarios
     scores = np.full((len(scenarios), evaluated.targets.size, len(hidden.cards)), np.nan)
-    for number, (left_out, places) in enumerate(folds.items()):
+    folds = leave_out_folds(train, evaluated, most_fits)
+    for number, (left_out, places) in enumerate(folds):
         ranker = fit_ranker(without_tasks(train, left_out))
         for place, scenario in enumerate(scenarios):
-            if scenario in train.scenarios:
-                found = ranker.scores(hidden, scenario)
-                scores[place, places] = found.T[evaluated.targets[places]]
+            scores[place, places] = ranker.scores(hidden, scenario).T[evaluated.targets[places]]
         progress(number + 1, len(folds))
     return {LEARNED: Strategy(scores, declines=True), ALWAYS: Strategy(scores)}
+
+
+def leave_out_folds(
+    train: TransferOutcomes, evaluated: Evaluated, most: int | None = None
+) -> list[tuple[frozenset[str], list[int]]]:
+    """Training tasks to leave out, and the places of the targets (of V) that are ranked without them.
+
+    A target is ranked without its relatives; with fewer than `most` folds also without those of other targets.
+    """
+    related = find_relatives(evaluated.outcomes)
+    found: dict[frozenset[str], list[int]] = {}
+    for place, target in enumerate(evaluated.targets.tolist()):
+        names = {evaluated.outcomes.tasks[number] for number in np.flatnonzero(related[target])}
+        found.setdefault(frozenset(names & set(train.tasks)), []).append(place)
+    folds = list(found.items())
+    number = min(len(folds), most or len(folds))
+    return [
+        (frozenset().union(*(names for names, _ in part)), [place for _, places in part for place in places])
+        for part in (folds[start::number] for start in range(number))
+    ]
 
 
 def find_relatives(outcomes: TransferOutcomes) -> Mask:

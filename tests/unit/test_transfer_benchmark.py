@@ -11,6 +11,8 @@ from scipy import stats
 
 from benchmarks import transfer
 from benchmarks.transfer_evaluation import (
+    ALWAYS,
+    LEARNED,
     RANDOM,
     SMALLEST,
     Evaluated,
@@ -19,7 +21,9 @@ from benchmarks.transfer_evaluation import (
     find_relatives,
     fixed_strategies,
     gains,
+    hide_outcomes,
     improvements,
+    leave_out_folds,
     measure,
     oriented,
     win_rates,
@@ -39,19 +43,21 @@ UNMEASURED = 9
 """Target without outcomes in the scenario pretrain."""
 
 
-def write_folder(folder: Path, *, split: bool = True, seed: int = 0) -> Path:
+def write_folder(
+    folder: Path, *, split: bool = True, prefix: str = "", scenarios: tuple[str, ...] = SCENARIOS
+) -> Path:
     """Fourteen tasks of seven data sets, without equal outcomes; those of one data set are no legal pairs."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     folder.mkdir()
     outcomes = rng.uniform(0.2, 0.9, (len(SCENARIOS), len(MEASURES), SEEDS, len(TASKS), len(TASKS)))
     outcomes[..., SETS[:, np.newaxis] == SETS] = np.nan
     outcomes[1, ..., UNMEASURED] = np.nan
     np.savez(
         folder / "transfer_all.npz",
-        tasks=TASKS,
-        scenarios=SCENARIOS,
+        tasks=[prefix + task for task in TASKS],
+        scenarios=scenarios,
         measures=MEASURES,
-        outcomes=outcomes,
+        outcomes=outcomes[: len(scenarios)],
         baseline=rng.uniform(0.4, 0.6, (len(MEASURES), SEEDS, len(TASKS))),
         methods=METHODS,
         distances=rng.uniform(size=(len(METHODS), len(TASKS), len(TASKS))),
@@ -61,7 +67,9 @@ def write_folder(folder: Path, *, split: bool = True, seed: int = 0) -> Path:
         table.writerow(["task", "split", "dataset", "num_classes", "num_samples"])
         for number, task in enumerate(TASKS):
             kind = "validation" if split and VALIDATION[number] else "development"
-            table.writerow([task, kind, f"set{SETS[number]}", 2 + number % 3, 100 * (number + 1)])
+            table.writerow(
+                [prefix + task, kind, f"{prefix}set{SETS[number]}", 2 + number % 3, 100 * (number + 1)]
+            )
     return folder
 
 
@@ -109,13 +117,25 @@ def direct(evaluated: Evaluated, method: int) -> dict[str, float]:
 def test_the_last_line_holds_the_means_of_every_strategy(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    plot = tmp_path / "ranking.png"
-    arguments = ["--train", str(folder), "--evaluate", str(folder), "--json", "--quick", "--plot", str(plot)]
+    plot, training = (
+        tmp_path / "ranking.png",
+        write_folder(tmp_path / "training", prefix="other_", scenarios=("arch",)),
+    )
+    arguments = [
+        "--train",
+        str(training),
+        "--evaluate",
+        str(folder),
+        "--json",
+        "--quick",
+        "--plot",
+        str(plot),
+    ]
     monkeypatch.setattr("sys.argv", ["benchmarks.transfer", *arguments])
     transfer.main()
     lines = capsys.readouterr().out.splitlines()
     found = json.loads(lines[-1])
-    assert {*METHODS, SMALLEST, RANDOM} <= set(found)
+    assert set(found) == {*METHODS, SMALLEST, RANDOM, LEARNED, ALWAYS}
     for figures in found.values():
         assert set(figures) == {"weightedtau", "regret", "percentile", "improvement", "win_rate"}
         assert np.isfinite(list(figures.values())).all()
@@ -148,6 +168,29 @@ def test_tasks_of_one_data_set_or_never_paired_are_relatives(folder: Path) -> No
     assert related.sum() == len(TASKS) * TASKS_PER_SET + 2
 
 
+def test_a_target_is_ranked_without_its_relatives(folder: Path, tmp_path: Path) -> None:
+    evaluated, outcomes = read(folder), read_transfer_folder(folder)
+    folds = leave_out_folds(outcomes, evaluated)
+    assert len(folds) == len(set(SETS[VALIDATION]))
+    for left_out, places in folds:
+        for place in places:
+            own = SETS[evaluated.targets[place]]
+            assert left_out == {task for task, one in zip(TASKS, SETS, strict=True) if one == own}
+    assert sorted(place for _, places in folds for place in places) == list(range(evaluated.targets.size))
+    (first, second) = leave_out_folds(outcomes, evaluated, 2)
+    assert first[0] == folds[0][0] | folds[2][0]
+    assert second == folds[1]
+    others = read_transfer_folder(write_folder(tmp_path / "training", prefix="other_"))
+    assert leave_out_folds(others, evaluated) == [(frozenset(), list(range(evaluated.targets.size)))]
+
+
+def test_the_ranker_sees_which_pairs_were_measured_and_not_how_well_they_did(folder: Path) -> None:
+    outcomes = read_transfer_folder(folder)
+    hidden = hide_outcomes(outcomes).outcomes
+    assert np.array_equal(np.isnan(hidden), np.isnan(outcomes.outcomes))
+    assert np.unique(hidden[~np.isnan(hidden)]).size == 1
+
+
 def test_tasks_that_are_left_out_are_neither_targets_nor_sources(folder: Path) -> None:
     outcomes = read_transfer_folder(folder)
     kept = without_tasks(outcomes, frozenset(TASKS[:2]))
@@ -174,11 +217,9 @@ def test_a_suggestion_of_no_transfer_improves_nothing_and_harms_nothing(folder: 
 
 def test_intervals_resample_data_sets(folder: Path) -> None:
     evaluated = read(folder)
-    report = transfer.evaluate(folder, folder, replicates=300)
-    assert report.weights.shape == (300, evaluated.targets.size)
-    assert np.array_equal(report.weights[:, ::2], report.weights[:, 1::2])
+    weights = bootstrap_weights(evaluated.targets.size, groups=evaluated.data_sets, replicates=300)
     figure = np.ones((2, 2, 2, evaluated.targets.size)) * SETS[evaluated.targets]
-    summary = summarise(figure, report.weights)
+    summary = summarise(figure, weights)
     assert (summary.low, summary.mean, summary.high) == (4, 5, 6)
     single = summarise(figure, bootstrap_weights(evaluated.targets.size, replicates=300))
     assert single.high - single.low < summary.high - summary.low
