@@ -22,7 +22,8 @@ def read_fingerprint_file(file: Path) -> "Fingerprint":
     try:
         return fingerprint_from_bytes(read_file(file))
     except InvalidInputError as error:
-        raise type(error)(f"{file}: {error.message}", field="FILE", hint=error.hint) from error
+        hint = "Give a file that lifelong fingerprint make wrote."
+        raise type(error)(f"{file}: {error.message}", field="FILE", hint=hint) from error
 
 
 def read_extractor_file(file: Path) -> "ExtractorReference":
@@ -37,7 +38,8 @@ def read_extractor_file(file: Path) -> "ExtractorReference":
     try:
         return ExtractorReference.from_bytes(read_file(file))
     except InvalidInputError as error:
-        raise type(error)(f"{file}: {error.message}", field=error.field, hint=error.hint) from error
+        hint = "Give a file that lifelong fingerprint extractor make wrote."
+        raise type(error)(f"{file}: {error.message}", field="extractor", hint=hint) from error
 
 
 def read_file(file: Path) -> bytes:

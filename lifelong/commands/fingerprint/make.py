@@ -185,7 +185,7 @@ def _print(output: Path, card: Path | None, made: "TaskFingerprints") -> None:
         if report.unreadable > MOST_NAMED:
             click.echo(f"  and {report.unreadable - MOST_NAMED} more")
     if facts.class_sizes is not None:
-        click.echo(f"{format_count(len(facts.class_sizes), 'class')}, imbalance {facts.imbalance:.3g}.")
+        click.echo(f"Classes: {len(facts.class_sizes)}, imbalance {facts.imbalance:.3g}.")
     if card is not None:
         click.echo(f"Wrote {card}.")
     click.echo(f"Wrote {output}: {made.fingerprint.kind}, {output.stat().st_size} bytes.")

@@ -169,9 +169,8 @@ def _load_weights(module: nn.Module, file: Path) -> None:
         wanted = module.state_dict()
         missing = [name for name in wanted if name not in state and not name.endswith(_COUNTER)]
     except Exception as error:  # pickle, zip and safetensors readers raise many kinds of errors
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise InvalidInputError(
-            f"{file} holds no weights that can be loaded: {reason}.",
+            f"{file} holds no weights that can be loaded safely ({type(error).__name__}).",
             field="weights",
             hint="Give a safetensors file, or a state dictionary that torch.save wrote.",
         ) from error

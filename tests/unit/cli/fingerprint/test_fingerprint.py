@@ -68,6 +68,7 @@ def test_a_task_card_has_the_facts_of_the_images(folder: Path) -> None:
     card = TaskCard.from_json((folder / "card.json").read_bytes())
     assert (card.name, card.classes, card.samples, card.keywords) == ("drawn", 2, 30, ("blob",))
     assert "Read 30 of 30 images" in text
+    assert "Classes: 2, imbalance 1." in text
     assert (folder / "carded.npz").read_bytes() == (folder / "one.npz").read_bytes()
 
 
@@ -170,8 +171,10 @@ def test_wrong_options_are_named(folder: Path, arguments: tuple[str, ...], field
 
 
 def test_other_files_are_refused(folder: Path) -> None:
-    with pytest.raises(InvalidInputError, match=r"weights\.pth"):
+    with pytest.raises(InvalidInputError, match=r"weights\.pth.*fingerprint make wrote"):
         run(folder, "fingerprint", "show", "weights.pth")
+    with pytest.raises(InvalidInputError, match=r"one\.npz.*extractor make wrote"):
+        run(folder, "fingerprint", "extractor", "show", "one.npz")
 
 
 def test_a_fingerprint_goes_through_the_knowledge_base(folder: Path, installed: Callable[..., str]) -> None:
