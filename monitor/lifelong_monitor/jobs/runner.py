@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Literal, TypeAlias
@@ -22,6 +23,7 @@ from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_core.store.engine.leases import this_process
+from lifelong_core.store.jobs.jobs import MOST_ATTEMPTS
 from lifelong_monitor.exporter.job_metrics import JobMetrics, JobOutcome
 from lifelong_monitor.jobs.outcome import JobError, Outcome
 from lifelong_monitor.jobs.parent_watchdog import ABANDONED
@@ -154,9 +156,14 @@ class JobRunner:
         if outcome is None:
             return "again"
         if outcome.error is not None and outcome.is_passing:
-            # Nothing is wrong with the job: it is begun again when the claim is over.
+            # Nothing is wrong with the job: it is begun again when the claim is over, unless this was the last attempt.
             log.warning("job %s (%s): %s", job.id, job.kind, outcome.error.message)
-            return "again"
+            if job.attempts < MOST_ATTEMPTS:
+                return "again"
+            said = (
+                f"it was started {job.attempts} times and never ended; the last time: {outcome.error.message}"
+            )
+            outcome = replace(outcome, error=replace(outcome.error, message=said))
         return self._finish(job, outcome)
 
     def _watch(self, job: Job, process: JobProcess, started: float, claim_ends_at: float) -> Watched:
