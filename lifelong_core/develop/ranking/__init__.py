@@ -3,6 +3,8 @@
 - `rank_sources`: ranks the sources of one target; the entrance.
 - `suggestion`: the result: suggestions with intervals and evidence.
 - `reasons`: the evidence as sentences.
+- `question`: what is known of the target and its possible sources.
+- `forecast`: expected gains with intervals.
 - `source_distances`: distances to a target from fingerprints or publications.
 - `features`: features of a pair of tasks.
 - `standardised_gains`: what a ranker learns from; track records.

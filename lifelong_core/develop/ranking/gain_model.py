@@ -49,6 +49,10 @@ class GainModel(ArrayValue):
         """Expected gain of each source, shape (K,)."""
         return self.target_level(baseline) + self.score_slope * scores
 
+    def residual_variance(self, *, baseline_known: bool) -> float:
+        """Mean square of the residuals of sources with a track record."""
+        return float(self.measured.weights @ self.measured.values[0 if baseline_known else 1] ** 2)
+
     def residual_limits(
         self, confidence: float, *, is_measured: bool, baseline_known: bool
     ) -> tuple[float, float]:

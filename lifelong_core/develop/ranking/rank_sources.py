@@ -1,8 +1,6 @@
 """From a knowledge base to ranked suggestions for one target, each with its evidence."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 
@@ -11,12 +9,11 @@ from lifelong_core.develop.fingerprints.distances.registry import METHODS
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.knowledge.entry import SCENARIOS, Scenario, TaskCard
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
-from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
-from lifelong_core.develop.ranking.features import DISTANCES, card_similarity
-from lifelong_core.develop.ranking.ranker import FittedRanker, ScenarioRanker, mean_baseline
+from lifelong_core.develop.ranking.features import card_similarity
+from lifelong_core.develop.ranking.forecast import Forecast
+from lifelong_core.develop.ranking.question import Question
+from lifelong_core.develop.ranking.ranker import FittedRanker, ScenarioRanker
 from lifelong_core.develop.ranking.reasons import explain
-from lifelong_core.develop.ranking.source_distances import source_distances
-from lifelong_core.develop.ranking.standardised_gains import dataset_of, gains
 from lifelong_core.develop.ranking.suggestion import Evidence, Neighbour, Ranking, Suggestion
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.validation_errors import suggest
@@ -24,21 +21,6 @@ from lifelong_core.validation_errors import suggest
 LEARNED, SMALLEST, RANDOM = "learned", "smallest source first", "random"
 CONFIDENCE = 0.8
 MOST_NEIGHBOURS = 10
-
-
-@dataclass(frozen=True)
-class _Question:
-    """Target and sources of one ranking."""
-
-    measure: str
-    target: TaskCard
-    sources: tuple[TaskCard, ...]
-    distances: Mapping[str, Floats]
-    """by method, shape (K,)"""
-    baseline: float | None
-    """mean performance of the target without transfer; None: not measured"""
-    measured_gains: Mapping[str, float]
-    """by source, where a transfer to the target was measured"""
 
 
 def rank_sources(
@@ -56,8 +38,9 @@ def rank_sources(
     """Rank the tasks that something can be transferred from, best first.
 
     A strategy decides the order. The expected gains are the ranker's, whatever the strategy: the level that an
-    average source brings, plus what the ranker's scores were worth on data sets that were left out. Sources are
-    recommended while their expected gain is above zero, the gain of no transfer.
+    average source brings, plus what the ranker's scores were worth on data sets that were left out, corrected by
+    what was measured of this very transfer. Sources are recommended while their expected gain is above zero, the gain
+    of no transfer.
 
     Args:
         knowledge: the known tasks.
@@ -78,9 +61,10 @@ def rank_sources(
         InvalidInputError: there is no such scenario or strategy, or the confidence is out of range.
     """
     _check(scenario, strategy, confidence)
-    outcomes = knowledge.outcomes()
-    gain = _gains(outcomes, scenario, measure)
-    question = _ask(knowledge, target, strategy, fingerprints, outcomes, measure, gain)
+    question = Question.ask(
+        knowledge, target, scenario=scenario, measure=measure, methods=(strategy,), fingerprints=fingerprints
+    )
+    _check_distances(question, strategy)
     fitted = ranker.scenarios.get(scenario) if ranker else None
     answer = Ranking(
         target=question.target.name,
@@ -95,25 +79,10 @@ def rank_sources(
     if fitted is None or measure not in fitted.gains or not question.sources:
         declined = _why_no_suggestions(question, scenario, measure, fitted)
         return answer.model_copy(update={"declined": declined, "neighbours": _neighbours(question)})
-    model = fitted.gains[measure]
-    scores, is_measured = fitted.score(question.sources, question.target, question.distances)
-    expected = model.expected_gains(scores, question.baseline)
-    limits = {
-        known: model.residual_limits(
-            confidence, is_measured=known, baseline_known=question.baseline is not None
-        )
-        for known in (False, True)
-    }
-    records = _track_records(outcomes, question.target, gain)
+    forecast = Forecast.of(fitted, question, measure, confidence)
     suggestions = tuple(
-        _suggest(
-            question,
-            place,
-            expected=float(expected[place]),
-            limits=limits[bool(is_measured[place])],
-            evidence=_evidence(question, place, fitted, measure, records.get(question.sources[place].name)),
-        )
-        for place in _order(question, strategy, scores, seed)
+        _suggest(question, place, forecast, _evidence(question, place, fitted, measure), measure)
+        for place in _order(question, strategy, forecast.expected, seed)
     )
     recommended = next(
         (number for number, found in enumerate(suggestions) if found.expected_gain <= 0), len(suggestions)
@@ -142,85 +111,59 @@ def _check(scenario: str, strategy: str, confidence: float) -> None:
         raise InvalidInputError(f"expected 0.5 to 0.99, got {confidence:g}.", field="confidence")
 
 
-def _ask(
-    knowledge: KnowledgeBase,
-    target: str | TaskCard,
-    strategy: str,
-    fingerprints: Sequence[Fingerprint],
-    outcomes: TransferOutcomes,
-    measure: str,
-    gain: Floats,
-) -> _Question:
-    card = knowledge.entry(target).card if isinstance(target, str) else target
-    sources = knowledge.possible_sources(target)
-    methods = dict.fromkeys((*DISTANCES, *((strategy,) if strategy in METHODS else ())))
-    distances = {
-        method: source_distances(knowledge, card.name, sources, method, fingerprints) for method in methods
-    }
-    cards = tuple(knowledge.entry(source).card for source in sources)
-    if strategy in METHODS and cards and np.isnan(distances[strategy]).all():
+def _check_distances(question: Question, strategy: str) -> None:
+    if strategy in METHODS and question.sources and np.isnan(question.distances[strategy]).all():
         raise InvalidInputError(
-            f"no distance of {card.name} by {strategy} is known.",
+            f"no distance of {question.target.name} by {strategy} is known.",
             field="strategy",
             hint="Make a fingerprint of the target with the extractor of the other tasks, or rank by `learned`.",
         )
-    baseline, measured = None, dict[str, float]()
-    if card.name in outcomes.tasks:
-        place = outcomes.tasks.index(card.name)
-        baseline = mean_baseline(outcomes, measure, place)
-        measured = _known(outcomes.tasks, gain[:, place])
-    return _Question(measure, card, cards, MappingProxyType(distances), baseline, MappingProxyType(measured))
 
 
-def _order(question: _Question, strategy: str, scores: Floats, seed: int) -> list[int]:
+def _order(question: Question, strategy: str, expected: Floats, seed: int) -> list[int]:
     """Places of the sources, best first; unknown distances come last."""
     keys: Mapping[str, Callable[[], Floats]] = {
-        LEARNED: lambda: -scores,
+        LEARNED: lambda: -expected,
         SMALLEST: lambda: np.array([float(card.samples) for card in question.sources]),
-        RANDOM: lambda: np.random.default_rng(seed).random(scores.size),
+        RANDOM: lambda: np.random.default_rng(seed).random(expected.size),
     }
     key = keys[strategy]() if strategy in keys else question.distances[strategy]
     return [int(place) for place in np.argsort(key, kind="stable")]
 
 
 def _suggest(
-    question: _Question, place: int, *, expected: float, limits: tuple[float, float], evidence: Evidence
+    question: Question, place: int, forecast: Forecast, evidence: Evidence, measure: str
 ) -> Suggestion:
-    low, high = limits
+    expected = float(forecast.expected[place])
     return Suggestion(
         source=question.sources[place].name,
         expected_gain=expected,
-        low=expected + low,
-        high=expected + high,
+        low=float(forecast.low[place]),
+        high=float(forecast.high[place]),
         evidence=evidence,
-        reasons=explain(evidence, expected, question.measure),
+        reasons=explain(evidence, expected, measure),
     )
 
 
-def _evidence(
-    question: _Question,
-    place: int,
-    fitted: ScenarioRanker,
-    measure: str,
-    record: tuple[float, int] | None,
-) -> Evidence:
+def _evidence(question: Question, place: int, fitted: ScenarioRanker, measure: str) -> Evidence:
     card = question.sources[place]
     method, distance, rank, known = _distance_of(question, place)
+    measured, record = float(question.measured_gains[place]), question.records.get(card.name)
     return Evidence(
         distance=distance,
         distance_method=method,
         distance_rank=rank,
         known_distances=known,
-        measured_gain=question.measured_gains.get(card.name),
-        track_record=None if record is None else record[0],
-        track_record_targets=0 if record is None else record[1],
+        measured_gain=None if np.isnan(measured) else measured,
+        track_record=None if record is None else record.gain,
+        track_record_targets=0 if record is None else record.targets,
         card_similarity=card_similarity(card, question.target),
         baseline_effect=fitted.gains[measure].target_level(question.baseline),
         outcomes=fitted.outcomes,
     )
 
 
-def _distance_of(question: _Question, place: int) -> tuple[str | None, float | None, int | None, int]:
+def _distance_of(question: Question, place: int) -> tuple[str | None, float | None, int | None, int]:
     """Method, distance, rank and number of known distances, of the first method that knows this source."""
     for method, distances in question.distances.items():
         if not np.isnan(distances[place]):
@@ -229,33 +172,7 @@ def _distance_of(question: _Question, place: int) -> tuple[str | None, float | N
     return None, None, None, 0
 
 
-def _gains(outcomes: TransferOutcomes, scenario: Scenario, measure: str) -> Floats:
-    """Gains of this measure, shape (T, T); nan: not measured."""
-    if scenario not in outcomes.scenarios or measure not in outcomes.measures:
-        return np.full((len(outcomes.cards),) * 2, np.nan)
-    return gains(outcomes, outcomes.scenarios.index(scenario))[outcomes.measures.index(measure)]
-
-
-def _track_records(
-    outcomes: TransferOutcomes, target: TaskCard, gain: Floats
-) -> dict[str, tuple[float, int]]:
-    """By source, its mean gain on targets of other data sets, and the number of these targets."""
-    other = np.array([dataset_of(card) != dataset_of(target) for card in outcomes.cards], dtype=np.bool_)
-    known = ~np.isnan(gain[:, other])
-    counts = known.sum(axis=1)
-    means = np.nan_to_num(gain[:, other]).sum(axis=1) / np.maximum(counts, 1)
-    return {
-        name: (float(mean), int(count))
-        for name, mean, count in zip(outcomes.tasks, means, counts, strict=True)
-        if count
-    }
-
-
-def _known(tasks: Sequence[str], values: Floats) -> dict[str, float]:
-    return {name: float(value) for name, value in zip(tasks, values, strict=True) if not np.isnan(value)}
-
-
-def _neighbours(question: _Question) -> tuple[Neighbour, ...]:
+def _neighbours(question: Question) -> tuple[Neighbour, ...]:
     """The closest tasks by the first distance that is known, else by their cards."""
     similarities = [card_similarity(card, question.target) for card in question.sources]
     distances = next(
@@ -274,7 +191,7 @@ def _neighbours(question: _Question) -> tuple[Neighbour, ...]:
 
 
 def _why_no_suggestions(
-    question: _Question, scenario: Scenario, measure: str, fitted: ScenarioRanker | None
+    question: Question, scenario: Scenario, measure: str, fitted: ScenarioRanker | None
 ) -> str:
     if not question.sources:
         return "The knowledge base holds no task of another data set."
@@ -291,4 +208,4 @@ def _why_none_helps(suggestions: Sequence[Suggestion], measure: str) -> str:
     expectation = f"{best.source} is expected to change {measure} by {best.expected_gain:+.3f}"
     if best.expected_gain > 0:
         return f"The first source of this order is not expected to help, but {expectation}."
-    return f"Nothing here is expected to help: even the best source does not: {expectation}."
+    return f"Nothing here is expected to help. The best source: {expectation}."

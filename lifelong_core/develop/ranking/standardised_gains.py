@@ -34,6 +34,12 @@ def gains(outcomes: TransferOutcomes, scenario: int) -> Floats:
     return transferred - _mean(outcomes.baseline, axis=1)[:, np.newaxis, :]
 
 
+def gain_variances(outcomes: TransferOutcomes, scenario: int) -> Floats:
+    """Variance of a mean gain by its repetitions, shape (M, T): measure, target; nan: no pair was repeated."""
+    transferred = _mean(_variance_of_mean(outcomes.outcomes[scenario], axis=1), axis=1)
+    return transferred + np.nan_to_num(_variance_of_mean(outcomes.baseline, axis=1))
+
+
 @dataclass(frozen=True, eq=False)
 class StandardisedGains(ArrayValue):
     """Outcomes of one scenario, centred and scaled for each target and averaged over the measures."""
@@ -57,8 +63,7 @@ class StandardisedGains(ArrayValue):
         counts = known.sum(axis=1)
         total = _variance(means, axis=1)
         usable = (counts >= FEWEST_SOURCES) & (total > 0)
-        repeated = (~np.isnan(runs)).sum(axis=1)
-        noise = _mean(_variance(runs, axis=1) / np.maximum(repeated, 1), axis=1)
+        noise = _mean(_variance_of_mean(runs, axis=1), axis=1)
         reliability = np.where(
             usable,
             np.clip(1 - np.nan_to_num(noise) / np.where(usable, total, 1.0), _LOWEST_RELIABILITY, 1),
@@ -127,3 +132,8 @@ def _variance(values: NDArray[np.float64], *, axis: int) -> Floats:
     counts = known.sum(axis=axis)
     deviations = np.where(known, values - np.expand_dims(_mean(values, axis=axis), axis), 0.0)
     return np.where(counts > 1, (deviations**2).sum(axis=axis) / np.maximum(counts - 1, 1), np.nan)
+
+
+def _variance_of_mean(values: NDArray[np.float64], *, axis: int) -> Floats:
+    """Estimated variance of the mean of the known values; nan for fewer than two."""
+    return _variance(values, axis=axis) / np.maximum((~np.isnan(values)).sum(axis=axis), 1)

@@ -1,5 +1,7 @@
 """Suggestions for a target: their order, gains, evidence and refusals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,19 @@ def test_evidence_is_what_was_measured(knowledge, ranker):
     assert found.evidence.distance == pytest.approx(distances[8])
     assert found.evidence.distance_rank == 1 + sum(distances[place] < distances[8] for place in legal)
     assert any(f"{gain[8, 3]:+.3f}" in reason for reason in found.reasons)
+
+
+def test_a_measured_harm_corrects_the_prediction():
+    outcomes = make_outcomes()
+    harmed = outcomes.outcomes.copy()
+    harmed[0, :, :, 8, 3] -= 0.3
+    knowledge = KnowledgeBase.from_outcomes(replace(outcomes, outcomes=harmed))
+    ranking = rank_sources(knowledge, "task0-3", scenario=SCENARIO, ranker=fit_ranker(outcomes, trees=30))
+    *_, worst = ranking.suggestions
+    assert worst.source == "task0-8"
+    assert worst.low <= (worst.evidence.measured_gain or 0) <= worst.high < 0
+    helped = ranking.suggestions[0]
+    assert helped.high - helped.low < 0.03  # measured three times, with little noise
 
 
 def test_distances_come_from_fingerprints_before_published_ones(knowledge, ranker):

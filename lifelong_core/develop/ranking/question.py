@@ -1,0 +1,112 @@
+"""What is known of one target and its possible sources, gathered from a knowledge base."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Self
+
+import numpy as np
+
+from lifelong_core.arrays import Floats
+from lifelong_core.develop.fingerprints.distances.registry import METHODS
+from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
+from lifelong_core.develop.knowledge.entry import Scenario, TaskCard
+from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
+from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
+from lifelong_core.develop.ranking.features import DISTANCES
+from lifelong_core.develop.ranking.ranker import mean_baseline
+from lifelong_core.develop.ranking.source_distances import source_distances
+from lifelong_core.develop.ranking.standardised_gains import dataset_of, gain_variances, gains
+
+
+@dataclass(frozen=True)
+class TrackRecord:
+    """Mean gain of a source on targets of other data sets than the asked one."""
+
+    gain: float
+    targets: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """A target, its K possible sources, and what was measured of them in one scenario and measure."""
+
+    target: TaskCard
+    sources: tuple[TaskCard, ...]
+    distances: Mapping[str, Floats]
+    """by method, shape (K,); nan: not known"""
+    baseline: float | None
+    """mean performance of the target without transfer; None: not measured"""
+    measured_gains: Floats
+    """(K,): of transfers to this very target; nan: not measured"""
+    measured_variance: float
+    """of these gains, from their repetitions; 0: a single one"""
+    records: Mapping[str, TrackRecord]
+    """by source"""
+
+    @classmethod
+    def ask(
+        cls,
+        knowledge: KnowledgeBase,
+        target: str | TaskCard,
+        *,
+        scenario: Scenario,
+        measure: str,
+        methods: Sequence[str] = (),
+        fingerprints: Sequence[Fingerprint] = (),
+    ) -> Self:
+        """Gather it; `methods` are those of distances beside the ranker's.
+
+        Raises:
+            NotFoundError: the knowledge base does not hold the target.
+        """
+        card = knowledge.entry(target).card if isinstance(target, str) else target
+        names = knowledge.possible_sources(target)
+        outcomes = knowledge.outcomes()
+        gain = _gains(outcomes, scenario, measure)
+        wanted = dict.fromkeys((*DISTANCES, *(method for method in methods if method in METHODS)))
+        distances = {
+            method: source_distances(knowledge, card.name, names, method, fingerprints) for method in wanted
+        }
+        known, baseline, variance = dict[str, float](), None, 0.0
+        if card.name in outcomes.tasks:
+            place = outcomes.tasks.index(card.name)
+            known = dict(zip(outcomes.tasks, gain[:, place].tolist(), strict=True))
+            baseline = mean_baseline(outcomes, measure, place)
+            variance = _variance(outcomes, scenario, measure, place)
+        return cls(
+            card,
+            tuple(knowledge.entry(name).card for name in names),
+            MappingProxyType(distances),
+            baseline,
+            np.array([known.get(name, np.nan) for name in names], dtype=np.float64),
+            variance,
+            MappingProxyType(_track_records(outcomes, card, gain)),
+        )
+
+
+def _gains(outcomes: TransferOutcomes, scenario: Scenario, measure: str) -> Floats:
+    """Gains of this measure, shape (T, T); nan: not measured."""
+    if scenario not in outcomes.scenarios or measure not in outcomes.measures:
+        return np.full((len(outcomes.cards),) * 2, np.nan)
+    return gains(outcomes, outcomes.scenarios.index(scenario))[outcomes.measures.index(measure)]
+
+
+def _variance(outcomes: TransferOutcomes, scenario: Scenario, measure: str, target: int) -> float:
+    if scenario not in outcomes.scenarios or measure not in outcomes.measures:
+        return 0.0
+    variances = gain_variances(outcomes, outcomes.scenarios.index(scenario))
+    variance = float(variances[outcomes.measures.index(measure), target])
+    return 0.0 if np.isnan(variance) else variance
+
+
+def _track_records(outcomes: TransferOutcomes, target: TaskCard, gain: Floats) -> dict[str, TrackRecord]:
+    other = np.array([dataset_of(card) != dataset_of(target) for card in outcomes.cards], dtype=np.bool_)
+    known = ~np.isnan(gain[:, other])
+    counts = known.sum(axis=1)
+    means = np.nan_to_num(gain[:, other]).sum(axis=1) / np.maximum(counts, 1)
+    return {
+        name: TrackRecord(float(mean), int(count))
+        for name, mean, count in zip(outcomes.tasks, means, counts, strict=True)
+        if count
+    }
