@@ -51,6 +51,13 @@ SCOPES = {
     ("POST", "/v1/admin/tasks/{task}/recommendations"): "admin",
     ("POST", "/v1/admin/tasks/{task}/fingerprints"): "operate",
     ("POST", "/v1/admin/models/{reference}/validations"): "operate",
+    ("PUT", "/v1/admin/knowledge/{task}"): "operate",
+    ("DELETE", "/v1/admin/knowledge/{task}"): "admin",
+    ("POST", "/v1/admin/knowledge/import"): "operate",
+    # It signs in the name of the installation.
+    ("GET", "/v1/admin/knowledge/export"): "operate",
+    ("POST", "/v1/admin/signers"): "admin",
+    ("DELETE", "/v1/admin/signers/{name}"): "admin",
     ("POST", "/v1/admin/groups/erase"): "admin",
     ("POST", "/v1/admin/tokens"): "admin",
     ("POST", "/v1/admin/tokens/{name}/rotate"): "admin",
