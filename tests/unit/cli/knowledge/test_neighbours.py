@@ -25,9 +25,11 @@ def known(installed, monkeypatch):
 @pytest.fixture
 def fitted():
     def fit(level: float) -> None:
-        ranker = fit_ranker(make_outcomes(level=level))
+        outcomes = make_outcomes(level=level)
+        ranker = fit_ranker(outcomes)
         with open_store() as store:
-            store.rankers.put(ranker.to_bytes(), outcomes_digest="a" * 64, revision=1, actor="tests")
+            store.knowledge.import_base(KnowledgeBase.from_outcomes(outcomes), actor="tests")
+            store.rankers.put(ranker.to_bytes(), outcomes_digest="a" * 64, revision=2, actor="tests")
 
     return fit
 
