@@ -28,6 +28,8 @@ FEWEST_DATASETS = 5
 TREES = 200
 _PARTS, _REPEATS = 3, 4
 """A third of the data sets is left out at a time, so that pairs of two left-out tasks occur."""
+_LEAST_SLOPE = 1e-4
+"""Keeps the order of the sources where their scores said nothing on data sets that were left out."""
 _SMALLEST_LEAF = 3
 _SHARE_OF_FEATURES = 0.5
 _PRIOR_DATASETS = 5.0
@@ -159,7 +161,7 @@ def _fit_gains(gain: Floats, baseline: Floats, scores: Floats, groups: Any) -> G
     measured, new = pairs
     if not measured.target.size or not new.target.size:
         return None
-    score_slope = max(0.0, _slope_within_targets(pairs))
+    score_slope = max(_LEAST_SLOPE, _slope_within_targets(pairs))
     # The level is that of targets; sources with a track record predict it best.
     targets, place = np.unique(measured.target, return_inverse=True)
     share = _sums(place, measured.weight)

@@ -31,7 +31,7 @@ class GainModel(ArrayValue):
     mean_baseline: float
     baseline_slope: float
     score_slope: float
-    """gain for a unit of the score on data sets that were left out; 0: the scores said nothing there"""
+    """gain for a unit of the score on data sets that were left out, above 0"""
     measured: Residuals
     """of sources with a track record"""
     new: Residuals
