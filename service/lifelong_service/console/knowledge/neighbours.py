@@ -201,5 +201,5 @@ def _map_text(ranking: "Ranking", sources: int, stress: float) -> str:
     return (
         f"The closer two tasks lie, the smaller the distance of their fingerprints. {shown}A plane keeps the order of"
         f" the distances only in part (stress {stress:.2f}; 0 would be exact), so read the distances themselves in the"
-        " list above. Numbers are places in this list."
+        " list above. On a narrow screen, the numbers are places in this list."
     )
