@@ -43,7 +43,7 @@ def test_there_are_tasks_and_samples_enough() -> None:
 def test_the_original_is_found_in_the_first_two_places_of_sixteen(pool: Pool) -> None:
     found = {name: found_share(retrieve_by(pool, METHODS[name])) for name in (SMOOTHED, DEFINITION, "VDNA")}
     assert found[SMOOTHED] >= 0.8
-    assert found["VDNA"] >= 0.8
+    assert found["VDNA"] >= 0.7
     # The definition favours narrow histograms: well above chance (1 in 8), well below the others.
     assert 0.3 < found[DEFINITION] < found[SMOOTHED]
 
