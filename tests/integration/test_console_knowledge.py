@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lifelong_core.develop.ranking.fitting import fit_ranker
+from lifelong_core.develop.ranking.fitting import fit_knowledge_ranker
 from lifelong_core.store import Scope
 from tests.integration.browser import Browser, running_browser
 from tests.integration.installation import install
@@ -39,7 +39,7 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Browser,
         _, secret = store.tokens.create("reader", [Scope.READ], actor="test")
         base = make_base(71)
         store.knowledge.import_base(base, actor="test")
-        ranker = fit_ranker(base.outcomes())
+        ranker = fit_knowledge_ranker(base)
         revision = store.knowledge.revision()
         store.rankers.put(
             ranker.to_bytes(), outcomes_digest=ranker.outcomes_digest, revision=revision, actor="test"

@@ -9,11 +9,13 @@ from sklearn.ensemble import ExtraTreesRegressor  # pyright: ignore[reportMissin
 
 from lifelong_core.arrays import Floats, Mask
 from lifelong_core.develop.knowledge.entry import Scenario
+from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.develop.ranking.features import DISTANCES, FEATURES, pair_features
 from lifelong_core.develop.ranking.forest import Forest
 from lifelong_core.develop.ranking.gain_model import GainModel, Residuals
 from lifelong_core.develop.ranking.ranker import FittedRanker, ScenarioRanker, outcomes_digest
+from lifelong_core.develop.ranking.source_distances import fill_distances
 from lifelong_core.develop.ranking.standardised_gains import (
     StandardisedGains,
     TrackRecords,
@@ -72,6 +74,15 @@ def fit_ranker(outcomes: TransferOutcomes, *, seed: int = 0, trees: int = TREES)
             hint="Import more knowledge, or rank by a distance.",
         )
     return FittedRanker(fitted, outcomes_digest(outcomes))
+
+
+def fit_knowledge_ranker(knowledge: KnowledgeBase, *, seed: int = 0, trees: int = TREES) -> FittedRanker:
+    """Fit a ranker on all that a knowledge base holds: measured transfers, cards, and distances of fingerprints.
+
+    Raises:
+        InvalidInputError: as `fit_ranker`.
+    """
+    return fit_ranker(fill_distances(knowledge, DISTANCES), seed=seed, trees=trees)
 
 
 def _fit_scenario(

@@ -144,7 +144,10 @@ class FittedRanker(ArrayValue):
             raise InvalidInputError(
                 "the file of the ranker is damaged.", field="ranker", hint="Fit it again."
             ) from error
-        return cls(scenarios, str(arrays["outcomes_digest"]))
+        ranker = cls(scenarios, str(arrays["outcomes_digest"]))
+        # To write the file again only for its digest would take half a second.
+        ranker.__dict__["digest"] = hashlib.sha256(content).hexdigest()
+        return ranker
 
 
 def mean_baseline(outcomes: TransferOutcomes, measure: str, target: int) -> float | None:

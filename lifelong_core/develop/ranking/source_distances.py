@@ -1,6 +1,7 @@
 """Distances from sources to one target: computed from fingerprints, else published ones."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from lifelong_core.develop.fingerprints.distances.method import check_comparable
 from lifelong_core.develop.fingerprints.distances.registry import METHODS, Method
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
+from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.errors import InvalidInputError
 
 
@@ -40,6 +42,19 @@ def source_distances(
         published = knowledge.entry(target).distances.get(method, {})
         distances = np.array([published.get(source, np.nan) for source in sources])
     return distances
+
+
+def fill_distances(knowledge: KnowledgeBase, methods: Sequence[str]) -> TransferOutcomes:
+    """The measured transfers of a knowledge base, with the distances of these methods from its fingerprints."""
+    outcomes = knowledge.outcomes()
+    tasks = outcomes.tasks
+    if not tasks:
+        return outcomes
+    distances = [
+        np.stack([source_distances(knowledge, target, tasks, method) for target in tasks], axis=1)
+        for method in methods
+    ]
+    return replace(outcomes, methods=tuple(methods), distances=np.stack(distances))
 
 
 def _fill(

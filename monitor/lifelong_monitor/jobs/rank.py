@@ -22,7 +22,7 @@ def work(store: Store, job: Job) -> dict[str, Any]:
     """
     fitting, revision = _fitting(), store.knowledge.revision()
     try:
-        ranker = fitting.fit_ranker(store.knowledge.load().outcomes())
+        ranker = fitting.fit_knowledge_ranker(store.knowledge.load())
     except InvalidInputError as error:
         if error.field != "outcomes":
             raise

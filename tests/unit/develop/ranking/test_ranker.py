@@ -7,14 +7,18 @@ import numpy as np
 import pytest
 from sklearn.ensemble import ExtraTreesRegressor
 
+from lifelong_core.develop.fingerprints.distances.registry import METHODS
+from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.knowledge.transfer_folder import read_transfer_folder
-from lifelong_core.develop.ranking.features import FEATURES
+from lifelong_core.develop.ranking.features import DISTANCES, FEATURES
 from lifelong_core.develop.ranking.fitting import FEWEST_DATASETS, _as_forest, fit_ranker
 from lifelong_core.develop.ranking.forest import Forest
 from lifelong_core.develop.ranking.ranker import FittedRanker, outcomes_digest
+from lifelong_core.develop.ranking.source_distances import fill_distances
 from lifelong_core.develop.transferability import weightedtau
 from lifelong_core.errors import InvalidInputError
 from tests.tools import transfer_folder
+from tests.unit.develop.knowledge.examples import make_fingerprint
 from tests.unit.develop.ranking.examples import SCENARIO, make_outcomes
 
 fit = partial(fit_ranker, trees=30)
@@ -120,6 +124,19 @@ def test_equal_outcomes_and_seeds_give_equal_rankers(ranker: FittedRanker):
     assert fit(outcomes, seed=1) != ranker
     assert ranker.outcomes_digest == outcomes_digest(outcomes)
     assert outcomes_digest(replace(outcomes, baseline=outcomes.baseline + 1e-3)) != ranker.outcomes_digest
+
+
+def test_distances_of_fingerprints_reach_the_fit():
+    knowledge = KnowledgeBase.from_outcomes(make_outcomes())
+    prints = {task: (make_fingerprint(number, bins=100),) for number, task in enumerate(knowledge.tasks)}
+    filled = fill_distances(KnowledgeBase(knowledge.entries, prints), DISTANCES)
+    assert filled.methods == DISTANCES
+    first, second = prints[knowledge.tasks[0]][0], prints[knowledge.tasks[5]][0]
+    for number, method in enumerate(DISTANCES):
+        assert filled.distances[number, 0, 5] == pytest.approx(METHODS[method].distance(first, second))
+    published = fill_distances(knowledge, DISTANCES)
+    np.testing.assert_array_equal(published.distances[0], knowledge.outcomes().distances[0])
+    assert np.isnan(published.distances[1]).all()
 
 
 def test_too_few_data_sets_are_refused():
