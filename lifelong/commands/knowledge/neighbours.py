@@ -54,21 +54,20 @@ def neighbours(
             measure=measure,
             strategy=strategy,
             confidence=confidence,
-            limit=limit,
+            limit=limit if as_json else None,
         )
     if as_json:
         click.echo(json.dumps(ranking.to_document()))
     else:
-        _print_ranking(ranking)
+        _print_ranking(ranking, limit)
 
 
-def _print_ranking(ranking: "Ranking") -> None:
-    if ranking.declined is not None:
-        click.secho(wrap_text(ranking.declined), bold=True)
-    else:
-        click.secho(wrap_text(_recommendation(ranking)), bold=True)
+def _print_ranking(ranking: "Ranking", limit: int) -> None:
+    from lifelong_core.develop.ranking.reasons import conclude
+
+    click.secho(wrap_text(conclude(ranking)), bold=True)
     if not ranking.suggestions and ranking.neighbours:
-        print_rows([_neighbour_row(one) for one in ranking.neighbours], as_json=False, empty="")
+        print_rows([_neighbour_row(one) for one in ranking.neighbours[:limit]], as_json=False, empty="")
         return
     rows = [
         {
@@ -78,17 +77,9 @@ def _print_ranking(ranking: "Ranking") -> None:
             f"{100 * ranking.confidence:g}_%_interval": f"{one.low:+.3f} to {one.high:+.3f}",
             "why": " ".join((*one.reasons, *one.limits)),
         }
-        for rank, one in enumerate(ranking.suggestions, 1)
+        for rank, one in enumerate(ranking.suggestions[:limit], 1)
     ]
     print_rows(rows, as_json=False, empty="There is no source to rank.", below="why")
-
-
-def _recommendation(ranking: "Ranking") -> str:
-    count, shown = ranking.recommended, len(ranking.suggestions)
-    which = (
-        "All of these are" if count == shown else "The first is" if count == 1 else f"The first {count} are"
-    )
-    return f"{which} expected to be better than no transfer ({ranking.scenario}, {ranking.strategy})."
 
 
 def _neighbour_row(one: "Neighbour") -> dict[str, Any]:

@@ -13,7 +13,7 @@ from lifelong_core.develop.ranking.features import card_similarity
 from lifelong_core.develop.ranking.forecast import Forecast
 from lifelong_core.develop.ranking.question import Question
 from lifelong_core.develop.ranking.ranker import FittedRanker, ScenarioRanker
-from lifelong_core.develop.ranking.reasons import explain
+from lifelong_core.develop.ranking.reasons import explain, find_limits
 from lifelong_core.develop.ranking.suggestion import Evidence, Neighbour, Ranking, Suggestion
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.validation_errors import suggest
@@ -81,7 +81,14 @@ def rank_sources(
         return answer.model_copy(update={"declined": declined, "neighbours": _neighbours(question)})
     forecast = Forecast.of(fitted, question, measure, confidence)
     suggestions = tuple(
-        _suggest(question, place, forecast, _evidence(question, place, fitted, measure), measure)
+        _suggest(
+            question,
+            place,
+            forecast,
+            _evidence(question, place, fitted, measure),
+            measure,
+            find_limits(knowledge.entry(question.sources[place].name), scenario),
+        )
         for place in _order(question, strategy, forecast.expected, seed)
     )
     recommended = next(
@@ -132,7 +139,12 @@ def _order(question: Question, strategy: str, expected: Floats, seed: int) -> li
 
 
 def _suggest(
-    question: Question, place: int, forecast: Forecast, evidence: Evidence, measure: str
+    question: Question,
+    place: int,
+    forecast: Forecast,
+    evidence: Evidence,
+    measure: str,
+    limits: tuple[str, ...],
 ) -> Suggestion:
     expected = float(forecast.expected[place])
     return Suggestion(
@@ -142,6 +154,7 @@ def _suggest(
         high=float(forecast.high[place]),
         evidence=evidence,
         reasons=explain(evidence, expected, measure),
+        limits=limits,
     )
 
 

@@ -1,6 +1,38 @@
-"""The evidence of a suggestion as sentences."""
+"""A ranking and the evidence of its suggestions as sentences."""
 
-from lifelong_core.develop.ranking.suggestion import Evidence
+from lifelong_core.develop.knowledge.entry import KnowledgeEntry, Scenario
+from lifelong_core.develop.ranking.suggestion import Evidence, Ranking
+
+
+def conclude(ranking: Ranking) -> str:
+    """What is expected to help and how sure that is, or why nothing is."""
+    if ranking.declined is not None:
+        return ranking.declined
+    count, among = ranking.recommended, len(ranking.suggestions)
+    sure = sum(one.low > 0 for one in ranking.suggestions[:count])
+    they, them = ("is", "it") if count == 1 else ("are", "one of them")
+    certainty = f"For {sure} of them, even" if sure < count else "Even"
+    return (
+        f"{count} of {among} source task{'s' if among > 1 else ''} {they} expected to help: with {them},"
+        f" {ranking.target} is expected to reach a higher {ranking.measure} than without transfer."
+        + (
+            f" {certainty} the lower limit of the prediction interval is above zero."
+            if sure
+            else " But every prediction interval includes zero: a transfer may also do harm."
+        )
+    )
+
+
+def find_limits(source: KnowledgeEntry, scenario: Scenario) -> tuple[str, ...]:
+    """What of a source cannot be transferred by what the knowledge base holds, as sentences."""
+    name, contact = source.card.name, f" Contact: {source.contact}." if source.contact else ""
+    if scenario in ("pretraining", "co_training"):
+        return (f"This needs images of {name}, which a knowledge base does not hold.{contact}",)
+    if scenario == "architecture" and all(training.architecture is None for training in source.trainings):
+        return (f"The knowledge base names no architecture that {name} was trained with.{contact}",)
+    if scenario == "augmentation" and all(training.augmentation is None for training in source.trainings):
+        return (f"The knowledge base holds no augmentation policy of {name}.{contact}",)
+    return ()
 
 
 def explain(evidence: Evidence, expected_gain: float, measure: str) -> tuple[str, ...]:

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lifelong_service.console.pages import as_sentence
-
 if TYPE_CHECKING:
     from lifelong_core.develop.knowledge.entry import Scenario
     from lifelong_core.develop.ranking.suggestion import Evidence, Ranking, Suggestion
@@ -64,25 +62,6 @@ class Row:
     """name, value and a remark of each piece of evidence"""
     reasons: tuple[str, ...]
     limits: tuple[str, ...]
-
-
-def conclusion_of(ranking: "Ranking") -> str:
-    """Return the first sentences of the page: what is expected to help and how sure that is, or why nothing is."""
-    if ranking.declined is not None:
-        return as_sentence(ranking.declined)
-    count, among = ranking.recommended, len(ranking.suggestions)
-    sure = sum(one.low > 0 for one in ranking.suggestions[:count])
-    they, them = ("is", "it") if count == 1 else ("are", "one of them")
-    certainty = f"For {sure} of them, even" if sure < count else "Even"
-    return (
-        f"{count} of {among} source task{'s' if among > 1 else ''} {they} expected to help: with {them},"
-        f" {ranking.target} is expected to reach a higher {ranking.measure} than without transfer."
-        + (
-            f" {certainty} the lower limit of the prediction interval is above zero."
-            if sure
-            else " But every prediction interval includes zero: a transfer may also do harm."
-        )
-    )
 
 
 def rows_of(ranking: "Ranking", first: int, most: int) -> list[Row]:

@@ -11,7 +11,6 @@ from lifelong_core.errors import NotFoundError
 from lifelong_service.console.knowledge.neighbour_views import (
     BAR_WIDTH,
     SCENARIOS,
-    conclusion_of,
     rows_of,
     signed,
 )
@@ -22,6 +21,7 @@ from lifelong_service.console.knowledge.task_map import (
     draw_map,
     rank_distances,
 )
+from lifelong_service.console.pages import as_sentence
 
 if TYPE_CHECKING:
     from lifelong_core.develop.knowledge.entry import Scenario
@@ -86,6 +86,8 @@ def suggestions_of(ranking: "Ranking", choice: Choice) -> dict[str, Any]:
     Raises:
         NotFoundError: the list has fewer pages.
     """
+    from lifelong_core.develop.ranking.reasons import conclude
+
     first = (choice.page - 1) * MOST_ROWS
     rows = rows_of(ranking, first, MOST_ROWS)
     if not rows and first:
@@ -97,7 +99,7 @@ def suggestions_of(ranking: "Ranking", choice: Choice) -> dict[str, Any]:
     has_more = len(ranking.suggestions) > first + MOST_ROWS
     return {
         "ranking": ranking,
-        "conclusion": conclusion_of(ranking),
+        "conclusion": as_sentence(conclude(ranking)),
         "rows": rows,
         "groups": [
             ("Expected to help", [row for row in rows if row.is_recommended]),
