@@ -21,6 +21,8 @@ from lifelong_core.validation_errors import suggest
 LEARNED, SMALLEST, RANDOM = "learned", "smallest source first", "random"
 CONFIDENCE = 0.8
 MOST_NEIGHBOURS = 10
+SIMILARITY = "JSD"
+"""Finds similar images best (docs/fingerprint_evidence.md); of transfers it was not measured."""
 
 
 def rank_sources(
@@ -61,11 +63,16 @@ def rank_sources(
         InvalidInputError: there is no such scenario or strategy, or the confidence is out of range.
     """
     _check(scenario, strategy, confidence)
+    fitted = ranker.scenarios.get(scenario) if ranker else None
     question = Question.ask(
-        knowledge, target, scenario=scenario, measure=measure, methods=(strategy,), fingerprints=fingerprints
+        knowledge,
+        target,
+        scenario=scenario,
+        measure=measure,
+        methods=(strategy,) if fitted else (strategy, SIMILARITY),
+        fingerprints=fingerprints,
     )
     _check_distances(question, strategy)
-    fitted = ranker.scenarios.get(scenario) if ranker else None
     answer = Ranking(
         target=question.target.name,
         scenario=scenario,
@@ -186,12 +193,11 @@ def _distance_of(question: Question, place: int) -> tuple[str | None, float | No
 
 
 def _neighbours(question: Question) -> tuple[Neighbour, ...]:
-    """The closest tasks by the first distance that is known, else by their cards."""
+    """The closest tasks by SIMILARITY, else by the first distance that is known, else by their cards."""
     similarities = [card_similarity(card, question.target) for card in question.sources]
-    distances = next(
-        (held for held in question.distances.values() if not np.isnan(held).all()),
-        np.full(len(question.sources), np.nan),
-    )
+    known = {method: held for method, held in question.distances.items() if not np.isnan(held).all()}
+    unknown = np.full(len(question.sources), np.nan)
+    distances = known.get(SIMILARITY, next(iter(known.values()), unknown))
     order: list[int] = np.lexsort((-np.array(similarities), distances))[:MOST_NEIGHBOURS].tolist()
     return tuple(
         Neighbour(

@@ -4,6 +4,7 @@
 - `binned_kld`: bKLD and its matrix form.
 - `earth_movers`: EMD and VDNA.
 - `frechet`: FID.
+- `jensen_shannon`: JSD.
 - `pairwise`: naive and MMD.
 - `vectors`: P2L, FED and Manual, which compare one vector for each task.
 - `registry`: all methods under their names, and `distance`.

@@ -7,6 +7,7 @@ from typing import Any
 from lifelong_core.develop.fingerprints.distances.binned_kld import BinnedKLD
 from lifelong_core.develop.fingerprints.distances.earth_movers import VDNA, EarthMovers
 from lifelong_core.develop.fingerprints.distances.frechet import Frechet
+from lifelong_core.develop.fingerprints.distances.jensen_shannon import JensenShannon
 from lifelong_core.develop.fingerprints.distances.method import Method
 from lifelong_core.develop.fingerprints.distances.pairwise import MaximumMeanDiscrepancy, Naive
 from lifelong_core.develop.fingerprints.distances.vectors import FED, P2L, Manual
@@ -26,6 +27,7 @@ METHODS: Mapping[str, Method[Any]] = MappingProxyType(
         "bKLD(large,unweighted)": BinnedKLD("uniform", LARGE),
         "bKLD(large,source)": BinnedKLD("source", LARGE),
         "bKLD(small,smoothed)": BinnedKLD("target", SMALL, JEFFREYS),
+        "JSD": JensenShannon(),
         "VDNA": VDNA(),
         "P2L": P2L(),
         "FID": Frechet(),

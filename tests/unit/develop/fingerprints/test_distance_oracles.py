@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import linalg, stats
+from scipy.spatial.distance import jensenshannon
 
 from lifelong_core.develop.fingerprints.distances import binned_kld
 from lifelong_core.develop.fingerprints.distances.binned_kld import BinnedKLD, Weighting
 from lifelong_core.develop.fingerprints.distances.earth_movers import VDNA, EarthMovers
 from lifelong_core.develop.fingerprints.distances.frechet import Frechet
+from lifelong_core.develop.fingerprints.distances.jensen_shannon import JensenShannon
 from lifelong_core.develop.fingerprints.distances.pairwise import MaximumMeanDiscrepancy, Naive
 from lifelong_core.develop.fingerprints.distances.vectors import FED, P2L, Manual
 from lifelong_core.develop.fingerprints.fisher import FisherFingerprint
@@ -266,6 +268,18 @@ def test_smoothed_bkld_is_the_divergence_of_histograms_with_pseudo_counts(weight
         for weight, wanted, counts in zip(weights, target.histograms, source.counts, strict=True)
     )
     assert BinnedKLD(weighting, pseudo_count=0.5).distance(source, target) == pytest.approx(expected)
+
+
+def test_jsd_is_the_mean_jensen_shannon_distance_of_scipy() -> None:
+    source, target = histogram_fingerprint(FIRST, bins=8), histogram_fingerprint(SECOND, bins=8)
+    pairs = zip(source.histograms, target.histograms, strict=True)
+    expected = np.mean([jensenshannon(ours, theirs, base=2) for ours, theirs in pairs])
+    assert JensenShannon().distance(source, target) == pytest.approx(expected)
+
+
+def test_jsd_of_tasks_without_a_common_bin_is_one() -> None:
+    low, high = (histogram_fingerprint(np.full((300, FEATURES), value)) for value in (0.0, 3.0))
+    assert JensenShannon().distance(low, high) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("pseudo_count", [0.0, -1.0, math.nan, math.inf])

@@ -50,7 +50,7 @@ def method(request: pytest.FixtureRequest) -> Method[Any]:
 def test_the_published_names_are_known() -> None:
     published = {"FID", "P2L", "FED", "VDNA", "Manual"}
     binned = {"bKLD(small,target)", "bKLD(large,unweighted)", "bKLD(large,source)"}
-    ours = {"naive", "MMD", "EMD", "bKLD(small,smoothed)"}
+    ours = {"naive", "MMD", "EMD", "JSD", "bKLD(small,smoothed)"}
     assert set(METHODS) == published | binned | ours
 
 
