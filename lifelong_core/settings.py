@@ -587,6 +587,11 @@ class Settings(BaseSettings):
         return self.data_directory / "registry.json"
 
     @property
+    def knowledge_index_directory(self) -> Path:
+        """The folder of the index of fingerprints, a cache that jobs build on this host."""
+        return self.data_directory / "knowledge-index"
+
+    @property
     def audit_anchor_file(self) -> Path:
         """The file outside the database with the newest audit entry that this host has read."""
         return self.data_directory / "audit.anchor"

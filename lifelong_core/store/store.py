@@ -60,7 +60,9 @@ class Store:
         artifacts: content-addressed files.
     """
 
-    def __init__(self, database: Database, artifacts: Artifacts) -> None:
+    def __init__(
+        self, database: Database, artifacts: Artifacts, *, knowledge_index: Path | None = None
+    ) -> None:
         self.database = database
         self.artifacts = artifacts
         self.tasks = Tasks(database)
@@ -78,7 +80,7 @@ class Store:
         self.interviews = Interviews(database)
         self.recommendations = Recommendations(database)
         self.jobs = Jobs(database, artifacts)
-        self.knowledge = Knowledge(database, artifacts)
+        self.knowledge = Knowledge(database, artifacts, knowledge_index)
         self.rankers = Rankers(database, artifacts)
         self.trusted_signers = TrustedSigners(database)
         self.group_keys = GroupKeys(database)
@@ -101,6 +103,7 @@ class Store:
         artifacts_url: str,
         *,
         artifact_cache: Path | None = None,
+        knowledge_index: Path | None = None,
         durability: Durability = "process",
         patience_seconds: float = WRITER_PATIENCE_SECONDS,
     ) -> Self:
@@ -110,6 +113,7 @@ class Store:
             database_url: `sqlite:////absolute/file.db` or `postgresql+psycopg://user@host/database`.
             artifacts_url: an fsspec URL, e.g. `file:///folder`.
             artifact_cache: folder for local copies of remote artifacts; None: the user's cache folder.
+            knowledge_index: folder of the index of fingerprints; None: without an index.
             durability: whether a commit survives the death of any process, or a power failure too.
             patience_seconds: longest wait of a writer for the write lock (SQLite).
 
@@ -125,7 +129,7 @@ class Store:
         except BaseException:
             database.close()
             raise
-        return cls(database, artifacts)
+        return cls(database, artifacts, knowledge_index=knowledge_index)
 
     @classmethod
     def from_settings(
@@ -135,6 +139,7 @@ class Store:
         return cls.open(
             settings.resolved_database_url,
             settings.resolved_artifacts_url,
+            knowledge_index=settings.knowledge_index_directory.resolve(),
             durability=settings.log_durability,
             patience_seconds=patience_seconds,
         )

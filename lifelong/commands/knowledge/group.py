@@ -119,7 +119,9 @@ def import_(path: Path, *, replace: bool, accept_unsigned: bool, as_json: bool) 
         f" {len(outcome.unchanged)} unchanged."
     )
     if is_fitting:
-        click.echo("A job to fit the ranker on these outcomes waits for a monitor (`lifelong monitor`).")
+        click.echo(
+            "A job to fit the ranker and to index the fingerprints waits for a monitor (`lifelong monitor`)."
+        )
 
 
 @knowledge.command()
@@ -155,19 +157,21 @@ def delete(task: str) -> None:
 
 @knowledge.command()
 def refit() -> None:
-    """Let a monitor fit the ranker on the outcomes of the knowledge base again.
+    """Let a monitor fit the ranker on the outcomes of the knowledge base, and index its fingerprints, again.
 
-    Every change of the outcomes does this by itself.
+    Every change of the knowledge base does this by itself.
     """
     with open_store() as store:
         job = store.knowledge.request_refit(actor=actor())
-        transfers = store.knowledge.state().transfers
+        state = store.knowledge.state()
     if job is not None:
         click.echo(f"Submitted the job {job.id}.")
-    elif transfers:
+    elif state.transfers or state.fingerprints:
         click.echo("A job to fit the ranker waits already.")
     else:
-        click.echo("There is nothing to fit the ranker on: the knowledge base holds no transfer.")
+        click.echo(
+            "There is nothing to fit the ranker on: the knowledge base holds neither transfers nor fingerprints."
+        )
 
 
 def _import_folder(store: "Store", folder: Path, *, replace: bool) -> "ImportedBundle":

@@ -55,6 +55,7 @@ def neighbours(
             strategy=strategy,
             confidence=confidence,
             limit=limit if as_json else None,
+            build_index=True,
         )
     if as_json:
         click.echo(json.dumps(ranking.to_document()))

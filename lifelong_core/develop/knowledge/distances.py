@@ -1,7 +1,7 @@
 """Distances between tasks of a knowledge base: of their fingerprints, or published ones."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from lifelong_core.develop.fingerprints.distances.method import Method, comparis
 from lifelong_core.develop.fingerprints.distances.registry import find_method
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
+from lifelong_core.develop.knowledge.stored_fingerprints import Slot, select_fingerprints
 
 
 def distances_between(knowledge: KnowledgeBase, tasks: Sequence[str], method: str) -> Floats:
@@ -26,6 +27,7 @@ def distances_between(knowledge: KnowledgeBase, tasks: Sequence[str], method: st
     Raises:
         InvalidInputError: there is no such method.
         NotFoundError: the knowledge base does not hold one of the tasks.
+        UnavailableError: these are more fingerprints than a serving process reads.
     """
     computed = _compute(knowledge, tasks, find_method(method))
     published = np.full_like(computed, np.nan)
@@ -38,9 +40,14 @@ def distances_between(knowledge: KnowledgeBase, tasks: Sequence[str], method: st
 
 def _compute(knowledge: KnowledgeBase, tasks: Sequence[str], method: Method[Any]) -> Floats:
     """Distances of the fingerprints that the method can compare; nan on the diagonal."""
+
+    def fits(slot: Slot) -> bool:
+        return slot[0] == method.fingerprint_type.kind and getattr(method, "bins", None) in (None, slot[2])
+
+    held = select_fingerprints(knowledge.fingerprints, tasks, fits)
     groups: dict[tuple[Any, ...], dict[int, Fingerprint]] = {}
     for place, task in enumerate(tasks):
-        for fingerprint in cast("Iterable[Fingerprint]", knowledge.fingerprints.get(task, ())):
+        for fingerprint in held.get(task, ()):
             if method.accepts(fingerprint):
                 groups.setdefault(comparison_key(fingerprint), {})[place] = fingerprint
     distances = np.full((len(tasks), len(tasks)), np.nan)

@@ -36,6 +36,7 @@ _LARGEST = np.iinfo(np.uint16).max
 _TASKS_AT_ONCE = 64
 """Fingerprints in memory while a file is built."""
 _READ_BYTES = 2**20
+_MOST_VERIFIED_BYTES = 256 * 2**20
 _UNFINISHED = ".building-"
 _DIRECTIONS = 16
 _ROUNDING = 1e-6
@@ -111,15 +112,29 @@ class IndexFile:
                 digest.
             OSError: the folder cannot be written.
         """
-        path = folder / f"{_key(digests)}.index"
-        with contextlib.suppress(*_DAMAGED), path.open("rb") as file:
-            return cls._map(file, sorted(digests), verify=verify)
+        if (found := cls.find(folder, digests, verify=verify)) is not None:
+            return found
+        path = _path(folder, digests)
         folder.mkdir(parents=True, exist_ok=True)
         # Mapped before it gets its name: another process may remove or replace it at any time afterwards.
         with _building(path) as file:
             basis = _principal_directions([load(task) for task in _spread(sorted(digests))])
             _write(file, sorted(digests), _load_all(digests, load), basis)
             return cls._map(file, sorted(digests), verify=False)
+
+    @classmethod
+    def find(cls, folder: Path, digests: Mapping[str, str], *, verify: bool | None = None) -> Self | None:
+        """Map the file of these fingerprints, as `open`; None: it is missing or damaged.
+
+        Args:
+            folder: of the cache.
+            digests: of the histogram fingerprints, by task.
+            verify: None: only a file that is read within a second.
+        """
+        with contextlib.suppress(*_DAMAGED), _path(folder, digests).open("rb") as file:
+            is_small = os.fstat(file.fileno()).st_size <= _MOST_VERIFIED_BYTES
+            return cls._map(file, sorted(digests), verify=is_small if verify is None else verify)
+        return None
 
     @classmethod
     def _map(cls, file: BinaryIO, tasks: Sequence[str], *, verify: bool) -> Self:
@@ -145,7 +160,7 @@ def remove_other_indexes(folder: Path, digests: Iterable[Mapping[str, str]]) -> 
 
     Processes that have mapped a file keep it.
     """
-    kept = {f"{_key(one)}.index" for one in digests}
+    kept = {_path(folder, one).name for one in digests}
     for path in folder.glob("*.index"):
         is_unfinished = path.name.startswith(_UNFINISHED)
         if _is_abandoned(path) if is_unfinished else path.name not in kept:
@@ -160,10 +175,10 @@ def _is_abandoned(path: Path) -> bool:
     return False
 
 
-def _key(digests: Mapping[str, str]) -> str:
-    """SHA-256 (hex) over the version, the tasks and the digests of their fingerprints."""
+def _path(folder: Path, digests: Mapping[str, str]) -> Path:
+    """Of the file; its name is the SHA-256 over the version, the tasks and the digests of their fingerprints."""
     content = [SCHEMA_VERSION, sorted(digests.items())]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    return folder / f"{hashlib.sha256(json.dumps(content).encode()).hexdigest()}.index"
 
 
 @contextlib.contextmanager

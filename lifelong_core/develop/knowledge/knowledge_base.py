@@ -12,6 +12,7 @@ from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.knowledge.assembly import assemble_outcomes, make_entries
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
 from lifelong_core.develop.knowledge.knowledge_index import KnowledgeIndex
+from lifelong_core.develop.knowledge.stored_fingerprints import StoredFingerprints
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.errors import InvalidInputError, NotFoundError
 
@@ -40,8 +41,9 @@ class KnowledgeBase:
             if name not in self.entries:
                 raise InvalidInputError(f"no entry is of the task {name!r}.", field="fingerprints")
         object.__setattr__(self, "entries", MappingProxyType(dict(self.entries)))
-        kept = {name: tuple(held) for name, held in self.fingerprints.items() if held}
-        object.__setattr__(self, "fingerprints", MappingProxyType(kept))
+        if not isinstance(self.fingerprints, StoredFingerprints):
+            kept = {name: tuple(held) for name, held in self.fingerprints.items() if held}
+            object.__setattr__(self, "fingerprints", MappingProxyType(kept))
 
     @classmethod
     def from_entries(cls, entries: Iterable[KnowledgeEntry]) -> Self:

@@ -60,12 +60,14 @@ class QueryIndex:
 
     Attributes:
         tasks: K names, in the order of the distances.
+        features: number of features, m.
     """
 
     def __init__(self, file: IndexFile, *, threads: int | None = None) -> None:
         self._file = file
         self._threads = threads or min(_MOST_THREADS, os.cpu_count() or 1)
         self.tasks = file.tasks
+        self.features = file.features
 
     def distances(self, target: HistogramFingerprint, weighting: Weighting = "target") -> Floats:
         """bKLD of each task as the source to the target, (K,), with a relative error of about 1e-6.
@@ -74,6 +76,34 @@ class QueryIndex:
             InvalidInputError: the target is of another extractor, or has another number of features or bins.
         """
         return self._estimate(self._prepare(target, weighting))[0]
+
+    def earth_movers_distances(self, target: HistogramFingerprint) -> Floats:
+        """VDNA between each task and the target, (K,), in float64.
+
+        Raises:
+            InvalidInputError: the target is of another extractor, or has another number of features or bins.
+        """
+        self._check(target)
+        file, cumulated = self._file, target.histograms.cumsum(axis=1)
+
+        def add_up(features: Iterable[int]) -> Floats:
+            total = np.zeros(len(self.tasks))
+            for feature in features:
+                for start in range(0, len(self.tasks), _ROWS):
+                    rows = slice(start, start + _ROWS)
+                    sums = file.counts[feature, rows].cumsum(axis=1, dtype=np.float64)
+                    sums /= file.totals[feature, rows, None]
+                    sums -= cumulated[feature]
+                    total[rows] += np.abs(sums, out=sums).mean(axis=1)
+            return total
+
+        parts = [range(first, file.features, self._threads) for first in range(self._threads)]
+        with ThreadPoolExecutor(self._threads) as pool:
+            distances: Floats = np.sum(list(pool.map(add_up, parts)), axis=0) / file.features
+        for row in file.wide_rows.tolist():
+            shares = file.counts_of(row) / file.totals_of(row)[:, None]
+            distances[row] = np.abs(shares.cumsum(axis=1) - cumulated).mean()
+        return distances
 
     def nearest(
         self, target: HistogramFingerprint, count: int, weighting: Weighting = "target"
@@ -100,7 +130,7 @@ class QueryIndex:
         order = np.argsort(exact, kind="stable")[:count]
         return tuple(Neighbour(self.tasks[rows[place]], float(exact[place])) for place in order)
 
-    def _prepare(self, target: HistogramFingerprint, weighting: Weighting) -> _Query:
+    def _check(self, target: HistogramFingerprint) -> None:
         file = self._file
         if target.extractor != file.extractor or target.counts.shape != (file.features, file.bins):
             raise InvalidInputError(
@@ -109,10 +139,13 @@ class QueryIndex:
                 field="target",
                 hint="Make the fingerprint with the extractor reference and the bins of the knowledge base.",
             )
+
+    def _prepare(self, target: HistogramFingerprint, weighting: Weighting) -> _Query:
+        self._check(target)
         if weighting == "target":
             weights = softmax(target.mean_features[None, :])[0]
         else:
-            weights = np.full(file.features, 1 / file.features)
+            weights = np.full(self.features, 1 / self.features)
         histograms = target.histograms
         return _Query(weighting, histograms, entropies(histograms), weights)
 

@@ -11,6 +11,7 @@ from lifelong_core.develop.fingerprints.distances.method import check_comparable
 from lifelong_core.develop.fingerprints.distances.registry import METHODS, Method
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
+from lifelong_core.develop.knowledge.stored_fingerprints import select_fingerprints, slot_of
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.errors import InvalidInputError
 
@@ -33,6 +34,9 @@ def source_distances(
         sources: names of the K sources.
         method: a name, as in `METHODS`.
         fingerprints: of the target, beside those that the knowledge base holds.
+
+    Raises:
+        UnavailableError: without an index, a serving process would read too many fingerprints.
     """
     distances = np.full(len(sources), np.nan)
     if method in METHODS:
@@ -65,6 +69,8 @@ def _fill(
     target: Fingerprint,
 ) -> None:
     """Compute the distances that are not known yet and can be computed from this fingerprint of the target."""
+    if not method.accepts(target):
+        return
     indexed = None if knowledge.index is None else knowledge.index.distances(target, method)
     if indexed is not None:
         unknown = np.isnan(distances)
@@ -72,13 +78,15 @@ def _fill(
         return
     found: list[int] = []
     chosen: list[Fingerprint] = []
-    for place, source in enumerate(sources):
-        if np.isnan(distances[place]):
-            for candidate in knowledge.fingerprints.get(source, ()):
-                if _fits(method, candidate, target):
-                    found.append(place)
-                    chosen.append(candidate)
-                    break
+    unknown = {source: place for place, source in enumerate(sources) if np.isnan(distances[place])}
+    wanted = slot_of(target)
+    for source, held in select_fingerprints(
+        knowledge.fingerprints, unknown, lambda slot: slot == wanted
+    ).items():
+        candidate = next((one for one in held if _fits(method, one, target)), None)
+        if candidate is not None:
+            found.append(unknown[source])
+            chosen.append(candidate)
     if found:
         distances[found] = method.distances(chosen, target)
 

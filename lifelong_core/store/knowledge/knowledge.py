@@ -1,11 +1,12 @@
 """Reads and changes entries and fingerprints of the knowledge base.
 
 Each change is one transaction with its audit entry, raises the revision of the knowledge base, and submits the job that
-fits the ranker again.
+fits the ranker and builds the index of fingerprints again.
 """
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -57,10 +58,10 @@ _entries, _fingerprints = tables.knowledge_entries, tables.fingerprints
 class Knowledge:
     """Entries and fingerprints by task; a task of the knowledge base need not be one of `tasks`."""
 
-    def __init__(self, database: Database, artifacts: Artifacts) -> None:
+    def __init__(self, database: Database, artifacts: Artifacts, index_folder: Path | None = None) -> None:
         self._database = database
         self._artifacts = artifacts
-        self._loader = Loader(database, artifacts)
+        self._loader = Loader(database, artifacts, index_folder)
 
     def revision(self) -> int:
         """Number of changes until now: an unchanged revision means an unchanged knowledge base."""
@@ -115,15 +116,20 @@ class Knowledge:
         with self._database.read() as connection:
             return _entry_of(connection, task)
 
-    def load(self) -> "KnowledgeBase":
-        """The whole knowledge base, with all fingerprints; the same value until it changes (one cheap query).
+    def load(self, *, build_index: bool = False) -> "KnowledgeBase":
+        """The whole knowledge base; the same value until it or its index changes (one cheap query).
 
-        After a change, only changed entries and new fingerprints are read.
+        After a change, only changed entries are read. A fingerprint is read when it is asked for.
+
+        Args:
+            build_index: whether to build a missing index, and to read any number of fingerprints at once. False, for
+                serving processes: an index that exists is used, without one at most `MOST_AT_ONCE` are read.
 
         Raises:
-            UnavailableError: a document or a fingerprint is damaged, or database or artifacts do not answer.
+            UnavailableError: a document is damaged, or the database does not answer; to build the index, also: a
+                fingerprint is damaged, or the artifacts do not answer.
         """
-        return self._loader.load()
+        return self._loader.load_with_index() if build_index else self._loader.load()
 
     def put(self, entry: "KnowledgeEntry", *, actor: str) -> KnowledgeRecord:
         """Store the entry of a task, in the place of the present one; its fingerprints stay, its origin becomes local.
@@ -221,7 +227,8 @@ class Knowledge:
             held = [one.artifact for one in record.fingerprints]
             remove_unneeded(connection, self._artifacts, held)
             details = {"origin": record.origin, "digest": record.digest, "fingerprints": len(held)}
-            self._finish(connection, "delete", task, details, actor=actor)
+            lost = bool(held)
+            self._finish(connection, "delete", task, details, actor=actor, has_lost_fingerprints=lost)
         return record
 
     def note_export(self, tasks: Sequence[str], digest: str, *, actor: str) -> None:
@@ -231,7 +238,7 @@ class Knowledge:
             write_audit(connection, actor=actor, action="knowledge.export", subject=digest, details=details)
 
     def request_refit(self, *, actor: str) -> Job | None:
-        """Submit the job that fits the ranker again; None: one waits already, or no transfer was ever measured."""
+        """Submit the job that fits the ranker and builds the index; None: one waits, or there is nothing to do."""
         with lock_knowledge(self._database) as connection:
             return request_refit(connection, actor=actor)
 
@@ -251,12 +258,19 @@ class Knowledge:
             raise
 
     def _finish(
-        self, connection: sa.Connection, verb: str, subject: str, details: dict[str, Any], *, actor: str
+        self,
+        connection: sa.Connection,
+        verb: str,
+        subject: str,
+        details: dict[str, Any],
+        *,
+        actor: str,
+        has_lost_fingerprints: bool = False,
     ) -> None:
         """What ends every change: revision, refit and audit entry."""
         raise_revision(connection)
-        if request_refit(connection, actor=actor) is None:
-            drop_outdated(connection, self._artifacts)
+        request_refit(connection, actor=actor, has_lost_fingerprints=has_lost_fingerprints)
+        drop_outdated(connection, self._artifacts)
         write_audit(connection, actor=actor, action=f"knowledge.{verb}", subject=subject, details=details)
 
 

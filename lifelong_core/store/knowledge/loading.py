@@ -1,23 +1,29 @@
-"""Reads the whole knowledge base, and after a change only what is new."""
+"""Reads the entries of the knowledge base, and after a change only new ones; fingerprints are read on use."""
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import NotFoundError
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.database import Database
+from lifelong_core.store.files import make_folder
 from lifelong_core.store.knowledge.changes import known_records, read_revision
+from lifelong_core.store.knowledge.fingerprint_cache import FingerprintCache
 from lifelong_core.store.schema import tables
 
 if TYPE_CHECKING:
-    from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
     from lifelong_core.develop.knowledge.entry import KnowledgeEntry
     from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
+    from lifelong_core.develop.knowledge.stored_fingerprints import FingerprintReference
+
+MOST_AT_ONCE = 128
+"""Fingerprints that a serving process reads for one answer; each takes about 9 ms (100 bins of 512 features)."""
 
 _entries, _fingerprints = tables.knowledge_entries, tables.fingerprints
 
@@ -30,40 +36,77 @@ class _Loaded:
     base: "KnowledgeBase"
     entries: "Mapping[str, KnowledgeEntry]"
     """by digest of the document"""
-    fingerprints: "Mapping[str, Fingerprint]"
-    """by artifact"""
+    fingerprints: "Mapping[str, tuple[FingerprintReference, ...]]"
+    """by task"""
 
 
 class Loader:
     """Holds the knowledge base that was read last; threads may share a loader."""
 
-    def __init__(self, database: Database, artifacts: Artifacts) -> None:
+    def __init__(self, database: Database, artifacts: Artifacts, index_folder: Path | None) -> None:
         self._database = database
-        self._artifacts = artifacts
+        self._cache = FingerprintCache(artifacts)
+        self._index_folder = index_folder
         self._lock = threading.Lock()
         self._loaded: _Loaded | None = None
 
     def load(self) -> "KnowledgeBase":
-        """The present knowledge base.
+        """The present knowledge base, for a process that serves: with the index files that exist.
 
         Raises:
-            UnavailableError: a document or a fingerprint is damaged, or database or artifacts do not answer.
+            UnavailableError: a document is damaged, or the database does not answer.
         """
         with self._lock:
-            while True:
-                rows = self._changed_rows()
-                if rows is None:
-                    break
-                try:
-                    self._loaded = self._read(rows)
-                except NotFoundError:
-                    with self._database.read() as connection:
-                        if read_revision(connection) == rows.revision:
-                            raise
-                    # A fingerprint was deleted since its row was read.
+            loaded = self._loaded = self._with_index(self._read())
+            return loaded.base
+
+    def load_with_index(self) -> "KnowledgeBase":
+        """The present knowledge base, with an index that is built where it is missing.
+
+        Without a folder that can be written, it is without an index.
+
+        Raises:
+            DamagedArtifactError: a fingerprint is damaged.
+            UnavailableError: as `load`, or the artifacts do not answer.
+        """
+        from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
+        from lifelong_core.develop.knowledge.stored_fingerprints import StoredFingerprints
+
+        with self._lock:
+            loaded = self._loaded = self._read()
+        base = KnowledgeBase(loaded.base.entries, StoredFingerprints(loaded.fingerprints, self._cache.read))
+        with suppress(OSError):
+            if self._index_folder is not None:
+                make_folder(self._index_folder)
+                return base.with_index(self._index_folder)
+        return base
+
+    def _read(self) -> _Loaded:
+        from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
+        from lifelong_core.develop.knowledge.stored_fingerprints import StoredFingerprints
+
+        rows = self._changed_rows()
+        if rows is None:
             if self._loaded is None:
                 raise TypeError("without a known revision the rows are read")
-            return self._loaded.base
+            return self._loaded
+        base = KnowledgeBase(
+            {task: rows.entries[digest] for task, digest in rows.digests.items()},
+            StoredFingerprints(rows.fingerprints, self._cache.read, most_at_once=MOST_AT_ONCE),
+        )
+        return _Loaded(rows.revision, base, MappingProxyType(rows.entries), rows.fingerprints)
+
+    def _with_index(self, loaded: _Loaded) -> _Loaded:
+        """With the index files that a job has built since the last call."""
+        from lifelong_core.develop.knowledge.knowledge_index import KnowledgeIndex
+
+        base, known = loaded.base, loaded.base.index
+        if self._index_folder is None or (known is not None and known.is_complete):
+            return loaded
+        found = KnowledgeIndex.find(self._index_folder, base.fingerprints)
+        if known is not None and len(found) == len(known):
+            return loaded
+        return replace(loaded, base=replace(base, index=found))
 
     def _changed_rows(self) -> "_Rows | None":
         """The rows, with the entries that are not held yet; None: nothing has changed."""
@@ -79,27 +122,22 @@ class Loader:
             digests = {row.task: row.digest for row in connection.execute(query)}
             unknown = [task for task, digest in digests.items() if digest not in held]
             records = known_records(connection, unknown)
-            found = sa.select(_fingerprints.c.task, _fingerprints.c.artifact)
-            order = _fingerprints.c.task, _fingerprints.c.created_at, _fingerprints.c.digest
-            artifacts = [(row.task, row.artifact) for row in connection.execute(found.order_by(*order))]
+            fingerprints = _references(connection)
         entries = {digest: held[digest] for digest in digests.values() if digest in held}
         entries |= {record.digest: record.entry for record in records.values()}
-        return _Rows(revision, digests, entries, artifacts)
+        return _Rows(revision, digests, entries, fingerprints)
 
-    def _read(self, rows: "_Rows") -> _Loaded:
-        from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
-        from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 
-        known: Mapping[str, Fingerprint] = {} if self._loaded is None else self._loaded.fingerprints
-        fingerprints = {
-            artifact: known.get(artifact) or fingerprint_from_bytes(self._artifacts.get(artifact))
-            for _, artifact in rows.artifacts
-        }
-        by_task: dict[str, tuple[Fingerprint, ...]] = {}
-        for task, artifact in rows.artifacts:
-            by_task[task] = (*by_task.get(task, ()), fingerprints[artifact])
-        base = KnowledgeBase({task: rows.entries[digest] for task, digest in rows.digests.items()}, by_task)
-        return _Loaded(rows.revision, base, MappingProxyType(rows.entries), MappingProxyType(fingerprints))
+def _references(connection: sa.Connection) -> "dict[str, tuple[FingerprintReference, ...]]":
+    """What is known of the fingerprints of each task, in the order in which they were stored."""
+    from lifelong_core.develop.knowledge.stored_fingerprints import FingerprintReference
+
+    columns = [_fingerprints.c[name] for name in ("artifact", "digest", "kind", "extractor", "bins")]
+    order = _fingerprints.c.task, _fingerprints.c.created_at, _fingerprints.c.digest
+    found: dict[str, list[FingerprintReference]] = {}
+    for task, *values in connection.execute(sa.select(_fingerprints.c.task, *columns).order_by(*order)):
+        found.setdefault(task, []).append(FingerprintReference(*values))
+    return {task: tuple(references) for task, references in found.items()}
 
 
 @dataclass(frozen=True)
@@ -111,5 +149,5 @@ class _Rows:
     """of the documents, by task"""
     entries: "dict[str, KnowledgeEntry]"
     """by digest"""
-    artifacts: list[tuple[str, str]]
-    """task and artifact of each fingerprint"""
+    fingerprints: "dict[str, tuple[FingerprintReference, ...]]"
+    """by task"""

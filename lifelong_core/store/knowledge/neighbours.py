@@ -29,6 +29,7 @@ def rank_neighbours(
     strategy: str = "learned",
     confidence: float = CONFIDENCE,
     limit: int | None = None,
+    build_index: bool = False,
 ) -> "Ranking":
     """Source tasks of the knowledge base for a task, best first.
 
@@ -40,14 +41,16 @@ def rank_neighbours(
         strategy: of `rank_sources`.
         confidence: of the intervals, in [0.5, 0.99].
         limit: largest number of suggestions; None: all.
+        build_index: of `Knowledge.load`.
 
     Raises:
         NotFoundError: the knowledge base does not hold the task.
         InvalidInputError: there is no such scenario, measure or strategy; the message names the parameter.
+        UnavailableError: the index is not built yet, and there are too many fingerprints to read.
     """
     from lifelong_core.develop.ranking.rank_sources import rank_sources
 
-    base = store.knowledge.load()
+    base = store.knowledge.load(build_index=build_index)
     if task not in base.entries:
         raise _unknown_task(store, task)
     _check_measure(measure)

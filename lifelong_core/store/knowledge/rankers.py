@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from lifelong_core.develop.ranking.ranker import FittedRanker
 
 RANK = "rank"
-"""Kind of the job that fits the ranker on the outcomes of the knowledge base."""
+"""Kind of the job that fits the ranker on the outcomes of the knowledge base, and builds the index of its
+fingerprints."""
 _jobs, _rankers = tables.jobs, tables.rankers
 
 
@@ -112,12 +113,22 @@ def current_ranker(connection: sa.Connection) -> RankerRecord | None:
     return None if row is None else read_record(row, RankerRecord)
 
 
-def request_refit(connection: sa.Connection, *, actor: str) -> Job | None:
-    """Submit the job that fits the ranker again; None: one waits already, or no transfer was ever measured.
+def request_refit(
+    connection: sa.Connection, *, actor: str, has_lost_fingerprints: bool = False
+) -> Job | None:
+    """Submit the job that fits the ranker and builds the index of fingerprints again.
 
     The caller has locked the knowledge base in this transaction.
+
+    Args:
+        connection: of the transaction.
+        actor: name for the job.
+        has_lost_fingerprints: whether fingerprints were deleted; they are in the index until it is built again.
+
+    Returns:
+        The job; None: one waits already, or there are neither transfers nor fingerprints.
     """
-    if not _is_fittable(connection):
+    if not (has_lost_fingerprints or _is_fittable(connection) or _has_fingerprints(connection)):
         return None
     waiting = sa.select(_jobs.c.id).where(_jobs.c.kind == RANK, _jobs.c.state == "queued").limit(1)
     if connection.execute(waiting).first() is not None:
@@ -131,6 +142,10 @@ def drop_outdated(connection: sa.Connection, artifacts: Artifacts) -> None:
     if known is not None and not _is_fittable(connection):
         connection.execute(sa.delete(_rankers))
         remove_unneeded(connection, artifacts, [known.digest])
+
+
+def _has_fingerprints(connection: sa.Connection) -> bool:
+    return connection.execute(sa.select(tables.fingerprints.c.task).limit(1)).first() is not None
 
 
 def _is_fittable(connection: sa.Connection) -> bool:

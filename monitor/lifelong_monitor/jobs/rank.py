@@ -1,4 +1,4 @@
-"""The kind `rank`: fits the ranker of source tasks on the outcomes of the knowledge base."""
+"""The kind `rank`: fits the ranker of source tasks, and builds the index of fingerprints of this host."""
 
 from importlib import import_module
 from typing import Any
@@ -11,7 +11,7 @@ _FITTING = "lifelong_core.develop.ranking.fitting"
 
 
 def work(store: Store, job: Job) -> dict[str, Any]:
-    """Fit the ranker and store it, unless one was stored meanwhile that knows later changes.
+    """Build the index, then fit the ranker and store it, unless one was stored meanwhile that knows later changes.
 
     Returns:
         `digest`: of the ranker in use; `outcomes`: digest of the outcomes that it was fitted on; `revision`: of the
@@ -20,9 +20,13 @@ def work(store: Store, job: Job) -> dict[str, Any]:
     Raises:
         ConfigurationError: scikit-learn is not installed.
     """
-    fitting, revision = _fitting(), store.knowledge.revision()
+    revision = store.knowledge.revision()
+    base = store.knowledge.load(build_index=True)
+    if not store.knowledge.state().transfers:
+        return _describe(store.rankers.current(), reason="no transfer was measured.")
+    fitting = _fitting()
     try:
-        ranker = fitting.fit_knowledge_ranker(store.knowledge.load())
+        ranker = fitting.fit_knowledge_ranker(base)
     except InvalidInputError as error:
         if error.field != "outcomes":
             raise

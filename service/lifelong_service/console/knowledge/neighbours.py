@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from lifelong_core.errors import NotFoundError
+from lifelong_core.errors import NotFoundError, UnavailableError
 from lifelong_service.console.knowledge.neighbour_views import (
     BAR_WIDTH,
     SCENARIOS,
@@ -124,7 +124,10 @@ def map_of(ranking: "Ranking", choice: Choice, knowledge: "KnowledgeBase") -> di
     target = ranking.target
     tasks = [MappedTask(target, "target", None, f"{target}: the target", task_path(target)), *sources]
     names = [task.name for task in tasks]
-    found = [distances_between(knowledge, names, method) for method in _methods_of(ranking)]
+    try:
+        found = [distances_between(knowledge, names, method) for method in _methods_of(ranking)]
+    except UnavailableError:  # more fingerprints than a serving process reads
+        return {"drawings": []}
     distances = next((one for one in found if np.isfinite(one[:, 0]).any()), found[0])
     layout = draw_task_map(rank_distances(distances))
     return {

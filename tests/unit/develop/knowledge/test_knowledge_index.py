@@ -7,7 +7,7 @@ from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from tests.unit.develop.knowledge.examples import make_entry, make_fingerprint
 
-SMALL, LARGE = METHODS["bKLD(small,target)"], METHODS["bKLD(large,source)"]
+SMALL, LARGE, VDNA = METHODS["bKLD(small,target)"], METHODS["bKLD(large,source)"], METHODS["VDNA"]
 
 
 def make_knowledge() -> KnowledgeBase:
@@ -28,7 +28,8 @@ def test_distances_are_those_of_the_first_comparable_fingerprints(tmp_path: Path
     knowledge = make_knowledge().with_index(tmp_path)
     assert knowledge == make_knowledge()
     assert knowledge.index is not None
-    for method, bins, tasks in ((SMALL, 100, "abcd"), (LARGE, 1000, "abc")):
+    cases = ((SMALL, 100, "abcd"), (LARGE, 1000, "abc"), (VDNA, 100, "abcd"), (VDNA, 1000, "abc"))
+    for method, bins, tasks in cases:
         target = make_fingerprint(77, bins=bins)
         wanted = {
             task: method.distance(
@@ -37,6 +38,9 @@ def test_distances_are_those_of_the_first_comparable_fingerprints(tmp_path: Path
             for task in tasks
         }
         assert knowledge.index.distances(target, method) == pytest.approx(wanted, rel=1e-5)
+        if method is VDNA:
+            assert knowledge.index.nearest(target, method, 2) is None
+            continue
         nearest = knowledge.index.nearest(target, method, 2)
         assert [one.task for one in nearest or ()] == sorted(wanted, key=lambda task: wanted[task])[:2]
 
@@ -45,7 +49,7 @@ def test_what_the_indexes_do_not_serve_is_left_to_others(tmp_path: Path) -> None
     index = make_knowledge().with_index(tmp_path).index
     assert index is not None
     target = make_fingerprint(77, bins=100)
-    for method in ("bKLD(small,smoothed)", "VDNA", "bKLD(large,source)"):
+    for method in ("bKLD(small,smoothed)", "P2L", "bKLD(large,source)"):
         assert index.distances(target, METHODS[method]) is None
         assert index.nearest(target, METHODS[method], 1) is None
     assert index.distances(KeywordFingerprint(("medical",)), METHODS["Manual"]) is None

@@ -1,6 +1,7 @@
 """The kind `rank`: each change of the knowledge base submits it, and it stores the ranker of the present outcomes."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from lifelong_core.errors import ConfigurationError
 from lifelong_core.store import Job, Store
 from lifelong_monitor.jobs.kinds import work_of
-from tests.unit.store.knowledge_samples import make_base, make_entry
+from tests.unit.store.knowledge_samples import make_base, make_entry, make_histogram
 
 
 def claim(store: Store) -> Job:
@@ -52,6 +53,19 @@ def test_a_knowledge_base_with_too_few_outcomes_has_no_ranker_and_no_failed_job(
     assert (result["digest"], result["outcomes"], result["revision"]) == (None, None, None)
     assert "data sets" in result["reason"]
     assert store.rankers.read() is None
+
+
+def test_fingerprints_without_transfers_give_an_index_and_need_no_scikit_learn(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Store(store.database, store.artifacts, knowledge_index=tmp_path / "index")
+    own.knowledge.put(make_entry("moles"), actor="ann")
+    own.knowledge.put_fingerprint("moles", make_histogram(), actor="ann")
+    monkeypatch.setitem(sys.modules, "lifelong_core.develop.ranking.fitting", None)
+    assert (run(own)["digest"], len(list((tmp_path / "index").iterdir()))) == (None, 1)
+    own.knowledge.delete("moles", actor="ann")
+    run(own)
+    assert list((tmp_path / "index").iterdir()) == []
 
 
 def test_without_scikit_learn_the_job_says_what_to_install(
