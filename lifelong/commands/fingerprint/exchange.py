@@ -15,16 +15,32 @@ if TYPE_CHECKING:
 
 @click.command("import", short_help="Put a fingerprint of a task into the knowledge base.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--task", type=Name(), required=True, help="A task of the knowledge base, or a registered one.")
-def import_(file: Path, task: str) -> None:
+@click.option("--task", type=Name(), help="A task of the knowledge base, or a registered one.")
+@click.option(
+    "--card",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Card of the task (JSON), as `fingerprint make --card` wrote it; enters the task, or changes its card.",
+)
+def import_(file: Path, task: str | None, card: Path | None) -> None:
     """Put the fingerprint FILE into the knowledge base of this installation.
 
-    It replaces one of the same kind, extractor and number of bins.
+    It replaces one of the same kind, extractor and number of bins. Give --task, or --card for a new task.
     """
+    from lifelong.commands.knowledge.entry_files import enter_card, read_card
+    from lifelong_core.errors import InvalidInputError
+
     fingerprint = read_fingerprint_file(file)
+    known = None if card is None else read_card(card)
+    name = task or (known.name if known else None)
+    if name is None:
+        raise InvalidInputError("name the task of the fingerprint.", field="--task", hint="Or give --card.")
+    if known is not None and known.name != name:
+        raise InvalidInputError(f"the card is of {known.name}.", field="--task", hint="Leave --task out.")
     with open_store() as store:
-        record = store.knowledge.put_fingerprint(task, fingerprint, actor=actor())
-    click.echo(f"Stored the fingerprint {record.digest[:12]} ({record.kind}) of {task}.")
+        if known is not None:
+            enter_card(store, known)
+        record = store.knowledge.put_fingerprint(name, fingerprint, actor=actor())
+    click.echo(f"Stored the fingerprint {record.digest[:12]} ({record.kind}) of {name}.")
 
 
 @click.command(short_help="Write a fingerprint of the knowledge base into a file.")

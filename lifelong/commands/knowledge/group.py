@@ -81,6 +81,25 @@ def show(task: str, *, as_json: bool) -> None:
         print_entry(record)
 
 
+@knowledge.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def add(file: Path) -> None:
+    """Enter a task, or replace its entry, from the JSON FILE: an entry, or a card alone.
+
+    A card is what `lifelong fingerprint make --card` writes; the trainings of a known task stay. An entry is what
+    `lifelong knowledge show TASK --json` holds under "entry": card, trainings, licence and contact.
+    """
+    from lifelong.commands.knowledge.entry_files import enter_card, read_entry
+    from lifelong_core.develop.knowledge.entry import TaskCard
+
+    new = read_entry(file)
+    with open_store() as store:
+        record = (
+            enter_card(store, new) if isinstance(new, TaskCard) else store.knowledge.put(new, actor=actor())
+        )
+    click.echo(f"Entered {record.task}: {format_count(len(record.entry.trainings), 'training')}.")
+
+
 @knowledge.command("import")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option("--replace", is_flag=True, help="Replace also entries of another origin, such as local ones.")

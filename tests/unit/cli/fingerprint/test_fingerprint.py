@@ -193,3 +193,17 @@ def test_a_fingerprint_goes_through_the_knowledge_base(folder: Path, installed: 
     installed(*chosen, "--unshareable")
     with pytest.raises(NotFoundError, match="no such fingerprint"):
         installed("fingerprint", "export", "drawn", "--bins", "7", "--output", "none.npz")
+
+
+def test_a_card_enters_a_new_task_with_its_fingerprint(folder: Path, installed: Callable[..., str]) -> None:
+    card = folder / "new.json"
+    make(folder, "one", "--name", "new", "--card", str(card), "--output", "new.npz", "--replace")
+    said = installed("fingerprint", "import", str(folder / "new.npz"), "--card", str(card))
+    assert "of new" in said
+    entry = json.loads(installed("knowledge", "show", "new", "--json"))
+    assert entry["entry"]["card"] == json.loads(card.read_text())
+    assert len(entry["fingerprints"]) == 1
+    with pytest.raises(InvalidInputError, match="the card is of new"):
+        installed("fingerprint", "import", str(folder / "new.npz"), "--card", str(card), "--task", "other")
+    with pytest.raises(InvalidInputError, match="name the task"):
+        installed("fingerprint", "import", str(folder / "new.npz"))

@@ -7,6 +7,7 @@ import pytest
 
 from lifelong.commands.common import open_store
 from lifelong_core.develop.knowledge.bundle import write_bundle, write_unsigned_bundle
+from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
 from lifelong_core.develop.knowledge.signing import SigningKey
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from tests import tools
@@ -105,3 +106,27 @@ def test_a_fit_of_the_ranker_is_requested_where_there_is_something_to_fit(instal
     with open_store() as store:
         assert store.jobs.claim("monitor", lease_seconds=60) is not None
     assert "Submitted the job" in installed("knowledge", "refit")
+
+
+def test_an_entry_and_a_card_are_entered_from_files(installed, tmp_path):
+    card = TaskCard(name="moles", classes=2, samples=300)
+    entry = KnowledgeEntry(
+        card=card, trainings=(Training(performance={"BA": (0.7, 0.8)}),), contact="a@b.example"
+    )
+    file = tmp_path / "entry.json"
+    file.write_text(entry.to_json())
+    assert installed("knowledge", "add", str(file)) == "Entered moles: 1 training.\n"
+    shown = json.loads(installed("knowledge", "show", "moles", "--json"))
+    assert KnowledgeEntry.from_document(shown["entry"]) == entry
+    file.write_text(card.model_copy(update={"samples": 400}).to_json())
+    assert installed("knowledge", "add", str(file)) == "Entered moles: 1 training.\n"
+    changed = KnowledgeEntry.from_document(
+        json.loads(installed("knowledge", "show", "moles", "--json"))["entry"]
+    )
+    assert (changed.card.samples, changed.trainings) == (400, entry.trainings)
+    file.write_text('{"card": {"name": "moles", "classes": 1, "samples": 3}}')
+    with pytest.raises(InvalidInputError, match=r"entry\.json") as caught:
+        installed("knowledge", "add", str(file))
+    assert caught.value.field == "card.classes"
+    with pytest.raises(InvalidInputError, match="cannot be read"):
+        installed("knowledge", "add", str(tmp_path / "none.json"))
