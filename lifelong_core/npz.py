@@ -24,6 +24,10 @@ _DIRECTORY_ENTRY = b"PK\x01\x02"
 _NUMBER_BYTES = 8
 """Bytes of a number in memory: computations use float64 or int64, however small the type in the file is."""
 
+LABELLED_HINT = "Write it with numpy.savez(file, logits=..., labels=...)."
+DAMAGED_HINT = "The file is damaged, or another one: get it again from its origin."
+"""Hints for files that people make, and for files that this program made."""
+
 _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -79,6 +83,7 @@ def read_npz(
     field: str,
     prefix: str | None = None,
     maximum_bytes: int | None = None,
+    hint: str = LABELLED_HINT,
 ) -> dict[str, NDArray[np.generic]]:
     """Read the required arrays of an npz file, and those of the optional arrays that it has.
 
@@ -90,6 +95,7 @@ def read_npz(
         prefix: arrays whose names begin with it are optional too; None: no others are.
         maximum_bytes: limit of the memory of the arrays, at 8 bytes for each number; the declared sizes are checked
             before anything is unpacked. None: no limit.
+        hint: how to get a file that can be read.
 
     Raises:
         PayloadTooLargeError: the file declares more than `maximum_bytes`, or holds too many entries.
@@ -109,7 +115,7 @@ def read_npz(
         raise InvalidInputError(
             "expected an npz file that is whole, without pickled objects.",
             field=field,
-            hint="Write it with numpy.savez(file, logits=..., labels=...).",
+            hint=hint,
         ) from error
     for name in required:
         if name not in found:

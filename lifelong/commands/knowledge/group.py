@@ -27,7 +27,7 @@ def knowledge() -> None:
       lifelong knowledge import outcomes/             published outcomes: a first knowledge base
       lifelong knowledge key                          public key of this installation, for others
       lifelong knowledge export --output our.bundle
-      lifelong knowledge trust clinic-b 9f2c...       after comparing the key on another way
+      lifelong knowledge trust clinic-b 9f2c...       after comparing the key by telephone
       lifelong knowledge import theirs.bundle
     """
 

@@ -13,7 +13,7 @@ from lifelong.commands.tables import print_rows
 def trust(name: str, public_key: str) -> None:
     """Import bundles that the owner of PUBLIC_KEY signs from now on, as those of NAME.
 
-    Compare the key with its owner on another way first, such as the telephone.
+    Compare the key with its owner over another channel first, such as the telephone.
     """
     with open_store() as store:
         added = store.trusted_signers.add(name, public_key, actor=actor())

@@ -12,7 +12,7 @@ from pydantic import Field
 from lifelong_core.arrays import Floats
 from lifelong_core.documents import FrozenDocument
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.npz import read_npz, write_npz
+from lifelong_core.npz import DAMAGED_HINT, read_npz, write_npz
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.values import ArrayValue
 
@@ -92,7 +92,9 @@ class ExtractorReference(ArrayValue):
         Raises:
             InvalidInputError: not such a file, one of a newer version, or one with illegal values.
         """
-        arrays = read_npz(content, ("document", "edges"), field=_FIELD, maximum_bytes=_MOST_BYTES)
+        arrays = read_npz(
+            content, ("document", "edges"), field=_FIELD, maximum_bytes=_MOST_BYTES, hint=DAMAGED_HINT
+        )
         document, edges = arrays["document"], arrays["edges"]
         if document.dtype != np.uint8 or edges.dtype.kind != "f":
             raise InvalidInputError(

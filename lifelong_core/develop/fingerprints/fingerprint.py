@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from lifelong_core.arrays import Floats
 from lifelong_core.documents import FrozenDocument
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.npz import array_digest, read_npz, write_npz
+from lifelong_core.npz import DAMAGED_HINT, array_digest, read_npz, write_npz
 from lifelong_core.validation_errors import read_json
 from lifelong_core.values import ArrayValue
 
@@ -119,7 +119,9 @@ def read_fingerprint(
         PayloadTooLargeError: the file declares more than `maximum_bytes`.
         InvalidInputError: no such file, one of another kind or of a newer version, or one with illegal values.
     """
-    arrays = read_npz(content, [_HEADER], prefix="", field=_FIELD, maximum_bytes=maximum_bytes)
+    arrays = read_npz(
+        content, [_HEADER], prefix="", field=_FIELD, maximum_bytes=maximum_bytes, hint=DAMAGED_HINT
+    )
     text = arrays.pop(_HEADER)
     if text.dtype != np.uint8 or text.ndim != 1:
         raise InvalidInputError("the header is no text.", field=_FIELD)

@@ -23,7 +23,7 @@ from lifelong_core.develop.knowledge.signing import SIGNATURE_BYTES, SigningKey,
 from lifelong_core.documents import Frozen, FrozenDocument
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_core.names import Name
-from lifelong_core.npz import read_npz, write_npz
+from lifelong_core.npz import DAMAGED_HINT, read_npz, write_npz
 from lifelong_core.validation_errors import read_json
 
 SCHEMA_VERSION = 1
@@ -194,6 +194,7 @@ def _unpack(content: bytes, limits: BundleLimits) -> _Parts:
         ("header", "fingerprints", "public_key", "signature"),
         field=_FIELD,
         maximum_bytes=8 * 2 * limits.bytes,
+        hint=DAMAGED_HINT,
     )
     if any(array.dtype != np.uint8 or array.ndim != 1 for array in arrays.values()):
         raise InvalidInputError("expected arrays of bytes.", field=_FIELD)
@@ -231,7 +232,7 @@ def _check_signature(parts: _Parts, trusted_keys: Mapping[str, str], *, accept_u
         raise InvalidInputError(
             f"the bundle is signed with a key that is not trusted: {public_key[:64]}.",
             field=_FIELD,
-            hint="Compare the key with its owner on another way, then add it to the trusted keys.",
+            hint="Compare the key with its owner over another channel, then add it to the trusted keys.",
         )
     message = _signed_message(parts.header, parts.files)
     if len(parts.signature) != SIGNATURE_BYTES or not is_signed_by(public_key, message, parts.signature):

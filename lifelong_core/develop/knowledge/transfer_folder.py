@@ -21,7 +21,7 @@ from lifelong_core.develop.knowledge.entry import SCENARIOS, Scenario, TaskCard
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.npz import read_npz
+from lifelong_core.npz import DAMAGED_HINT, read_npz
 
 TargetSize: TypeAlias = Literal["shrunk", "full"]
 """Were large targets reduced to `SHRUNK_SAMPLES` images before training?"""
@@ -144,6 +144,7 @@ def _read_file(file: Path, targets: TargetSize) -> _File:
         ("sources", "targets", "methods", *(f"{name}{suffix}" for name in _AXES)),
         field=file.name,
         maximum_bytes=_MAXIMUM_BYTES,
+        hint=DAMAGED_HINT,
     )
     arrays = {name: _numbers(held[name + suffix], file) for name in _AXES if name + suffix in held}
     tasks = _task_names(held["tasks"])

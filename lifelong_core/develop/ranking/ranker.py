@@ -18,7 +18,7 @@ from lifelong_core.develop.ranking.forest import Forest
 from lifelong_core.develop.ranking.gain_model import GainModel, Residuals
 from lifelong_core.develop.ranking.standardised_gains import TrackRecords, dataset_of, measured_pairs
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.npz import array_digest, read_npz, write_npz
+from lifelong_core.npz import DAMAGED_HINT, array_digest, read_npz, write_npz
 from lifelong_core.values import ArrayValue
 
 SCHEMA_VERSION = 1
@@ -128,7 +128,9 @@ class FittedRanker(ArrayValue):
             InvalidInputError: no such file, or one of another version.
         """
         names = ("schema_version", "features", "outcomes_digest")
-        arrays = read_npz(content, names, field="ranker", prefix="", maximum_bytes=MOST_BYTES)
+        arrays = read_npz(
+            content, names, field="ranker", prefix="", maximum_bytes=MOST_BYTES, hint=DAMAGED_HINT
+        )
         version, features = arrays["schema_version"].tolist(), arrays["features"].tolist()
         if version != SCHEMA_VERSION or features != list(FEATURES):
             raise InvalidInputError(

@@ -176,7 +176,7 @@ def list_signers(request: Request) -> SignerList:
 @router.post("/v1/admin/signers", status_code=201)
 @access(Scope.ADMIN)
 def add_signer(request: Request, new: NewSigner) -> SignerAnswer:
-    """Trust a signer. Compare the key with its owner on another way first, such as the telephone."""
+    """Trust a signer. Compare the key with its owner over another channel first, such as the telephone."""
     signers = worker_of(request).store.trusted_signers
     return signer_document(signers.add(new.name, new.public_key, actor=actor_of(request)))
 
