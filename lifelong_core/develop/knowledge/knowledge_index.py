@@ -8,6 +8,7 @@ from typing import Any, Self, cast
 
 from lifelong_core.develop.fingerprints.distances.binned_kld import BinnedKLD
 from lifelong_core.develop.fingerprints.distances.earth_movers import VDNA
+from lifelong_core.develop.fingerprints.distances.jensen_shannon import JensenShannon
 from lifelong_core.develop.fingerprints.distances.method import Method
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
@@ -18,7 +19,7 @@ from lifelong_core.errors import InvalidInputError
 
 
 class KnowledgeIndex:
-    """One `QueryIndex` for each extractor and number of bins; it serves bKLD and VDNA.
+    """One `QueryIndex` for each extractor and number of bins; it serves bKLD, JSD and VDNA.
 
     Attributes:
         is_complete: whether none is missing.
@@ -69,19 +70,23 @@ class KnowledgeIndex:
         histograms = cast("HistogramFingerprint", target)
         if isinstance(method, BinnedKLD):
             distances = index.distances(histograms, method.weighting)
+        elif isinstance(method, JensenShannon):
+            distances = index.jensen_shannon_distances(histograms)
         else:
             distances = index.earth_movers_distances(histograms)
         return dict(zip(index.tasks, distances.tolist(), strict=True))
 
     def nearest(self, target: Fingerprint, method: Method[Any], count: int) -> tuple[Neighbour, ...] | None:
-        """The `count` closest tasks by bKLD, in the order of the definition; None: as for `distances`, and for VDNA."""
+        """The `count` closest tasks by bKLD, in the order of the definition; None: as `distances`, or no bKLD."""
         index = self._find(target, method)
         if index is None or not isinstance(method, BinnedKLD):
             return None
         return index.nearest(cast("HistogramFingerprint", target), count, method.weighting)
 
     def _find(self, target: Fingerprint, method: Method[Any]) -> QueryIndex | None:
-        if not isinstance(target, HistogramFingerprint) or not isinstance(method, (BinnedKLD, VDNA)):
+        if not isinstance(target, HistogramFingerprint) or not isinstance(
+            method, (BinnedKLD, JensenShannon, VDNA)
+        ):
             return None
         if isinstance(method, BinnedKLD) and (
             method.pseudo_count is not None or method.bins not in (None, target.bins)

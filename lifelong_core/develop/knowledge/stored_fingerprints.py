@@ -70,8 +70,8 @@ class StoredFingerprints(Mapping[str, tuple[Fingerprint, ...]]):
         if self.most_at_once is not None and count > self.most_at_once:
             raise UnavailableError(
                 f"{count} fingerprints would be read for these distances, at most {self.most_at_once} are.",
-                hint="A monitor on this host makes the index by which they are not read (job `rank`; for bKLD and"
-                " VDNA). On the host, `lifelong neighbours` makes it too, and takes any number.",
+                hint="A monitor on this host makes the index by which they are not read (job `rank`; for bKLD, JSD"
+                " and VDNA). On the host, `lifelong neighbours` makes it too, and takes any number.",
             )
         return {task: tuple(map(self.read, held)) for task, held in found.items()}
 

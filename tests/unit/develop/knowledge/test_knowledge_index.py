@@ -8,6 +8,7 @@ from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from tests.unit.develop.knowledge.examples import make_entry, make_fingerprint
 
 SMALL, LARGE, VDNA = METHODS["bKLD(small,target)"], METHODS["bKLD(large,source)"], METHODS["VDNA"]
+JSD = METHODS["JSD"]
 
 
 def make_knowledge() -> KnowledgeBase:
@@ -28,7 +29,13 @@ def test_distances_are_those_of_the_first_comparable_fingerprints(tmp_path: Path
     knowledge = make_knowledge().with_index(tmp_path)
     assert knowledge == make_knowledge()
     assert knowledge.index is not None
-    cases = ((SMALL, 100, "abcd"), (LARGE, 1000, "abc"), (VDNA, 100, "abcd"), (VDNA, 1000, "abc"))
+    cases = (
+        (SMALL, 100, "abcd"),
+        (LARGE, 1000, "abc"),
+        (VDNA, 100, "abcd"),
+        (VDNA, 1000, "abc"),
+        (JSD, 100, "abcd"),
+    )
     for method, bins, tasks in cases:
         target = make_fingerprint(77, bins=bins)
         wanted = {
@@ -38,7 +45,7 @@ def test_distances_are_those_of_the_first_comparable_fingerprints(tmp_path: Path
             for task in tasks
         }
         assert knowledge.index.distances(target, method) == pytest.approx(wanted, rel=1e-5)
-        if method is VDNA:
+        if method in (VDNA, JSD):
             assert knowledge.index.nearest(target, method, 2) is None
             continue
         nearest = knowledge.index.nearest(target, method, 2)
