@@ -54,8 +54,9 @@ class Question:
         measure: str,
         methods: Sequence[str] = (),
         fingerprints: Sequence[Fingerprint] = (),
+        is_for_ranker: bool = True,
     ) -> Self:
-        """Gather it; `methods` are those of distances beside the ranker's.
+        """Gather it; `methods` are those beside the ranker's; others need the ranker's only where these are unknown.
 
         Raises:
             NotFoundError: the knowledge base does not hold the target.
@@ -64,10 +65,17 @@ class Question:
         names = knowledge.possible_sources(target)
         outcomes = knowledge.outcomes()
         gain = _gains(outcomes, scenario, measure)
-        wanted = dict.fromkeys((*DISTANCES, *(method for method in methods if method in METHODS)))
-        distances = {
-            method: source_distances(knowledge, card.name, names, method, fingerprints) for method in wanted
-        }
+
+        def measure_by(wanted: Sequence[str]) -> dict[str, Floats]:
+            return {
+                method: source_distances(knowledge, card.name, names, method, fingerprints)
+                for method in wanted
+            }
+
+        distances = measure_by([method for method in methods if method in METHODS])
+        if is_for_ranker or all(np.isnan(held).all() for held in distances.values()):
+            distances |= measure_by([method for method in DISTANCES if method not in distances])
+            distances = {method: distances[method] for method in dict.fromkeys((*DISTANCES, *distances))}
         known, baseline, variance = dict[str, float](), None, 0.0
         if card.name in outcomes.tasks:
             place = outcomes.tasks.index(card.name)

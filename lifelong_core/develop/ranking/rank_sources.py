@@ -73,6 +73,7 @@ def rank_sources(
         measure=measure,
         methods=(strategy, *_similarity(knowledge, fitted)),
         fingerprints=fingerprints,
+        is_for_ranker=fitted is not None,
     )
     _check_distances(question, strategy)
     answer = Ranking(
