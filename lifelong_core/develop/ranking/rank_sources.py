@@ -21,8 +21,6 @@ from lifelong_core.validation_errors import suggest
 LEARNED, SMALLEST, RANDOM = "learned", "smallest source first", "random"
 CONFIDENCE = 0.8
 MOST_NEIGHBOURS = 10
-MOST_COMPARED = 100
-"""Fingerprints that are compared one by one, for the closest tasks."""
 SIMILARITY = "JSD"
 """Finds similar images best (docs/fingerprint_evidence.md); of transfers it was not measured."""
 
@@ -71,7 +69,7 @@ def rank_sources(
         target,
         scenario=scenario,
         measure=measure,
-        methods=(strategy, *_similarity(knowledge, fitted)),
+        methods=(strategy,) if fitted else (strategy, SIMILARITY),
         fingerprints=fingerprints,
         is_for_ranker=fitted is not None,
     )
@@ -108,11 +106,6 @@ def rank_sources(
     return answer.model_copy(
         update={"suggestions": suggestions, "recommended": recommended, "declined": declined}
     )
-
-
-def _similarity(knowledge: KnowledgeBase, fitted: ScenarioRanker | None) -> tuple[str, ...]:
-    """The method of the closest tasks, where they are asked for and few enough: the index does not know it."""
-    return (SIMILARITY,) if fitted is None and len(knowledge.fingerprints) <= MOST_COMPARED else ()
 
 
 def _check(scenario: str, strategy: str, confidence: float) -> None:
