@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lifelong_core.develop.features.backbone import Backbone, available_cores, limit_threads
 from lifelong_core.develop.features.decoding import DecodedImage, decode_entry
 from lifelong_core.develop.features.result import UnreadableImage
-from lifelong_core.develop.features.sources.entry import Entry, ImageSource
+from lifelong_core.develop.features.sources.entry import Entry, ImageSource, printable
 from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, Limits
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.preprocessing import Preprocessing
@@ -146,7 +146,9 @@ class Extraction:
         """
         self.unreadable += 1
         if len(self.examples) < MOST_NAMED:
-            self.examples.append(UnreadableImage(name=image.entry.name, problem=image.problem))
+            self.examples.append(
+                UnreadableImage(name=printable(image.entry.name), problem=printable(image.problem))
+            )
         if self.unreadable > self._most_unreadable * expected:
             named = "; ".join(f"{example.name}: {example.problem}" for example in self.examples[:3])
             raise InvalidInputError(

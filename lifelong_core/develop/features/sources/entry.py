@@ -32,6 +32,11 @@ class Entry:
         return self.path if self.frame is None else f"{self.path}#{self.frame}"
 
 
+def printable(text: str) -> str:
+    """The text as UTF-8 can hold it: bytes of a file name that are none are escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 Opened = tuple[Entry, BinaryIO | LifelongError]
 """An entry with its file, to be closed by the receiver, or with the reason why it cannot be read."""
 

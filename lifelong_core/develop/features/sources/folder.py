@@ -9,6 +9,9 @@ from lifelong_core.develop.features.sources.entry import Entry, Opened
 from lifelong_core.develop.features.sources.kinds import file_kind, folder_label, is_archive, list_dicom
 from lifelong_core.errors import InvalidInputError, LifelongError
 
+_LONGEST_PATH = 1000
+"""of a folder in a message, in characters"""
+
 
 class FolderSource:
     """Images and DICOM files in a folder, recursively; symbolic links to folders are not followed.
@@ -61,15 +64,20 @@ def walk_files(folder: Path) -> Iterator[Path]:
     Raises:
         InvalidInputError: a folder cannot be read.
     """
-    try:
-        with os.scandir(folder) as found:
-            for item in found:
-                if item.is_dir(follow_symlinks=False):
-                    yield from walk_files(Path(item.path))
-                elif item.is_file():
-                    yield Path(item.path)
-    except OSError as error:
-        raise InvalidInputError(f"{folder} cannot be read ({error.strerror}).", field="images") from error
+    waiting = [str(folder)]
+    while waiting:
+        current = waiting.pop()
+        try:
+            with os.scandir(current) as found:
+                for item in found:
+                    if item.is_dir(follow_symlinks=False):
+                        waiting.append(item.path)
+                    elif _is_file(item):
+                        yield Path(item.path)
+        except OSError as error:
+            raise InvalidInputError(
+                f"{current[:_LONGEST_PATH]} cannot be read ({error.strerror}).", field="images"
+            ) from error
 
 
 def open_file(path: Path, *, within: Path | None = None) -> BinaryIO | LifelongError:
@@ -78,6 +86,18 @@ def open_file(path: Path, *, within: Path | None = None) -> BinaryIO | LifelongE
         real = path.resolve(strict=True)
         if within is not None and not real.is_relative_to(within.resolve()):
             return InvalidInputError(f"{path} lies outside {within}.", field="images")
+        if not real.is_file():  # a pipe would be waited for, a device may have no end
+            return InvalidInputError(f"{path} is no regular file.", field="images")
         return real.open("rb")
     except OSError as error:
         return InvalidInputError(f"{path} cannot be opened ({error.strerror}).", field="images")
+    except (RuntimeError, ValueError):  # a loop of symbolic links, a null character
+        return InvalidInputError(f"{path} leads to no file.", field="images")
+
+
+def _is_file(item: os.DirEntry[str]) -> bool:
+    """Whether a directory entry is a file; one that cannot be told, such as a loop of links, is unreadable later."""
+    try:
+        return item.is_file()
+    except OSError:
+        return True

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 from typing import BinaryIO, Literal, TypeAlias
 
 from lifelong_core.develop.features.dicom import count_frames, is_dicom
-from lifelong_core.develop.features.sources.entry import Entry
+from lifelong_core.develop.features.sources.entry import Entry, printable
 from lifelong_core.images import IMAGE_SUFFIXES
 
 FileKind: TypeAlias = Literal["image", "dicom", "unknown", "other"]
@@ -45,4 +45,4 @@ def list_dicom(entry: Entry, file: BinaryIO, kind: FileKind) -> Iterator[Entry |
 
 def folder_label(path: PurePosixPath) -> str | None:
     """The class of a file that lies in one folder per class; None for a file in no folder."""
-    return path.parts[0] if len(path.parts) > 1 else None
+    return printable(path.parts[0]) if len(path.parts) > 1 else None

@@ -48,10 +48,16 @@ def open_images(
 
 
 def _check_path(path: Path, within: Path | None) -> None:
-    if not path.exists():
+    try:
+        is_there, is_readable = path.exists(), path.is_dir() or path.is_file()
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read ({error.strerror}).", field=_FIELD) from error
+    if not is_there:
         raise InvalidInputError(f"there is no file or folder {path}.", field=_FIELD)
     if within is not None and not path.resolve().is_relative_to(within.resolve()):
         raise InvalidInputError(f"{path} lies outside {within}.", field=_FIELD)
+    if not is_readable:  # a pipe would be waited for, a device may have no end
+        raise InvalidInputError(f"{path} is no regular file and no folder.", field=_FIELD)
 
 
 def _parts(path: Path) -> Iterator[Path]:

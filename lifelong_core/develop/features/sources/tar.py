@@ -12,7 +12,7 @@ from itertools import repeat
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
-from lifelong_core.develop.features.sources.entry import Entry, Opened
+from lifelong_core.develop.features.sources.entry import Entry, Opened, printable
 from lifelong_core.develop.features.sources.kinds import file_kind, folder_label, list_dicom
 from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, BoundedFile, Limits
 from lifelong_core.errors import InvalidInputError, LifelongError
@@ -143,11 +143,11 @@ def _sample(images: Sequence[Entry], label: str | None, label_files: int) -> Ite
 def _json_label(text: str) -> str | None:
     try:
         content = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     values = cast("dict[str, object]", content) if isinstance(content, dict) else {}
     found = values.get("label", values.get("cls"))
-    return str(found) if isinstance(found, str | int) else None
+    return printable(str(found)) if isinstance(found, str | int) else None
 
 
 @contextmanager
@@ -157,14 +157,22 @@ def _tar(content: BinaryIO, path: Path, limits: Limits) -> Generator[tarfile.Tar
     try:
         with closing(tarfile.open(fileobj=cast("BinaryIO", bounded), mode="r:")) as archive:
             yield archive
-    except tarfile.TarError as error:
+    except LifelongError:
+        raise
+    except (tarfile.TarError, ValueError) as error:  # ValueError: numbers of extended headers that are none
         raise InvalidInputError(f"{path} is no whole tar file: {error}.", field="images") from error
 
 
 def _members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """All files; tarfile's own list of them is emptied, since it would grow with the archive."""
+    """All files; tarfile's own list of them is emptied, since it would grow with the archive.
+
+    Raises:
+        InvalidInputError: a header declares a negative size; tarfile would go back to an earlier one, without end.
+    """
     for member in archive:
         archive.members = []  # type: ignore[attr-defined]
+        if member.size < 0 or archive.offset <= member.offset:
+            raise InvalidInputError("a file of the archive has a negative size.", field="images")
         if not member.isdir():
             yield member
 

@@ -7,14 +7,14 @@ import os
 import tarfile
 import tracemalloc
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from webdataset.writer import TarWriter
 
-from lifelong_core.develop.features.sources.entry import Entry, ImageSource
+from lifelong_core.develop.features.sources.entry import Entry, ImageSource, printable
 from lifelong_core.develop.features.sources.limits import Limits
 from lifelong_core.develop.features.sources.opening import open_images
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError
@@ -183,6 +183,93 @@ def test_other_tables_are_refused(tmp_path: Path, content: bytes, message: str) 
     (tmp_path / "t.csv").write_bytes(content)
     with pytest.raises(InvalidInputError, match=message):
         list(open_images(tmp_path / "t.csv").entries())
+
+
+@pytest.mark.parametrize("name", ["pipe.csv", "pipe.tar", "pipe.zip", "x" * 300])
+def test_a_path_that_is_no_regular_file_is_refused(tmp_path: Path, name: str) -> None:
+    if name.startswith("pipe"):
+        os.mkfifo(tmp_path / name)  # to open it would wait without end
+    with pytest.raises(InvalidInputError):
+        open_images(tmp_path / name)
+
+
+def test_unusual_files_of_a_table_are_noted(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "loop.png").symlink_to("loop.png")
+    (tmp_path / "t.csv").write_text("path\npipe.png\nloop.png\nnull\0.png\n" + "x" * 300 + ".png\n")
+    source = open_images(tmp_path / "t.csv", within=tmp_path)
+    opened = [file for _, file in source.read(listed(source))]
+    assert len(opened) == 4
+    assert all(isinstance(file, InvalidInputError) for file in opened)
+
+
+def test_one_unusual_file_does_not_spoil_a_folder(folder: Path) -> None:
+    (folder / "ill" / "loop.png").symlink_to("loop.png")
+    os.mkfifo(folder / "ill" / "pipe.png")
+    source = open_images(folder)
+    bad = [entry for entry in listed(source) if entry.path == "ill/loop.png"]
+    ((_, problem),) = source.read(bad)
+    assert isinstance(problem, InvalidInputError)
+    assert not any("pipe" in entry.path for entry in listed(source))
+
+
+def test_folders_may_be_nested_deeply(tmp_path: Path) -> None:
+    deepest = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1200):
+        os.mkdir("a", dir_fd=deepest)
+        below = os.open("a", os.O_RDONLY, dir_fd=deepest)
+        os.close(deepest)
+        deepest = below
+    os.close(os.open("0.png", os.O_CREAT, dir_fd=deepest))
+    os.close(deepest)
+    assert len(listed(open_images(tmp_path))) == 1
+
+
+def test_names_that_are_no_utf8_give_labels_that_are(tmp_path: Path) -> None:
+    ill = Path(os.fsdecode(os.fsencode(tmp_path) + b"/images/\xff"))
+    draw_images(ill, 1)
+    (entry,) = listed(open_images(tmp_path / "images"))
+    assert entry.label == "\\udcff"
+    assert printable(entry.name) == "\\udcff/0000.png"
+
+
+def test_a_label_of_webdataset_that_is_a_json_bomb_is_ignored(tmp_path: Path) -> None:
+    files = {"a.png": b"", "a.json": b"[" * 60_000, "b.png": b"", "b.json": b'{"label": "\\ud800"}'}
+    write_tar(tmp_path / "t.tar", files)
+    assert [entry.label for entry in listed(open_images(tmp_path / "t.tar"))] == [None, "\\ud800"]
+
+
+def write_tar(path: Path, files: Mapping[str, bytes]) -> None:
+    with tarfile.open(path, "w") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+
+
+@pytest.mark.parametrize("size", [-1, -512, -1024])
+def test_a_negative_size_in_a_tar_file_is_refused(tmp_path: Path, size: int) -> None:
+    """tarfile goes back by the size, here to the header before, and so without end."""
+    write_tar(tmp_path / "t.tar", {"a.png": b"image"})
+    header = bytearray(tarfile.TarInfo("b.png").tobuf(tarfile.GNU_FORMAT))
+    header[124:136] = b"\xff" + (256**11 + size).to_bytes(11, "big")
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    (tmp_path / "t.tar").write_bytes((tmp_path / "t.tar").read_bytes()[:1024] + header + bytes(2048))
+    with pytest.raises(InvalidInputError):
+        list(open_images(tmp_path / "t.tar").entries())
+
+
+@pytest.mark.parametrize(
+    "numbers", [{"size": "-512"}, {"GNU.sparse.size": "many"}, {"GNU.sparse.map": "1,2,x"}], ids=str
+)
+def test_an_extended_header_without_a_number_is_refused(tmp_path: Path, numbers: dict[str, str]) -> None:
+    member = tarfile.TarInfo("a.png")
+    member.pax_headers = numbers
+    header = member.create_pax_header(dict(member.get_info()), "utf-8")
+    (tmp_path / "t.tar").write_bytes(header + bytes(1024))
+    with pytest.raises(InvalidInputError):
+        list(open_images(tmp_path / "t.tar").entries())
 
 
 @pytest.mark.parametrize("name", ["broken.tar", "broken.tar.gz", "broken.zip"])
