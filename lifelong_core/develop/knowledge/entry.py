@@ -37,6 +37,11 @@ class TaskCard(FrozenDocument):
     """of the data, by the estimator of Pope et al. (2021)"""
 
 
+def dataset_of(card: TaskCard) -> str:
+    """Data set of a task, in any case of letters the same; a task without one is a data set of its own."""
+    return f"task {card.name}" if card.dataset is None else card.dataset.strip().casefold()
+
+
 class Training(Frozen):
     """One way to train a task, and how well it did; each seed gives one value of each measure."""
 

@@ -10,7 +10,7 @@ from typing import Self
 
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.knowledge.assembly import assemble_outcomes, make_entries
-from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
+from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training, dataset_of
 from lifelong_core.develop.knowledge.knowledge_index import KnowledgeIndex
 from lifelong_core.develop.knowledge.stored_fingerprints import StoredFingerprints
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
@@ -146,8 +146,7 @@ class KnowledgeBase:
         return tuple(
             name
             for name, entry in self.entries.items()
-            if name != card.name
-            and (name in measured or card.dataset is None or entry.card.dataset != card.dataset)
+            if name != card.name and (name in measured or dataset_of(entry.card) != dataset_of(card))
         )
 
     def outcomes(self) -> TransferOutcomes:

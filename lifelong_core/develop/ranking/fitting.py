@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor  # pyright: ignore[reportMissingTypeStubs]
 
 from lifelong_core.arrays import Floats, Mask
-from lifelong_core.develop.knowledge.entry import Scenario
+from lifelong_core.develop.knowledge.entry import Scenario, dataset_of
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.develop.ranking.features import DISTANCES, FEATURES, pair_features
@@ -17,9 +17,9 @@ from lifelong_core.develop.ranking.gain_model import GainModel, Residuals
 from lifelong_core.develop.ranking.ranker import FittedRanker, ScenarioRanker, outcomes_digest
 from lifelong_core.develop.ranking.source_distances import fill_distances
 from lifelong_core.develop.ranking.standardised_gains import (
+    FEWEST_SOURCES,
     StandardisedGains,
     TrackRecords,
-    dataset_of,
     gains,
     measured_pairs,
 )
@@ -59,17 +59,21 @@ def fit_ranker(outcomes: TransferOutcomes, *, seed: int = 0, trees: int = TREES)
         trees: in the forest of each scenario.
 
     Raises:
-        InvalidInputError: no scenario has outcomes of at least FEWEST_DATASETS data sets.
+        InvalidInputError: an outcome is infinite, or no scenario has gains, and an order of at least FEWEST_SOURCES
+            sources, on targets of at least FEWEST_DATASETS data sets.
     """
+    if np.isinf(outcomes.outcomes).any() or np.isinf(outcomes.baseline).any():
+        raise InvalidInputError("expected finite outcomes, got infinite ones.", field="outcomes")
     groups = np.array([dataset_of(card) for card in outcomes.cards])
     fitted: dict[Scenario, ScenarioRanker] = {
-        scenario: _fit_scenario(outcomes, number, groups, _Forests(trees, seed))
+        scenario: ranker
         for number, scenario in enumerate(outcomes.scenarios)
-        if np.unique(groups[measured_pairs(outcomes, number).any(axis=0)]).size >= FEWEST_DATASETS
+        if (ranker := _fit_scenario(outcomes, number, groups, _Forests(trees, seed))) is not None
     }
     if not fitted:
         raise InvalidInputError(
-            f"a ranker needs measured transfers to tasks of at least {FEWEST_DATASETS} data sets in one scenario.",
+            f"a ranker needs tasks of at least {FEWEST_DATASETS} data sets in one scenario, each with its performance"
+            f" without transfer and with transfers from at least {FEWEST_SOURCES} sources that differ in outcome.",
             field="outcomes",
             hint="Import more knowledge, or rank by a distance.",
         )
@@ -87,8 +91,11 @@ def fit_knowledge_ranker(knowledge: KnowledgeBase, *, seed: int = 0, trees: int 
 
 def _fit_scenario(
     outcomes: TransferOutcomes, scenario: int, groups: Any, forests: _Forests
-) -> ScenarioRanker:
+) -> ScenarioRanker | None:
+    """The ranker of one scenario; None: too few outcomes."""
     labels = StandardisedGains.of(outcomes, scenario)
+    if np.unique(groups[~np.isnan(labels.values).all(axis=0)]).size < FEWEST_DATASETS:
+        return None
     everything = np.ones(len(outcomes.cards), dtype=np.bool_)
     forest, records = _fit_forest(outcomes, labels, everything, forests)
     held_out = _held_out_scores(outcomes, labels, groups, forests)
@@ -98,6 +105,8 @@ def _fit_scenario(
         for number, measure in enumerate(outcomes.measures)
     }
     known = {measure: model for measure, model in models.items() if model is not None}
+    if not known:
+        return None
     return ScenarioRanker(forest, records, known, int(measured_pairs(outcomes, scenario).sum()))
 
 
@@ -137,7 +146,7 @@ def _held_out_scores(
 ) -> Floats:
     """Scores by forests that saw nothing of the target's data set, shape (2, T, T); nan: not measured.
 
-    First those of forests that knew the source, then those of forests that did not; each is a mean over the splits.
+    First those of sources with a track record, then those of sources without one; each is a mean over the splits.
     """
     sums = np.zeros((2, *labels.values.shape))
     counts = np.zeros_like(sums)
@@ -152,7 +161,7 @@ def _held_out_scores(
             card, sources = outcomes.cards[target], [outcomes.cards[place] for place in known]
             record = records.for_target(tuple(source.name for source in sources), card)
             features = pair_features(sources, card, _distances(outcomes, known, int(target)), record)
-            is_new = held[known].astype(int)
+            is_new = np.isnan(record).astype(int)
             sums[is_new, known, target] += forest.predict(features)
             counts[is_new, known, target] += 1
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
@@ -169,8 +178,10 @@ def _splits(groups: Any, seed: int) -> Iterator[Mask]:
 def _fit_gains(gain: Floats, baseline: Floats, scores: Floats, groups: Any) -> GainModel | None:
     """The gain model of one measure from held-out scores (2, T, T); None: too few gains are known."""
     pairs = [_Pairs.of(gain, held_out, groups) for held_out in scores]
-    measured, new = pairs
-    if not measured.target.size or not new.target.size:
+    new = pairs[1]
+    # Where no source has a record on two data sets, there are only new ones.
+    measured = pairs[0] if pairs[0].target.size else new
+    if not new.target.size or np.unique(groups[measured.target]).size < FEWEST_DATASETS:
         return None
     score_slope = max(_LEAST_SLOPE, _slope_within_targets(pairs))
     # The level is that of targets; sources with a track record predict it best.
@@ -187,7 +198,7 @@ def _fit_gains(gain: Floats, baseline: Floats, scores: Floats, groups: Any) -> G
     left_out[1, targets] = _left_out_levels(means, np.zeros_like(offset), share, dataset, prior)
     residuals = [
         Residuals(held.gain - score_slope * held.score - left_out[:, held.target], held.weight)
-        for held in pairs
+        for held in (measured, new)
     ]
     return GainModel(level, mean_baseline, slope, score_slope, *residuals, datasets=int(names.size))
 

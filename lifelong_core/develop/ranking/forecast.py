@@ -24,7 +24,7 @@ class Forecast:
         """Predict the gains; where this very transfer was measured, the measurement corrects the prediction.
 
         Prediction and measurement are weighted by their precision: the mean square of the ranker's residuals on data
-        sets that were left out, and the variance between repetitions.
+        sets that were left out, and the variance between repetitions (see `gain_variances`).
         """
         model = ranker.gains[measure]
         scores, has_record = ranker.score(question.sources, question.target, question.distances)
@@ -39,8 +39,12 @@ class Forecast:
         low, high = expected + limits[:, 0], expected + limits[:, 1]
         surprise = np.nan_to_num(question.measured_gains - expected)
         # A surprising measurement shows that the residuals understate the error of this prediction.
-        spread = np.maximum(model.residual_variance(baseline_known=known), surprise**2)
-        noise = question.measured_variance
+        residual_variance = model.residual_variance(baseline_known=known)
+        spread = np.maximum(residual_variance, surprise**2)
+        # Of single measurements the noise is not known, but the residuals contain it.
+        noise = np.where(
+            np.isnan(question.measured_variances), residual_variance, question.measured_variances
+        )
         trust = np.where(
             np.isnan(question.measured_gains) | (spread == 0),
             0.0,

@@ -10,13 +10,13 @@ import numpy as np
 from lifelong_core.arrays import Floats
 from lifelong_core.develop.fingerprints.distances.registry import METHODS
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
-from lifelong_core.develop.knowledge.entry import Scenario, TaskCard
+from lifelong_core.develop.knowledge.entry import Scenario, TaskCard, dataset_of
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.develop.ranking.features import DISTANCES
 from lifelong_core.develop.ranking.ranker import mean_baseline
 from lifelong_core.develop.ranking.source_distances import source_distances
-from lifelong_core.develop.ranking.standardised_gains import dataset_of, gain_variances, gains
+from lifelong_core.develop.ranking.standardised_gains import gain_variances, gains
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Question:
     """mean performance of the target without transfer; None: not measured"""
     measured_gains: Floats
     """(K,): of transfers to this very target; nan: not measured"""
-    measured_variance: float
-    """of these gains, from their repetitions; 0: a single one"""
+    measured_variances: Floats
+    """(K,): of these gains, from repetitions; nan: not known"""
     records: Mapping[str, TrackRecord]
     """by source"""
 
@@ -76,19 +76,20 @@ class Question:
         if is_for_ranker or all(np.isnan(held).all() for held in distances.values()):
             distances |= measure_by([method for method in DISTANCES if method not in distances])
             distances = {method: distances[method] for method in dict.fromkeys((*DISTANCES, *distances))}
-        known, baseline, variance = dict[str, float](), None, 0.0
+        known, variances, baseline = dict[str, float](), dict[str, float](), None
         if card.name in outcomes.tasks:
             place = outcomes.tasks.index(card.name)
             known = dict(zip(outcomes.tasks, gain[:, place].tolist(), strict=True))
             baseline = mean_baseline(outcomes, measure, place)
-            variance = _variance(outcomes, scenario, measure, place)
+            variance = _variances(outcomes, scenario, measure)
+            variances = dict(zip(outcomes.tasks, variance[:, place].tolist(), strict=True))
         return cls(
             card,
             tuple(knowledge.entry(name).card for name in names),
             MappingProxyType(distances),
             baseline,
             np.array([known.get(name, np.nan) for name in names], dtype=np.float64),
-            variance,
+            np.array([variances.get(name, np.nan) for name in names], dtype=np.float64),
             MappingProxyType(_track_records(outcomes, card, gain)),
         )
 
@@ -100,12 +101,11 @@ def _gains(outcomes: TransferOutcomes, scenario: Scenario, measure: str) -> Floa
     return gains(outcomes, outcomes.scenarios.index(scenario))[outcomes.measures.index(measure)]
 
 
-def _variance(outcomes: TransferOutcomes, scenario: Scenario, measure: str, target: int) -> float:
+def _variances(outcomes: TransferOutcomes, scenario: Scenario, measure: str) -> Floats:
+    """Variances of these gains, shape (T, T); nan: not known."""
     if scenario not in outcomes.scenarios or measure not in outcomes.measures:
-        return 0.0
-    variances = gain_variances(outcomes, outcomes.scenarios.index(scenario))
-    variance = float(variances[outcomes.measures.index(measure), target])
-    return 0.0 if np.isnan(variance) else variance
+        return np.full((len(outcomes.cards),) * 2, np.nan)
+    return gain_variances(outcomes, outcomes.scenarios.index(scenario))[outcomes.measures.index(measure)]
 
 
 def _track_records(outcomes: TransferOutcomes, target: TaskCard, gain: Floats) -> dict[str, TrackRecord]:

@@ -220,7 +220,10 @@ def _why_no_suggestions(
             f"Too few transfers were measured in the scenario {scenario} to expect a gain from any source."
             " The closest tasks are named without a suggestion."
         )
-    return f"No gains of {measure} were measured in the scenario {scenario}; known are {', '.join(fitted.gains)}."
+    return (
+        f"Too few gains of {measure} were measured in the scenario {scenario};"
+        f" there are enough of {', '.join(fitted.gains)}."
+    )
 
 
 def _why_none_helps(suggestions: Sequence[Suggestion], measure: str) -> str:

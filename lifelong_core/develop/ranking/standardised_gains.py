@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Floats, Mask
-from lifelong_core.develop.knowledge.entry import TaskCard
+from lifelong_core.develop.knowledge.entry import TaskCard, dataset_of
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.values import ArrayValue
 
@@ -16,11 +16,6 @@ FEWEST_SOURCES = 4
 _LOWEST_RELIABILITY = 0.05
 _PRIOR_TARGETS = 3.0
 """Targets of average outcome that every track record starts with: few targets say little."""
-
-
-def dataset_of(card: TaskCard) -> str:
-    """Data set of a task; a task without one is a data set of its own."""
-    return f"task {card.name}" if card.dataset is None else card.dataset
 
 
 def measured_pairs(outcomes: TransferOutcomes, scenario: int) -> Mask:
@@ -35,9 +30,25 @@ def gains(outcomes: TransferOutcomes, scenario: int) -> Floats:
 
 
 def gain_variances(outcomes: TransferOutcomes, scenario: int) -> Floats:
-    """Variance of a mean gain by its repetitions, shape (M, T): measure, target; nan: no pair was repeated."""
-    transferred = _mean(_variance_of_mean(outcomes.outcomes[scenario], axis=1), axis=1)
-    return transferred + np.nan_to_num(_variance_of_mean(outcomes.baseline, axis=1))
+    """Variance of each mean gain by its repetitions, shape (M, T, T): measure, source, target; nan: not known.
+
+    Pairs are repeated too few times to have a variance of their own: that between repetitions is the mean over the
+    sources of the target, or over all targets where none of this one was repeated. A baseline that was not repeated is
+    taken to vary as the transfers do.
+    """
+    runs, baseline = outcomes.outcomes[scenario], outcomes.baseline
+    by_target = _mean(_variance(runs, axis=1), axis=1)
+    between_runs = np.where(np.isnan(by_target), _mean(by_target, axis=1)[:, np.newaxis], by_target)
+    of_baseline = _variance(baseline, axis=1)
+    of_baseline = np.where(np.isnan(of_baseline), between_runs, of_baseline)
+    transferred = between_runs[:, np.newaxis] / _counts_or_nan(runs)
+    return transferred + (of_baseline / _counts_or_nan(baseline))[:, np.newaxis]
+
+
+def _counts_or_nan(runs: NDArray[np.float64]) -> Floats:
+    """Number of the repetitions, which lie on axis 1; nan for none."""
+    counts = (~np.isnan(runs)).sum(axis=1)
+    return np.where(counts > 0, counts, np.nan)
 
 
 @dataclass(frozen=True, eq=False)

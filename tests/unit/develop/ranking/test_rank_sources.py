@@ -7,6 +7,7 @@ import pytest
 
 from lifelong_core.develop.knowledge.entry import SCENARIOS, KnowledgeEntry, TaskCard
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
+from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.develop.ranking.features import card_similarity
 from lifelong_core.develop.ranking.fitting import fit_ranker
 from lifelong_core.develop.ranking.rank_sources import rank_sources
@@ -89,6 +90,43 @@ def test_a_measured_harm_corrects_the_prediction():
     assert worst.low <= (worst.evidence.measured_gain or 0) <= worst.high < 0
     helped = ranking.suggestions[0]
     assert helped.high - helped.low < 0.03  # measured three times, with little noise
+
+
+def test_one_repetition_says_less_than_three(knowledge, ranker):
+    outcomes = knowledge.outcomes()
+    once = replace(outcomes, outcomes=outcomes.outcomes[:, :, :1], baseline=outcomes.baseline[:, :1])
+    once_here = outcomes.outcomes.copy()
+    once_here[0, :, 1:, 8, 3] = np.nan
+
+    def width(measured: TransferOutcomes) -> float:
+        ranking = rank_sources(
+            KnowledgeBase.from_outcomes(measured), "task0-3", scenario=SCENARIO, ranker=ranker
+        )
+        found = next(one for one in ranking.suggestions if one.source == "task0-8")
+        assert found.evidence.measured_gain is not None
+        return found.high - found.low
+
+    thrice = width(outcomes)
+    assert width(once) > width(replace(outcomes, outcomes=once_here)) > 1.5 * thrice > 0
+
+
+def test_intervals_of_measured_transfers_cover_the_gain_without_noise_after_a_single_repetition():
+    covered: list[bool] = []
+    for seed in range(3):
+        outcomes = make_outcomes(seed=seed)
+        # Of many repetitions, whose mean has no noise, the first is known.
+        rng = np.random.default_rng(seed)
+        noise = 0.01 * rng.normal(size=outcomes.outcomes[:, :, :1].shape)
+        truth = outcomes.outcomes[0, 0].mean(axis=0) - outcomes.baseline[0].mean(axis=0)
+        mean = outcomes.outcomes.mean(axis=2, keepdims=True)
+        known = replace(
+            outcomes, outcomes=mean + noise, baseline=outcomes.baseline.mean(axis=1, keepdims=True)
+        )
+        knowledge, ranker = KnowledgeBase.from_outcomes(known), fit_ranker(known, trees=30)
+        for target, task in enumerate(known.tasks):
+            found = rank_sources(knowledge, task, scenario=SCENARIO, ranker=ranker).suggestions
+            covered += [one.low <= truth[known.tasks.index(one.source), target] <= one.high for one in found]
+    assert 0.8 <= np.mean(covered) < 0.99
 
 
 def test_distances_come_from_fingerprints_before_published_ones(knowledge, ranker):

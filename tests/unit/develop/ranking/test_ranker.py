@@ -15,6 +15,7 @@ from lifelong_core.develop.ranking.fitting import FEWEST_DATASETS, _as_forest, f
 from lifelong_core.develop.ranking.forest import Forest
 from lifelong_core.develop.ranking.ranker import FittedRanker, outcomes_digest
 from lifelong_core.develop.ranking.source_distances import fill_distances
+from lifelong_core.develop.ranking.standardised_gains import FEWEST_SOURCES
 from lifelong_core.develop.transferability import weightedtau
 from lifelong_core.errors import InvalidInputError
 from tests.tools import transfer_folder
@@ -143,6 +144,42 @@ def test_too_few_data_sets_are_refused():
     with pytest.raises(InvalidInputError, match=str(FEWEST_DATASETS)):
         fit(make_outcomes(2 * (FEWEST_DATASETS - 1)))
     fit(make_outcomes(2 * FEWEST_DATASETS))
+
+
+@pytest.mark.parametrize("flaw", ["equal", "few sources", "no baseline", "few baselines", "infinite"])
+def test_outcomes_that_teach_nothing_are_refused(flaw):
+    outcomes = make_outcomes()
+    values, baseline = outcomes.outcomes.copy(), outcomes.baseline.copy()
+    if flaw == "equal":
+        values[~np.isnan(values)] = 0.5
+    elif flaw == "few sources":
+        values[..., FEWEST_SOURCES - 1 :, :] = np.nan
+    elif flaw == "infinite":
+        values[0, 0, 0, 8, 3] = np.inf
+    else:
+        # The tasks of a data set lie side by side.
+        baseline[..., 0 if flaw == "no baseline" else 2 * (FEWEST_DATASETS - 1) :] = np.nan
+    with pytest.raises(InvalidInputError) as caught:
+        fit(replace(outcomes, outcomes=values, baseline=baseline))
+    assert caught.value.field == "outcomes"
+
+
+def test_a_measure_of_too_few_data_sets_has_no_gains():
+    outcomes = make_outcomes()
+    baseline = outcomes.baseline.copy()
+    baseline[0, :, 2 * (FEWEST_DATASETS - 1) :] = np.nan
+    assert set(fit(replace(outcomes, baseline=baseline)).scenarios[SCENARIO].gains) == {"AUROC"}
+
+
+def test_data_sets_whose_names_differ_in_case_are_the_same():
+    outcomes = make_outcomes()
+    cards = tuple(
+        card.model_copy(update={"dataset": (card.dataset or "").upper()}) if place % 2 else card
+        for place, card in enumerate(outcomes.cards)
+    )
+    again = replace(outcomes, cards=cards)
+    assert fit(again).scenarios == fit(outcomes).scenarios
+    assert cards[2].name not in KnowledgeBase.from_outcomes(again).possible_sources(cards[3].name)
 
 
 def test_the_outcomes_of_the_target_do_not_reach_its_own_track_record(ranker: FittedRanker):
