@@ -8,6 +8,7 @@ import numpy as np
 from lifelong_core.arrays import Floats
 from lifelong_core.develop.knowledge.entry import SCENARIOS, KnowledgeEntry, Scenario, Training
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
+from lifelong_core.metrics import METRICS
 
 _Key = tuple[Scenario | None, str | None]
 """Scenario and source; None, None: the baseline."""
@@ -103,8 +104,14 @@ def _pool(trainings: Iterable[Training]) -> dict[_Key, _Values]:
     for training in trainings:
         values = pooled.setdefault((training.scenario, training.source), {})
         for measure, numbers in training.performance.items():
-            values[measure] = values.get(measure, ()) + numbers
+            if _is_higher_better(measure):
+                values[measure] = values.get(measure, ()) + numbers
     return pooled
+
+
+def _is_higher_better(measure: str) -> bool:
+    """Whether higher values are better; taken to be so of a measure that the catalogue does not know."""
+    return measure not in METRICS or METRICS[measure].orientation == "up"
 
 
 def _repetitions(values: _Values, measures: Sequence[str], repetitions: int) -> Floats:

@@ -158,7 +158,8 @@ class KnowledgeBase:
         Where a target was trained with several numbers of images, those trainings count whose number has the
         most transfers (of equal ones: the most images), so that transfers and baseline are comparable. Trainings of
         the same source and scenario give further repetitions. Transfers from tasks that are not in the
-        knowledge base are left out. The arrays are assembled once; change a copy of them.
+        knowledge base are left out, and so are measures of which lower values are better, such as BS. The arrays are
+        assembled once; change a copy of them.
         """
         return self._outcomes
 

@@ -76,6 +76,15 @@ def test_further_trainings_are_further_repetitions() -> None:
     assert same(outcomes.outcomes[0, :, :, 1, 0], [[0.2, 0.4], [0.5, np.nan]])
 
 
+def test_measures_of_which_lower_values_are_better_are_left_out() -> None:
+    baseline = Training(performance={"BS": (0.2, 0.3), "BA": (0.6,)})
+    transfer = Training(scenario="pretraining", source="b", performance={"BS": (0.1,), "own": (0.7,)})
+    entries = [KnowledgeEntry(card=make_card("a"), trainings=(baseline, transfer)), make_entry("b")]
+    outcomes = KnowledgeBase.from_entries(entries).outcomes()
+    assert set(outcomes.measures) == {"BA", "own"}
+    assert outcomes.outcomes[0, outcomes.measures.index("own"), 0, 1, 0] == 0.7
+
+
 def test_transfers_from_tasks_that_are_gone_are_left_out() -> None:
     knowledge = KnowledgeBase.from_entries(
         [make_entry("a", transfers={("architecture", "b"): (0.2,)}), make_entry("b")]
