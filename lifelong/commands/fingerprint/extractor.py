@@ -19,6 +19,7 @@ from lifelong.commands.fingerprint.options import (
     weights_option,
 )
 from lifelong.commands.fingerprint.progress import show_progress
+from lifelong.commands.tables import wrap_text
 
 if TYPE_CHECKING:
     from lifelong_core.develop.fingerprints.extractor import ExtractorReference
@@ -88,7 +89,10 @@ def make_reference(
     _print(output, reference, as_json=as_json)
     if not as_json:
         click.echo(
-            f"Wrote {output}. Share it together with the weights: only its fingerprints are comparable."
+            wrap_text(
+                f"Wrote {output}. Share it together with the weights: only fingerprints of the same reference can be"
+                " compared."
+            )
         )
 
 

@@ -133,7 +133,7 @@ def make(
         )
     if card is not None and name is not None:
         text = made.facts.card(name, classes=classes, keywords=keywords, modality=modality).to_json()
-        write_file(card, text.encode(), replace=replace)
+        write_file(card, f"{text}\n".encode(), replace=replace)
     write_file(output, made.fingerprint.to_bytes(), replace=replace)
     if as_json:
         click.echo(json.dumps(_document(output, made.fingerprint, made)))

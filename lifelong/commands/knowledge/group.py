@@ -139,7 +139,9 @@ def import_(path: Path, *, replace: bool, accept_unsigned: bool, as_json: bool) 
     )
     if is_fitting:
         click.echo(
-            "A job to fit the ranker and to index the fingerprints waits for a monitor (`lifelong monitor`)."
+            wrap_text(
+                "A job to fit the ranker and to index the fingerprints waits for a monitor (`lifelong monitor`)."
+            )
         )
 
 
@@ -189,7 +191,9 @@ def refit() -> None:
         click.echo("A job to fit the ranker waits already.")
     else:
         click.echo(
-            "There is nothing to fit the ranker on: the knowledge base holds neither transfers nor fingerprints."
+            wrap_text(
+                "There is nothing to fit the ranker on: the knowledge base holds neither transfers nor fingerprints."
+            )
         )
 
 

@@ -228,7 +228,7 @@ def _why_no_suggestions(
 
 def _why_none_helps(suggestions: Sequence[Suggestion], measure: str) -> str:
     best = max(suggestions, key=lambda found: found.expected_gain)
-    expectation = f"{best.source} is expected to change {measure} by {best.expected_gain:+.3f}"
+    expectation = f"is expected to change {measure} by {best.expected_gain:+.3f}"
     if best.expected_gain > 0:
-        return f"The first source of this order is not expected to help, but {expectation}."
-    return f"Nothing here is expected to help. The best source: {expectation}."
+        return f"The first source of this order is not expected to help, but {best.source} {expectation}."
+    return f"Nothing here is expected to help. The best source, {best.source}, {expectation}."
