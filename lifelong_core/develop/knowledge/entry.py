@@ -13,6 +13,12 @@ SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)
 
 Keyword: TypeAlias = Annotated[str, Field(min_length=1, max_length=100)]
 Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=500)]
+# One entry is ranked with all others: its numbers must fit into float64 sums, its lists into arrays of all tasks.
+_MOST = 10**12
+Count: TypeAlias = Annotated[int, Field(ge=1, le=_MOST)]
+Measured: TypeAlias = Annotated[float, Field(ge=-_MOST, le=_MOST)]
+Repetitions: TypeAlias = Annotated[tuple[Measured, ...], Field(min_length=1, max_length=100)]
+ShortName: TypeAlias = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class TaskCard(FrozenDocument):
@@ -25,15 +31,15 @@ class TaskCard(FrozenDocument):
     keywords: tuple[Keyword, ...] = Field(default=(), max_length=100)
     """of the task's description, such as modality, anatomy and entities of interest"""
     modality: Text | None = None
-    classes: int = Field(ge=2)
-    samples: int = Field(ge=1)
+    classes: int = Field(ge=2, le=1_000_000)
+    samples: Count
     """images for training and test together"""
-    imbalance: float = Field(default=1.0, ge=1)
+    imbalance: float = Field(default=1.0, ge=1, le=_MOST)
     """samples of the largest class divided by those of the smallest"""
-    smallest_pixels: int | None = Field(default=None, ge=1)
-    largest_pixels: int | None = Field(default=None, ge=1)
+    smallest_pixels: Count | None = None
+    largest_pixels: Count | None = None
     """width times height of the smallest and of the largest image"""
-    intrinsic_dimension: float | None = Field(default=None, gt=0)
+    intrinsic_dimension: float | None = Field(default=None, gt=0, le=_MOST)
     """of the data, by the estimator of Pope et al. (2021)"""
 
 
@@ -49,14 +55,14 @@ class Training(Frozen):
     """None: the baseline, trained without transfer"""
     source: Name | None = None
     """task that the transfer came from; None for the baseline"""
-    training_samples: int | None = Field(default=None, ge=1)
+    training_samples: Count | None = None
     """None: all"""
     architecture: Text | None = None
     """name of a timm model"""
     hyperparameters: dict[str, JsonValue] = Field(default_factory=dict)
     augmentation: dict[str, JsonValue] | None = None
     """augmentation policy"""
-    performance: dict[str, tuple[float, ...]] = Field(min_length=1)
+    performance: dict[ShortName, Repetitions] = Field(min_length=1, max_length=50)
     """by measure (an acronym of `METRICS`, such as BA), one value for each seed"""
 
     @model_validator(mode="after")

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -137,3 +139,26 @@ def test_tasks_of_one_data_set_are_sources_of_each_other_only_if_measured() -> N
     assert knowledge.possible_sources("b") == ("c", "d")
     assert knowledge.possible_sources("d") == ("a", "b", "c")
     assert knowledge.possible_sources(make_card("new", "two")) == ("a", "b", "d")
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"card": {"classes": 10**400}}, "card.classes"),
+        ({"card": {"samples": 10**400}}, "card.samples"),
+        ({"card": {"smallest_pixels": 10**400}}, "card.smallest_pixels"),
+        ({"card": {"imbalance": 1e308}}, "card.imbalance"),
+        ({"performance": {"BA": [1e308, 1e308]}}, "trainings.0.performance.BA"),
+        ({"performance": {"BA": []}}, "trainings.0.performance.BA"),
+        ({"performance": {"BA": [0.5] * 200_000}}, "trainings.0.performance.BA"),
+        ({"performance": {"B" * 10_000: [0.5]}}, "trainings.0.performance"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_an_entry_that_no_other_could_be_ranked_with_is_refused(change: dict[str, Any], field: str) -> None:
+    document = make_entry("skin").to_document()
+    document["card"] |= change.get("card", {})
+    document["trainings"][0] |= {name: value for name, value in change.items() if name != "card"}
+    with pytest.raises(InvalidInputError) as caught:
+        KnowledgeEntry.from_document(document)
+    assert str(caught.value.field).startswith(field)
