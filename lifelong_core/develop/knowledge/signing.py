@@ -74,6 +74,12 @@ def check_public_key(value: str, *, field: str = "public_key") -> str:
             field=field,
             hint="`lifelong knowledge key` prints it beside the private key that it writes.",
         )
+    if _is_weak(value):
+        raise InvalidInputError(
+            "this public key has no owner: signatures of it can be made without a private key.",
+            field=field,
+            hint="Ask the signer for the key that `lifelong knowledge key` prints.",
+        )
     return value.lower()
 
 
@@ -87,6 +93,12 @@ def is_signed_by(public_key: str, message: bytes, signature: bytes) -> bool:
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+def _is_weak(public_key: str) -> bool:
+    """Whether the point has a small order, such as 64 zeros: then the identity with 0 signs one message in eight."""
+    forged = b"\1" + bytes(SIGNATURE_BYTES - 1)
+    return any(is_signed_by(public_key, bytes([message]), forged) for message in range(256))
 
 
 def _not_a_key() -> InvalidInputError:

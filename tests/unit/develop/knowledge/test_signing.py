@@ -71,3 +71,9 @@ def test_public_keys_are_checked() -> None:
     for wrong in (PUBLIC[:-1], PUBLIC + "\n", "g" * 64, ""):
         with pytest.raises(InvalidInputError, match="64 hexadecimal"):
             check_public_key(wrong)
+
+
+@pytest.mark.parametrize("key", ["0" * 64, "01" + "0" * 62, "ec" + "f" * 60 + "7f"])
+def test_a_key_whose_signatures_anyone_can_make_is_refused(key: str) -> None:
+    with pytest.raises(InvalidInputError, match="no owner"):
+        check_public_key(key)
