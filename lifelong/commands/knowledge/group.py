@@ -200,10 +200,11 @@ def refit() -> None:
 def _import_folder(store: "Store", folder: Path, *, replace: bool) -> "ImportedBundle":
     from lifelong_core.develop.knowledge.transfer_folder import read_knowledge_folder
     from lifelong_core.store.knowledge.exchange import ImportedBundle
-    from lifelong_core.store.knowledge.records import LOCAL
+    from lifelong_core.store.knowledge.records import PUBLISHED
 
     base = read_knowledge_folder(folder)
-    return ImportedBundle(LOCAL, "", store.knowledge.import_base(base, replace=replace, actor=actor()))
+    outcome = store.knowledge.import_base(base, origin=PUBLISHED, replace=replace, actor=actor())
+    return ImportedBundle(PUBLISHED, "", outcome)
 
 
 def _import_file(

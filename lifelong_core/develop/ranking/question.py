@@ -62,8 +62,11 @@ class Question:
             NotFoundError: the knowledge base does not hold the target.
         """
         card = knowledge.entry(target).card if isinstance(target, str) else target
-        names = knowledge.possible_sources(target)
         outcomes = knowledge.outcomes()
+        names = knowledge.possible_sources(target)
+        if is_for_ranker:
+            # Of the others nothing was measured or published: there is nothing to transfer, and no evidence.
+            names = tuple(name for name in names if name in outcomes.tasks)
         gain = _gains(outcomes, scenario, measure)
 
         def measure_by(wanted: Sequence[str]) -> dict[str, Floats]:

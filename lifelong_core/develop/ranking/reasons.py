@@ -38,8 +38,7 @@ def find_limits(source: KnowledgeEntry, scenario: Scenario) -> tuple[str, ...]:
 def explain(evidence: Evidence, expected_gain: float, measure: str) -> tuple[str, ...]:
     """Sentences for people, the most important first."""
     return (
-        *_measured_sentence(evidence, measure),
-        _baseline_sentence(evidence, expected_gain, measure),
+        _gain_sentence(evidence, expected_gain, measure),
         _track_record_sentence(evidence, measure),
         _distance_sentence(evidence),
         f"The task cards agree to {evidence.card_similarity:.0%}.",
@@ -47,13 +46,12 @@ def explain(evidence: Evidence, expected_gain: float, measure: str) -> tuple[str
     )
 
 
-def _measured_sentence(evidence: Evidence, measure: str) -> tuple[str, ...]:
-    if evidence.measured_gain is None:
-        return ()
-    return (f"This transfer was measured: it changed {measure} by {evidence.measured_gain:+.3f}.",)
-
-
-def _baseline_sentence(evidence: Evidence, expected_gain: float, measure: str) -> str:
+def _gain_sentence(evidence: Evidence, expected_gain: float, measure: str) -> str:
+    if evidence.measured_gain is not None:
+        return (
+            f"This transfer was measured: it changed {measure} by {evidence.measured_gain:+.3f}, which corrects the"
+            f" prediction; an average source is expected to change it by {evidence.baseline_effect:+.3f}."
+        )
     rest = expected_gain - evidence.baseline_effect
     return (
         f"An average source is expected to change {measure} by {evidence.baseline_effect:+.3f} here;"

@@ -16,8 +16,8 @@ from lifelong_core.store.engine.documents import damage_error, read_kept
 if TYPE_CHECKING:
     from lifelong_core.develop.knowledge.entry import KnowledgeEntry
 
-LOCAL = "local"
-"""Origin of entries that were made here; no signer has this name."""
+LOCAL, PUBLISHED = "local", "published"
+"""Origins of entries that were made here, and of those from published outcomes; no signer has these names."""
 
 
 @dataclass(frozen=True)

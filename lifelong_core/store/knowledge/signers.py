@@ -8,7 +8,7 @@ from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.knowledge.records import LOCAL, TrustedSigner
+from lifelong_core.store.knowledge.records import LOCAL, PUBLISHED, TrustedSigner
 from lifelong_core.store.schema import tables
 
 _signers = tables.trusted_signers
@@ -40,8 +40,11 @@ class TrustedSigners:
         """
         from lifelong_core.develop.knowledge.signing import check_public_key
 
-        if check_name(name, field="name") == LOCAL:
-            raise InvalidInputError(f"{LOCAL!r} stands for entries that were made here.", field="name")
+        if check_name(name, field="name") in (LOCAL, PUBLISHED):
+            raise InvalidInputError(
+                f"{name!r} is not a signer: it stands for entries that were made here, or published.",
+                field="name",
+            )
         key = check_public_key(public_key.strip())
         with self._database.write() as connection:
             same = sa.or_(_signers.c.name == name, _signers.c.public_key == key)
