@@ -18,14 +18,20 @@ _PRIOR_TARGETS = 3.0
 """Targets of average outcome that every track record starts with: few targets say little."""
 
 
+def _transfers(outcomes: TransferOutcomes, scenario: int) -> Floats:
+    """Outcomes of one scenario without those from a task to itself, shape (M, R, T, T)."""
+    itself = np.eye(len(outcomes.cards), dtype=np.bool_)
+    return np.where(itself, np.nan, outcomes.outcomes[scenario])
+
+
 def measured_pairs(outcomes: TransferOutcomes, scenario: int) -> Mask:
     """Pairs with an outcome in any measure, shape (T, T): source, target."""
-    return ~np.isnan(outcomes.outcomes[scenario]).all(axis=(0, 1))
+    return np.asarray(~np.isnan(_transfers(outcomes, scenario)).all(axis=(0, 1)))
 
 
 def gains(outcomes: TransferOutcomes, scenario: int) -> Floats:
     """Mean outcome over the repetitions minus mean baseline, shape (M, T, T): measure, source, target."""
-    transferred = _mean(outcomes.outcomes[scenario], axis=1)
+    transferred = _mean(_transfers(outcomes, scenario), axis=1)
     return transferred - _mean(outcomes.baseline, axis=1)[:, np.newaxis, :]
 
 
@@ -36,7 +42,7 @@ def gain_variances(outcomes: TransferOutcomes, scenario: int) -> Floats:
     sources of the target, or over all targets where none of this one was repeated. A baseline that was not repeated is
     taken to vary as the transfers do.
     """
-    runs, baseline = outcomes.outcomes[scenario], outcomes.baseline
+    runs, baseline = _transfers(outcomes, scenario), outcomes.baseline
     by_target = _mean(_variance(runs, axis=1), axis=1)
     between_runs = np.where(np.isnan(by_target), _mean(by_target, axis=1)[:, np.newaxis], by_target)
     of_baseline = _variance(baseline, axis=1)
@@ -68,7 +74,7 @@ class StandardisedGains(ArrayValue):
         A measure counts by its reliability, so that differences between sources which repetitions do not confirm
         teach little.
         """
-        runs = outcomes.outcomes[scenario]
+        runs = _transfers(outcomes, scenario)
         means = _mean(runs, axis=1)
         known = ~np.isnan(means)
         counts = known.sum(axis=1)

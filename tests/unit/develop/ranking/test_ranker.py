@@ -140,6 +140,13 @@ def test_distances_of_fingerprints_reach_the_fit():
     assert np.isnan(published.distances[1]).all()
 
 
+def test_a_transfer_from_a_task_to_itself_teaches_nothing(ranker: FittedRanker):
+    outcomes = make_outcomes()
+    itself = outcomes.outcomes.copy()
+    itself[..., np.arange(14), np.arange(14)] = 0.9
+    assert fit(replace(outcomes, outcomes=itself)).scenarios == ranker.scenarios
+
+
 def test_too_few_data_sets_are_refused():
     with pytest.raises(InvalidInputError, match=str(FEWEST_DATASETS)):
         fit(make_outcomes(2 * (FEWEST_DATASETS - 1)))
