@@ -73,7 +73,7 @@ class Backbone:
                 f"these weights have the digest {self.weights[:12]}, the extractor was made with "
                 f"{document.weights[:12]}.",
                 field="weights",
-                hint="Get the weights file from whoever shared the extractor.",
+                hint="Get the weights file from the institution that shared the extractor.",
             )
 
 

@@ -47,7 +47,7 @@ class SigningKey:
         return cls(key)
 
     def to_pem(self) -> bytes:
-        """The private key as a PEM file; whoever reads it can sign in its owner's name."""
+        """The private key as a PEM file; with it, anyone can sign in the name of its owner."""
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
         return self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

@@ -1,6 +1,6 @@
 """Fits the ranker on measured transfers; the only module of the ranking that needs scikit-learn."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,16 +11,23 @@ from lifelong_core.arrays import Floats, Mask
 from lifelong_core.develop.knowledge.entry import Scenario, dataset_of
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
-from lifelong_core.develop.ranking.features import DISTANCES, FEATURES, pair_features
+from lifelong_core.develop.ranking.features import DISTANCES, FEATURES
 from lifelong_core.develop.ranking.forest import Forest
 from lifelong_core.develop.ranking.gain_model import GainModel, Residuals
-from lifelong_core.develop.ranking.ranker import FittedRanker, ScenarioRanker, outcomes_digest
+from lifelong_core.develop.ranking.ranker import (
+    FittedRanker,
+    ScenarioRanker,
+    describe_pairs,
+    distances_to,
+    outcomes_digest,
+)
 from lifelong_core.develop.ranking.source_distances import fill_distances
 from lifelong_core.develop.ranking.standardised_gains import (
     FEWEST_SOURCES,
     StandardisedGains,
     TrackRecords,
     gains,
+    mean_baselines,
     measured_pairs,
 )
 from lifelong_core.errors import InvalidInputError
@@ -101,7 +108,7 @@ def _fit_scenario(
     held_out = _held_out_scores(outcomes, labels, groups, forests)
     gain = gains(outcomes, scenario)
     models = {
-        measure: _fit_gains(gain[number], _mean_baseline(outcomes, number), held_out, groups)
+        measure: _fit_gains(gain[number], mean_baselines(outcomes)[number], held_out, groups)
         for number, measure in enumerate(outcomes.measures)
     }
     known = {measure: model for measure, model in models.items() if model is not None}
@@ -126,9 +133,8 @@ def _fit_forest(
         if not known.size:
             continue
         sources = [cards[place] for place in known]
-        record = records.for_target(tuple(source.name for source in sources), card)
-        distances = _distances(outcomes, places[known], int(places[target]))
-        rows.append(pair_features(sources, card, distances, record))
+        distances = distances_to(outcomes, places[known], int(places[target]))
+        rows.append(describe_pairs(records, sources, card, distances)[0])
         values.append(inside.values[known, target])
         weights.append(np.full(known.size, inside.reliability[target]))
     trees: Any = ExtraTreesRegressor(
@@ -159,9 +165,9 @@ def _held_out_scores(
             if not known.size:
                 continue
             card, sources = outcomes.cards[target], [outcomes.cards[place] for place in known]
-            record = records.for_target(tuple(source.name for source in sources), card)
-            features = pair_features(sources, card, _distances(outcomes, known, int(target)), record)
-            is_new = np.isnan(record).astype(int)
+            distances = distances_to(outcomes, known, int(target))
+            features, has_record = describe_pairs(records, sources, card, distances)
+            is_new = (~has_record).astype(int)
             sums[is_new, known, target] += forest.predict(features)
             counts[is_new, known, target] += 1
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
@@ -259,23 +265,6 @@ def _left_out_levels(means: Floats, offset: Floats, share: Floats, dataset: Any,
         level, slope = _fit_line(means, shifted, weight, prior)
         levels[held] = level + slope * shifted[held]
     return levels
-
-
-def _mean_baseline(outcomes: TransferOutcomes, measure: int) -> Floats:
-    """Mean over the repetitions, shape (T,); tasks without a baseline get nan and have no gain."""
-    values = outcomes.baseline[measure]
-    known = ~np.isnan(values)
-    return np.where(
-        known.any(axis=0), np.nan_to_num(values).sum(axis=0) / np.maximum(known.sum(axis=0), 1), np.nan
-    )
-
-
-def _distances(outcomes: TransferOutcomes, sources: Any, target: int) -> Mapping[str, Floats]:
-    return {
-        name: outcomes.distances[number, sources, target]
-        for number, name in enumerate(outcomes.methods)
-        if name in DISTANCES
-    }
 
 
 def _as_forest(trees: Any) -> Forest:

@@ -16,7 +16,7 @@ from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.develop.ranking.features import DISTANCES, FEATURES, pair_features
 from lifelong_core.develop.ranking.forest import Forest
 from lifelong_core.develop.ranking.gain_model import GainModel, Residuals
-from lifelong_core.develop.ranking.standardised_gains import TrackRecords, measured_pairs
+from lifelong_core.develop.ranking.standardised_gains import TrackRecords, mean_baselines, measured_pairs
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.npz import DAMAGED_HINT, array_digest, read_npz, write_npz
 from lifelong_core.values import ArrayValue
@@ -35,6 +35,23 @@ def outcomes_digest(outcomes: TransferOutcomes) -> str:
     arrays = {"outcomes": outcomes.outcomes, "baseline": outcomes.baseline, "distances": outcomes.distances}
     digest.update(array_digest(arrays).encode())
     return digest.hexdigest()
+
+
+def describe_pairs(
+    records: TrackRecords, sources: Sequence[TaskCard], target: TaskCard, distances: Mapping[str, Floats]
+) -> tuple[Floats, Mask]:
+    """Features of the sources for this target, shape (K, F), and whether each has a track record, shape (K,)."""
+    record = records.for_target(tuple(card.name for card in sources), target)
+    return pair_features(sources, target, distances, record), ~np.isnan(record)
+
+
+def distances_to(outcomes: TransferOutcomes, sources: NDArray[np.intp], target: int) -> dict[str, Floats]:
+    """Distances that the ranker uses, by method, from the sources at these places, shape (K,)."""
+    return {
+        name: outcomes.distances[number, sources, target]
+        for number, name in enumerate(outcomes.methods)
+        if name in DISTANCES
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +75,8 @@ class ScenarioRanker(ArrayValue):
 
         The higher, the better; 0: an average source of the fit.
         """
-        track_record = self.records.for_target(tuple(card.name for card in sources), target)
-        scores = self.forest.predict(pair_features(sources, target, distances, track_record))
-        return scores, ~np.isnan(track_record)
+        features, has_record = describe_pairs(self.records, sources, target, distances)
+        return self.forest.predict(features), has_record
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +110,8 @@ class FittedRanker(ArrayValue):
         for target, card in enumerate(outcomes.cards):
             legal = measured[:, target] if measured[:, target].any() else groups != groups[target]
             places = np.flatnonzero(legal)
-            distances = {
-                name: outcomes.distances[number, places, target]
-                for number, name in enumerate(outcomes.methods)
-                if name in DISTANCES
-            }
-            scores, _ = ranker.score([outcomes.cards[place] for place in places], card, distances)
+            sources = [outcomes.cards[place] for place in places]
+            scores, _ = ranker.score(sources, card, distances_to(outcomes, places, target))
             result[places, target] = np.mean(
                 [
                     model.expected_gains(scores, mean_baseline(outcomes, measure, target))
@@ -156,9 +168,8 @@ def mean_baseline(outcomes: TransferOutcomes, measure: str, target: int) -> floa
     """Mean performance of the target without transfer over the repetitions; None: not measured."""
     if measure not in outcomes.measures:
         return None
-    values = outcomes.baseline[outcomes.measures.index(measure), :, target]
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else None
+    value = float(mean_baselines(outcomes)[outcomes.measures.index(measure), target])
+    return None if np.isnan(value) else value
 
 
 _FOREST = ("roots", "features", "thresholds", "left", "right", "missing_left", "values")

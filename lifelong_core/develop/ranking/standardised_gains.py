@@ -29,10 +29,15 @@ def measured_pairs(outcomes: TransferOutcomes, scenario: int) -> Mask:
     return np.asarray(~np.isnan(_transfers(outcomes, scenario)).all(axis=(0, 1)))
 
 
+def mean_baselines(outcomes: TransferOutcomes) -> Floats:
+    """Mean performance without transfer over the repetitions, shape (M, T); nan: not measured."""
+    return _mean(outcomes.baseline, axis=1)
+
+
 def gains(outcomes: TransferOutcomes, scenario: int) -> Floats:
     """Mean outcome over the repetitions minus mean baseline, shape (M, T, T): measure, source, target."""
     transferred = _mean(_transfers(outcomes, scenario), axis=1)
-    return transferred - _mean(outcomes.baseline, axis=1)[:, np.newaxis, :]
+    return transferred - mean_baselines(outcomes)[:, np.newaxis, :]
 
 
 def gain_variances(outcomes: TransferOutcomes, scenario: int) -> Floats:
