@@ -475,12 +475,37 @@ class Settings(BaseSettings):
         description="Address of the Ray cluster, host:port; the monitor runs on one of its nodes. auto: the cluster of"
         " this machine.",
     )
+    training_devices: tuple[Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")], ...] = Field(
+        default=("auto",),
+        max_length=64,
+        description="Devices on which this monitor trains models, one training at a time for each entry, beside its"
+        " other jobs: auto (a GPU if there is one), cpu, cuda:0, ...; empty: none.",
+    )
+    training_time_limit_seconds: float = Field(
+        default=86_400, ge=1, description="A training that takes longer is stopped and fails."
+    )
+    training_weights: Path | None = Field(
+        default=None,
+        description="Folder with pretrained weights, {architecture}.safetensors or .pth, on every machine that trains;"
+        " None, or an architecture without a file: timm's own, from the hub or its cache.",
+    )
+    job_memory_bytes: int | None = Field(
+        default=None,
+        ge=2**28,
+        description="A job whose processes together use more memory is stopped and fails; None: no limit.",
+    )
+    job_disk_bytes: int = Field(
+        default=2**30,
+        ge=0,
+        description="Free space that must be left on the disk of the data directory; a training does not start, or"
+        " stops at its next checkpoint, with less.",
+    )
     ray_cpus: float = Field(default=1, ge=0, description="CPU cores that Ray reserves for a job.")
     ray_gpus: float = Field(default=0, ge=0, description="GPUs that Ray reserves for a job.")
     image_roots: tuple[Path, ...] = Field(
         default=(),
-        description="Folders whose images may be fingerprinted by their path, in the service and on the machines that"
-        " run jobs; empty: uploads only.",
+        description="Folders whose images may be fingerprinted or trained on by their path, in the service and on the"
+        " machines that run jobs; empty: uploads only.",
     )
     fingerprint_extractor: Path | None = Field(
         default=None,

@@ -324,9 +324,138 @@ jobs = sa.Table(
     sa.Column("finished_at", Moment),
     sa.Column("result", sa.Text),
     sa.Column("error", sa.Text),
+    # The latest report of the work on itself, a JSON object; null: it has reported nothing.
+    sa.Column("progress", sa.Text),
+    # Digest of the artifact from which the next attempt goes on; null: it begins anew.
+    sa.Column("checkpoint", sa.String(64)),
+    # Both are null, or none; null: nobody has cancelled it.
+    sa.Column("cancelled_at", Moment),
+    sa.Column("cancelled_by", sa.String(128)),
     sa.Index("ix_jobs_state_id", "state", "id"),
 )
 """Work that a request submits and a monitor runs."""
+
+job_log = sa.Table(
+    "job_log",
+    metadata,
+    sa.Column("job_id", OrderedUuid, sa.ForeignKey("jobs.id"), primary_key=True),
+    # Counts up from 1 within a job; a follower reads on after the number that it has.
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("written_at", Moment, nullable=False),
+    sa.Column("text", sa.String(500), nullable=False),
+)
+"""The last lines that the work of a job has written for people; deleted with the job."""
+
+evaluations = sa.Table(
+    "evaluations",
+    metadata,
+    sa.Column("id", OrderedUuid, primary_key=True),
+    sa.Column("model_id", sa.Integer, sa.ForeignKey("models.id"), nullable=False),
+    # No foreign key: jobs are deleted after their retention time.
+    sa.Column("job_id", OrderedUuid),
+    # Of the recommendations that were attached to the task; null: none was.
+    sa.Column("recommendation_version", sa.Integer),
+    # Verdict of the acceptance thresholds; null: there are none.
+    sa.Column("accepted", sa.Boolean),
+    sa.Column("samples", sa.Integer, nullable=False),
+    # Digests of artifacts: the validation result, its page, and the labelled set that it was computed on.
+    sa.Column("result", sa.String(64), nullable=False),
+    sa.Column("report", sa.String(64)),
+    sa.Column("labelled_set", sa.String(64), nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("created_by", sa.String(128), nullable=False),
+    sa.Index("ix_evaluations_model_id_id", "model_id", "id"),
+)
+"""How good models were on labelled sets: of validations, and of the test sets of trainings."""
+
+trainings = sa.Table(
+    "trainings",
+    metadata,
+    sa.Column("model_id", sa.Integer, sa.ForeignKey("models.id"), primary_key=True, autoincrement=False),
+    # No foreign key, as above.
+    sa.Column("job_id", OrderedUuid, nullable=False),
+    # The recipe as JSON text.
+    sa.Column("recipe", sa.Text, nullable=False),
+    # Digests of artifacts: the training result, and the labelled test set.
+    sa.Column("result", sa.String(64), nullable=False),
+    sa.Column("test_set", sa.String(64), nullable=False),
+    # Of the promotion report, and of its page; null: the task had no promoted model.
+    sa.Column("report", sa.String(64)),
+    sa.Column("report_page", sa.String(64)),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("created_by", sa.String(128), nullable=False),
+)
+"""How the models that were trained here came about."""
+
+promotions = sa.Table(
+    "promotions",
+    metadata,
+    sa.Column("task_id", sa.Integer, sa.ForeignKey("tasks.id"), primary_key=True, autoincrement=False),
+    # Counts up from 1 within a task: of two changes to the same state, one fails.
+    sa.Column("sequence", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("model_id", sa.Integer, sa.ForeignKey("models.id"), nullable=False),
+    # The promotion that a roll-back restores; null: there is none before.
+    sa.Column("previous", sa.Integer),
+    sa.Column("promoted_at", Moment, nullable=False),
+    sa.Column("promoted_by", sa.String(128), nullable=False),
+    sa.Column("reason", sa.String(16), nullable=False),
+)
+"""Every change of the promoted model of a task."""
+
+rollouts = sa.Table(
+    "rollouts",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("task_id", sa.Integer, sa.ForeignKey("tasks.id"), nullable=False),
+    sa.Column("model_id", sa.Integer, sa.ForeignKey("models.id"), nullable=False),
+    sa.Column("stage", sa.String(16), nullable=False),
+    # Of the requests, 0 in the stage shadow.
+    sa.Column("share", sa.Float, nullable=False),
+    sa.Column("started_at", Moment, nullable=False),
+    sa.Column("started_by", sa.String(128), nullable=False),
+    # Of the stage or share.
+    sa.Column("changed_at", Moment, nullable=False),
+    # All three are null, or none; null: it goes on.
+    sa.Column("ended_at", Moment),
+    sa.Column("ended_by", sa.String(128)),
+    sa.Column("outcome", sa.String(16)),
+    sa.Index(
+        "ix_rollouts_open",
+        "task_id",
+        unique=True,
+        sqlite_where=sa.text("ended_at IS NULL"),
+        postgresql_where=sa.text("ended_at IS NULL"),
+    ),
+)
+"""Models on trial beside the promoted one; at most one of a task goes on."""
+
+retraining_proposals = sa.Table(
+    "retraining_proposals",
+    metadata,
+    sa.Column("id", OrderedUuid, primary_key=True),
+    sa.Column("model_id", sa.Integer, sa.ForeignKey("models.id"), nullable=False),
+    sa.Column("environment", sa.String(64), nullable=False),
+    sa.Column("reason", sa.String(32), nullable=False),
+    # What was seen, as JSON values.
+    sa.Column("details", sa.JSON, nullable=False),
+    sa.Column("proposed_at", Moment, nullable=False),
+    # All three are null, or none; null: nobody has decided.
+    sa.Column("decided_at", Moment),
+    sa.Column("decided_by", sa.String(128)),
+    sa.Column("decision", sa.String(16)),
+    # Of the retraining that was started for it; no foreign key, as above.
+    sa.Column("job_id", OrderedUuid),
+    sa.Index(
+        "ix_retraining_proposals_open",
+        "model_id",
+        "environment",
+        "reason",
+        unique=True,
+        sqlite_where=sa.text("decided_at IS NULL"),
+        postgresql_where=sa.text("decided_at IS NULL"),
+    ),
+)
+"""Retrainings that monitors propose and people decide on."""
 
 knowledge_revision = sa.Table(
     "knowledge_revision",

@@ -1,0 +1,7 @@
+"""Does a model look at the same places as another one? After R. Romanova (2020).
+
+Free of torch:
+
+- `pooling`: from scores of patches to the score of an image, and supervised by marked patches (eqs. 1 to 5 and 23).
+- `stability`: agreement of the patches that two models find positive.
+"""

@@ -1,0 +1,1 @@
+"""Agreement of the patches that two models find positive."""

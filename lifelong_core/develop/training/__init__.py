@@ -1,0 +1,8 @@
+"""Training of a classifier, alone or with what is transferred from another task (thesis, sections 5.1.3 and 6.1.4).
+
+Free of torch, so that every process may import them:
+
+- `recipe`: how to train, as a value; `policy`: an augmentation policy.
+- `progress`: how far a training is.
+- `result`: what a training gives.
+"""

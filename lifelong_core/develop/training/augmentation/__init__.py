@@ -1,0 +1,1 @@
+"""Augmentation policies: applied to images, and searched for a task."""

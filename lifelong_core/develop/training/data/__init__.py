@@ -1,0 +1,1 @@
+"""Images of a task for training: read, split without leaks, and batched."""

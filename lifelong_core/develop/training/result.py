@@ -1,0 +1,71 @@
+"""What a training gives, beside its arrays: how the model came about and how it was checked."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from lifelong_core.develop.training.recipe import Recipe
+from lifelong_core.documents import Frozen, FrozenDocument
+from lifelong_core.preprocessing import Preprocessing
+
+
+class EpochRecord(Frozen):
+    """One epoch of a phase."""
+
+    phase: Literal["pretraining", "training"]
+    epoch: int = Field(ge=1)
+    learning_rate: float
+    training_loss: float
+    validation_loss: float
+    validation_metric: float
+    """balanced accuracy"""
+    seconds: float
+
+
+class Parity(Frozen):
+    """Largest absolute differences of logits between the exported graph and torch, over images of the test split."""
+
+    images: int = Field(ge=1)
+    largest_difference: float = Field(ge=0)
+    """on equal inputs"""
+    largest_difference_through_service: float = Field(ge=0)
+    """where the service's own preprocessing makes the input of the graph, and training's the input of torch"""
+    tolerance: float = Field(gt=0)
+    """a larger difference refuses the export"""
+
+
+class SplitFacts(Frozen):
+    """Size of one split."""
+
+    images: int = Field(ge=0)
+    groups: int | None = Field(default=None, ge=0)
+    """None: the data name no groups"""
+    counts: tuple[int, ...]
+    """images of each class"""
+
+
+class TrainingResult(FrozenDocument):
+    """How a model was trained; the model itself, its calibration set and its test set are artifacts beside it."""
+
+    task: str
+    class_names: tuple[str, ...]
+    recipe: Recipe
+    """with the learning rate that was found and the image size that was used"""
+    preprocessing: Preprocessing
+    weights: str
+    """digest of the trained tensors"""
+    initial_weights: str | None
+    """digest of the tensors at the start; None: random"""
+    splits: dict[Literal["training", "validation", "calibration", "test"], SplitFacts]
+    data: str
+    """digest over names, labels, groups and contents of the images: equal for equal data"""
+    epochs: tuple[EpochRecord, ...]
+    best_epoch: int = Field(ge=1)
+    """of the phase training"""
+    parity: Parity
+    device: str
+    versions: dict[str, str]
+    """of torch, timm, torchvision, onnxruntime and lifelong"""
+    seconds: dict[str, Annotated[float, Field(ge=0)]]
+    """by phase"""
+    warnings: tuple[str, ...] = ()
