@@ -13,6 +13,8 @@ from lifelong_core.store.design.records import (
     PublishedHead,
     Refit,
 )
+from lifelong_core.store.evaluations.acceptance import NotAcceptedError, check_accepted
+from lifelong_core.store.evaluations.records import Evaluation
 from lifelong_core.store.heads.calibration_sets import HeadCalibration
 from lifelong_core.store.heads.records import Activation, CalibrationSet, HeadPin, HeadRecord
 from lifelong_core.store.heads.refitting import attach_and_refit
@@ -20,6 +22,7 @@ from lifelong_core.store.heads.registration import (
     CalibrationCandidate,
     RefusedCalibrationError,
     WorseModelError,
+    check_promotion,
     check_publishable,
     examine_candidate,
     examine_first,
@@ -61,6 +64,7 @@ __all__ = [
     "CalibrationSet",
     "ConsoleSession",
     "Cycle",
+    "Evaluation",
     "HeadCalibration",
     "HeadPin",
     "HeadRecord",
@@ -78,6 +82,7 @@ __all__ = [
     "ModelLoad",
     "MonitorProcess",
     "NewLabel",
+    "NotAcceptedError",
     "Outcome",
     "Prediction",
     "PublishedHead",
@@ -97,7 +102,9 @@ __all__ = [
     "Window",
     "WorseModelError",
     "attach_and_refit",
+    "check_accepted",
     "check_name",
+    "check_promotion",
     "check_publishable",
     "describe_default_head",
     "describe_serving",

@@ -19,6 +19,7 @@ from lifelong_core.store.design.interviews import Interviews
 from lifelong_core.store.design.recommendations import Recommendations
 from lifelong_core.store.engine.database import WRITER_PATIENCE_SECONDS, Database, Durability
 from lifelong_core.store.engine.leases import Leases
+from lifelong_core.store.evaluations.evaluations import Evaluations
 from lifelong_core.store.heads.calibration_sets import CalibrationSets
 from lifelong_core.store.heads.heads import Heads
 from lifelong_core.store.health import Health
@@ -77,6 +78,7 @@ class Store:
         self.affected = AffectedDecisionLog(database)
         self.summaries = Summaries(database)
         self.leases = Leases(database)
+        self.evaluations = Evaluations(database, artifacts)
         self.interviews = Interviews(database)
         self.recommendations = Recommendations(database)
         self.jobs = Jobs(database, artifacts)

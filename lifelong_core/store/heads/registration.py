@@ -16,6 +16,7 @@ from lifelong_core.deploy.calibration.acceptance.report import (
 )
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnidentifiableError
 from lifelong_core.names import check_reason
+from lifelong_core.store.evaluations.acceptance import check_accepted
 from lifelong_core.store.heads.calibration_sets import check_classes, insert_calibration_set
 from lifelong_core.store.heads.heads import publish_head
 from lifelong_core.store.heads.records import HeadRecord
@@ -174,24 +175,45 @@ def examine_first(store: Store, labelled: LabeledLogits, task: Task) -> Calibrat
 
 
 def promote_calibrated(store: Store, reference: str, *, actor: str, force_reason: str | None = None) -> Model:
-    """Promote a model, unless it is significantly worse than the promoted one.
+    """Promote a model, unless it misses acceptance thresholds or is significantly worse than the promoted one.
 
     Args:
         store: the store of the model.
         reference: the model.
         actor: name for the audit log.
-        force_reason: reason for promoting a worse model, for the audit log.
+        force_reason: reason for promoting it all the same, for the audit log.
 
     Raises:
         NotFoundError: there is no such model.
         InvalidInputError: the reason is empty.
+        NotAcceptedError: it misses an acceptance threshold of its task, or was not validated with its present head by
+            the task's present recommendation, and there is no reason.
         WorseModelError: it is significantly worse on its calibration set than the promoted model on the latter's set,
             and there is no reason.
         ConflictError: it has no default head yet, or its stored graph is missing or damaged.
         UnavailableError: the artifact storage cannot be read.
     """
-    if force_reason is not None:
-        check_reason(force_reason, field="force_reason", hint="Say in a few words why the model is promoted.")
+    details = check_promotion(store, reference, force_reason=force_reason)
+    return store.models.promote(reference, actor=actor, details=details)
+
+
+def check_promotion(
+    store: Store, reference: str, *, force_reason: str | None = None
+) -> dict[str, Any] | None:
+    """Make sure that nothing stands against promoting a model, or that there is a reason to do it all the same.
+
+    Args:
+        store: the store of the model.
+        reference: the model.
+        force_reason: reason for promoting it all the same.
+
+    Returns:
+        Details for the audit log: the reason and what it overrides; None: nothing stands against the model.
+
+    Raises:
+        NotFoundError, InvalidInputError, NotAcceptedError, WorseModelError: as for `promote_calibrated`.
+    """
+    not_accepted = check_accepted(store, reference, force_reason)
     with store.database.read() as connection:
         model = model_referenced(connection, reference)
         task = task_with_id(connection, model.task_id)
@@ -199,8 +221,8 @@ def promote_calibrated(store: Store, reference: str, *, actor: str, force_reason
     worse = () if labelled is None else _beside_promoted(store, task, labelled, model)
     if worse and force_reason is None:
         raise WorseModelError(worse[0])
-    details = {"force_reason": force_reason, "finding": worse[0].text} if worse else None
-    return store.models.promote(model.reference, actor=actor, details=details)
+    findings = [finding for finding in (not_accepted, *(one.text for one in worse)) if finding is not None]
+    return {"force_reason": force_reason, "finding": " ".join(findings)} if findings else None
 
 
 def _beside_promoted(

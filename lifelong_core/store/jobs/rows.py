@@ -83,11 +83,19 @@ def ended_with_upload() -> sa.Select[Any]:
 
 
 def is_needed(connection: sa.Connection, digest: str, ended: datetime) -> bool:
-    """Whether a model, a calibration set, a fingerprint, the ranker, or a job that had not ended by this time refers to
-    an artifact."""
+    """Whether a model, a calibration set, an evaluation, a fingerprint, the ranker, or a job that had not ended by this
+    time refers to an artifact."""
+    evaluations = tables.evaluations.c
     needing = (
         sa.select(tables.models.c.id).where(tables.models.c.artifact == digest),
         sa.select(tables.calibration_sets.c.id).where(tables.calibration_sets.c.digest == digest),
+        sa.select(evaluations.id).where(
+            sa.or_(
+                evaluations.result == digest,
+                evaluations.report == digest,
+                evaluations.labelled_set == digest,
+            )
+        ),
         sa.select(tables.fingerprints.c.task).where(tables.fingerprints.c.artifact == digest),
         sa.select(tables.rankers.c.digest).where(tables.rankers.c.digest == digest),
         sa.select(_jobs.c.id).where(

@@ -1,7 +1,7 @@
 """Removes an unused model.
 
-Its calibration sets, its default heads and the artifacts that nothing else refers to are deleted too. Its row stays, so
-that its id and version are never used again.
+Its calibration sets, its default heads, its evaluations and the artifacts that nothing else refers to are deleted too.
+Its row stays, so that its id and version are never used again.
 """
 
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
+from lifelong_core.store.evaluations.evaluations import artifacts_of, evaluations_of
 from lifelong_core.store.jobs.rows import is_needed
 from lifelong_core.store.registry.models import model_referenced
 from lifelong_core.store.registry.records import Model
@@ -26,6 +27,7 @@ _OF_MODEL = (
     tables.head_activations,
     tables.heads,
     tables.calibration_sets,
+    tables.evaluations,
 )
 """Tables whose rows are deleted with a model, referring tables first."""
 
@@ -58,6 +60,7 @@ def remove_model(database: Database, artifacts: Artifacts, reference: str, *, ac
             connection.execute(sa.select(sets.c.digest).where(sets.c.model_id == model.id)).scalars()
         )
         digests |= {model.artifact} - {None}
+        digests |= artifacts_of(evaluations_of(connection, model.id))
         for table in _OF_MODEL:
             connection.execute(sa.delete(table).where(table.c.model_id == model.id))
         moment, models = now(), tables.models

@@ -355,6 +355,8 @@ evaluations = sa.Table(
     sa.Column("job_id", OrderedUuid),
     # Of the recommendations that were attached to the task; null: none was.
     sa.Column("recommendation_version", sa.Integer),
+    # Digest of the head that decided.
+    sa.Column("head", sa.String(64), nullable=False),
     # Verdict of the acceptance thresholds; null: there are none.
     sa.Column("accepted", sa.Boolean),
     sa.Column("samples", sa.Integer, nullable=False),

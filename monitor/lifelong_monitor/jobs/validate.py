@@ -42,27 +42,46 @@ class Payload(FrozenDocument):
 
 
 def work(store: Store, job: Job) -> dict[str, Any]:
-    """Validate the model as its head decides now; result and report become artifacts.
+    """Validate the model as its head decides now; result and report become artifacts, and an evaluation of the model.
+
+    On the calibration set itself, there is no evaluation: its numbers are no reason to promote the model.
 
     Raises:
         InvalidInputError: the payload, or what it names, does not fit.
         NotFoundError: what it names does not exist.
     """
     asked = Payload.from_document(job.payload)
-    result = _validated(store, asked)
+    model, task, head = _served(store, asked)
+    data = LabelledSet.from_bytes(store.artifacts.get(asked.labelled_set))
+    check_classes(data.labelled, task)
+    result = _validated(store, asked, data, (model, task, head))
+    document, page = result.to_json().encode(), validation_html(result).encode()
+    if _SEEN not in result.warnings:
+        store.evaluations.put(
+            model.reference,
+            result=document,
+            report=page,
+            labelled_set=data.to_bytes(),
+            head=head.digest,
+            recommendation_version=asked.recommendation_version,
+            accepted=result.accepted,
+            samples=result.samples,
+            job_id=job.id,
+            actor=job.created_by,
+        )
     return {
-        "result": store.artifacts.put(result.to_json().encode()),
-        "report": store.artifacts.put(validation_html(result).encode()),
+        "result": store.artifacts.put(document),
+        "report": store.artifacts.put(page),
         "accepted": result.accepted,
         "samples": result.samples,
     }
 
 
-def _validated(store: Store, asked: Payload) -> ValidationResult:
-    model, task, head = _served(store, asked)
+def _validated(
+    store: Store, asked: Payload, data: LabelledSet, served: tuple[Model, Task, PostProcessingHead]
+) -> ValidationResult:
+    model, task, head = served
     attached = store.recommendations.get(task.name, asked.recommendation_version)
-    data = LabelledSet.from_bytes(store.artifacts.get(asked.labelled_set))
-    check_classes(data.labelled, task)
     output = head.apply(data.labelled.logits)
     calibration = None
     cut_off_data: tuple[NDArray[np.int64], Floats] | None = None

@@ -34,6 +34,12 @@ def calibration(seed: int = 0, samples: int = 120) -> LabeledLogits:
     return LabeledLogits(2 * np.eye(3)[labels] + rng.normal(size=(samples, 3)), labels)
 
 
+def blurred(labelled: LabeledLogits) -> LabeledLogits:
+    """What another preprocessing makes of the same cases."""
+    noise = np.random.default_rng(9).normal(scale=2.0, size=labelled.logits.shape)
+    return LabeledLogits(labelled.logits + noise, labelled.labels)
+
+
 def head(bias: float = 0.0) -> PostProcessingHead:
     return PostProcessingHead(1.0, [bias, 0.0, 0.0], COSTS, [0.5, 0.3, 0.2], CLASSES)
 

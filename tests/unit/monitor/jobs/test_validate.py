@@ -62,6 +62,17 @@ def test_the_head_that_serves_is_validated_by_the_tasks_metrics(
     assert model.reference in page
 
 
+def test_it_becomes_an_evaluation_of_the_model(store: Store, model: Model, payload: Payload) -> None:
+    found, _ = done(store, payload)
+    evaluation = store.evaluations.newest(model.reference)
+    assert evaluation is not None
+    assert (evaluation.result, evaluation.report) == (found["result"], found["report"])
+    assert evaluation.labelled_set == payload["labelled_set"]
+    assert (evaluation.accepted, evaluation.recommendation_version, evaluation.samples) == (True, 1, 150)
+    assert evaluation.head == store.heads.get(model.reference, 1).head.digest
+    assert (evaluation.job_id, evaluation.created_by) == (store.jobs.list()[0].id, "tests")
+
+
 def test_an_environments_own_head_can_be_asked_for(store: Store, model: Model, payload: Payload) -> None:
     own = fit_head(draw(BALANCED, 600, seed=1), COSTS, target_prevalence=SHIFTED, class_names=CLASS_NAMES)
     store.heads.publish(model.reference, own, environment="clinic", actor="tests")
@@ -89,6 +100,7 @@ def test_the_calibration_set_itself_is_warned_of(store: Store, model: Model, pay
         store, payload | {"labelled_set": store.artifacts.put(seen.to_bytes()), "metadata": None}
     )
     assert "on which the head of the model was fitted" in result.warnings[0]
+    assert store.evaluations.newest(model.reference) is None
 
 
 def test_what_does_not_fit_is_named(store: Store, payload: Payload) -> None:

@@ -15,7 +15,7 @@ from lifelong_core.store import (
     register_calibration,
 )
 from lifelong_core.store.heads import heads
-from tests.unit.store.samples import CLASSES, COSTS, add_model, calibration, head
+from tests.unit.store.samples import CLASSES, COSTS, add_model, blurred, calibration, head
 
 
 def add_onnx_model(store: Store) -> Model:
@@ -177,12 +177,6 @@ def test_the_first_calibration_promotes_no_model_whose_stored_graph_is_gone(stor
     with pytest.raises(ConflictError, match=model.artifact):
         register_calibration(store, "dermatology", calibration(), actor="ann")
     assert store.registry() == before
-
-
-def blurred(labelled: LabeledLogits) -> LabeledLogits:
-    """What another preprocessing makes of the same cases."""
-    noise = np.random.default_rng(9).normal(scale=2.0, size=labelled.logits.shape)
-    return LabeledLogits(labelled.logits + noise, labelled.labels)
 
 
 def test_a_version_that_does_worse_than_the_promoted_one_is_named_and_not_promoted(store: Store):

@@ -34,6 +34,7 @@ def upgrade() -> None:
         sa.Column("model_id", sa.Integer, nullable=False),
         sa.Column("job_id", _UUID),
         sa.Column("recommendation_version", sa.Integer),
+        sa.Column("head", _DIGEST, nullable=False),
         sa.Column("accepted", sa.Boolean),
         sa.Column("samples", sa.Integer, nullable=False),
         sa.Column("result", _DIGEST, nullable=False),

@@ -1,0 +1,6 @@
+"""Evaluations of models on labelled sets, and the gate that every promotion passes.
+
+- `records`: one evaluation as a value
+- `evaluations`: stores and finds them
+- `acceptance`: promotes nothing that misses the acceptance thresholds of its task
+"""
