@@ -182,7 +182,8 @@ def list_(*, as_json: bool) -> None:
 @click.option(
     "--force-because",
     metavar="REASON",
-    help="Promote it although it is worse than the promoted model; the reason goes to the audit log.",
+    help="Promote it although it misses thresholds or is worse than the promoted model; the reason goes to the audit"
+    " log.",
 )
 def promote(model: str, force_because: str | None) -> None:
     """Let MODEL (name@version) answer the requests that name no model.
@@ -190,7 +191,8 @@ def promote(model: str, force_because: str | None) -> None:
     All running workers must have loaded it; the command waits for them. Without a running worker, the graph is checked
     here.
 
-    A model is refused if it is far worse on its calibration set than the promoted model on its own.
+    A model is refused if it misses the acceptance thresholds of its task or was not validated by them (`lifelong models
+    validate`), or if it is far worse on its calibration set than the promoted model on its own.
     """
     from lifelong_core.graph_check import check_servable
     from lifelong_core.settings import Settings

@@ -137,15 +137,18 @@ def promote(
     force_reason: Annotated[
         str | None,
         Query(
-            description="Why it is promoted although it is worse than the promoted model; kept in the audit log."
+            description="Why it is promoted although it misses acceptance thresholds or is worse than the promoted"
+            " model; kept in the audit log."
         ),
     ] = None,
 ) -> PromotedAnswer:
     """Promote this version: it answers requests that name no model, or only its name.
 
-    Status 409 if it is significantly worse on its calibration set than the promoted model on its own (`force_reason`
-    overrides this), if a worker cannot load it, or if a worker has not loaded it within half of the request's time
-    limit. `serving` is a sentence with the number of workers that run the model afterwards.
+    Status 409 with the code `not_accepted` if the task has acceptance thresholds and the newest validation of the model
+    with its present head, by the present recommendation, misses one, or there is none; status 409 if it is
+    significantly worse on its calibration set than the promoted model on its own. `force_reason` overrides both. Status
+    409, too, if a worker cannot load it, or has not loaded it within half of the request's time limit. `serving` is a
+    sentence with the number of workers that run the model afterwards.
     """
     check_parameters(request.query_params, ("force_reason",))
     worker = worker_of(request)
