@@ -140,8 +140,15 @@ def check_new_graph(
         raise
 
 
-def check_servable(store: Store, settings: Settings, reference: str, *, patience_seconds: float) -> None:
-    """Make sure that a model can be served, before its promotion.
+def check_servable(
+    store: Store,
+    settings: Settings,
+    reference: str,
+    *,
+    patience_seconds: float,
+    may_be_released: bool = False,
+) -> None:
+    """Make sure that a model can be served, before its promotion or trial.
 
     This waits for the living workers to load it. Without living workers, it checks the stored graph on this host. A
     model without a head passes: no worker loads it, and it cannot be promoted.
@@ -151,11 +158,17 @@ def check_servable(store: Store, settings: Settings, reference: str, *, patience
         settings: of the check.
         reference: the model.
         patience_seconds: longest wait for the workers.
+        may_be_released: whether a model passes whose graph the workers have released, because it was promoted earlier;
+            they load it again for a shadow.
 
     Raises:
         NotFoundError: there is no such model.
-        ConflictError: a worker cannot load the model, or has not loaded it in time.
+        ConflictError: a worker cannot load the model, or has not loaded it in time; or its graph is released.
     """
+    if _is_released(store, reference):
+        if may_be_released:
+            return
+        _refuse_released(store, reference)
     serving = serving_state(store, reference, patience_seconds=patience_seconds)
     if serving.head_version is None or serving.model.kind == "external":
         return
@@ -163,6 +176,21 @@ def check_servable(store: Store, settings: Settings, reference: str, *, patience
         _check_workers(serving, patience_seconds)
         return
     check_stored_graph(store, settings, serving.model, classes=len(serving.task.class_names))
+
+
+def _is_released(store: Store, reference: str) -> bool:
+    registry = store.registry()
+    return registry is not None and registry.resolve_model(reference).id in registry.released
+
+
+def _refuse_released(store: Store, reference: str) -> None:
+    """Refuse a released model if there are workers: they would have to load it before they answer with it."""
+    if any(not worker.is_lost for worker in store.workers.list()):
+        raise ConflictError(
+            f"{reference} was promoted earlier, and the workers have released its graph.",
+            field="model",
+            hint=f"Let them load it first: `lifelong models shadow {reference}`.",
+        )
 
 
 def check_stored_graph(store: Store, settings: Settings, model: Model, *, classes: int) -> None:

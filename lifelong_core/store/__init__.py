@@ -52,6 +52,8 @@ from lifelong_core.store.registry.serving import (
     describe_serving,
     serving_state,
 )
+from lifelong_core.store.rollouts.records import Promotion, Rollout
+from lifelong_core.store.rollouts.trials import StartedTrial, start_trial
 from lifelong_core.store.store import Store
 
 __all__ = [
@@ -85,14 +87,17 @@ __all__ = [
     "NotAcceptedError",
     "Outcome",
     "Prediction",
+    "Promotion",
     "PublishedHead",
     "Refit",
     "RefusedCalibrationError",
     "Registry",
     "RequestKey",
+    "Rollout",
     "Scope",
     "ServingState",
     "ServingWorker",
+    "StartedTrial",
     "Store",
     "StoredRequest",
     "Task",
@@ -119,4 +124,5 @@ __all__ = [
     "publish_candidate",
     "register_calibration",
     "serving_state",
+    "start_trial",
 ]

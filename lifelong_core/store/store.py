@@ -45,6 +45,8 @@ from lifelong_core.store.registry.records import Model, Registry
 from lifelong_core.store.registry.registry import load_registry, read_revision
 from lifelong_core.store.registry.tasks import Tasks
 from lifelong_core.store.registry.workers import Workers
+from lifelong_core.store.rollouts.promotions import Promotions
+from lifelong_core.store.rollouts.rollouts import Rollouts
 from lifelong_core.store.schema.version import check_schema
 from lifelong_core.store.summaries.summaries import Summaries
 
@@ -68,6 +70,8 @@ class Store:
         self.artifacts = artifacts
         self.tasks = Tasks(database)
         self.models = Models(database, artifacts)
+        self.promotions = Promotions(database, artifacts)
+        self.rollouts = Rollouts(database)
         self.calibration_sets = CalibrationSets(database, artifacts)
         self.environments = Environments(database)
         self.heads = Heads(database)

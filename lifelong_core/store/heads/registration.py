@@ -23,6 +23,7 @@ from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.registry.models import (
     check_graph_is_stored,
+    check_has_head,
     model_referenced,
     model_with_id,
     promote_model,
@@ -30,6 +31,7 @@ from lifelong_core.store.registry.models import (
 from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_with_id
+from lifelong_core.store.rollouts.candidate_heads import fit_candidate_heads, publish_candidate_heads
 from lifelong_core.store.store import Store
 
 _FORCE = "If the set is right all the same, give the reason as `force_reason` (`--force-because`)."
@@ -177,6 +179,8 @@ def examine_first(store: Store, labelled: LabeledLogits, task: Task) -> Calibrat
 def promote_calibrated(store: Store, reference: str, *, actor: str, force_reason: str | None = None) -> Model:
     """Promote a model, unless it misses acceptance thresholds or is significantly worse than the promoted one.
 
+    First, heads are fitted for the environments of known prevalence (see `rollouts.candidate_heads`).
+
     Args:
         store: the store of the model.
         reference: the model.
@@ -190,11 +194,21 @@ def promote_calibrated(store: Store, reference: str, *, actor: str, force_reason
             the task's present recommendation, and there is no reason.
         WorseModelError: it is significantly worse on its calibration set than the promoted model on the latter's set,
             and there is no reason.
-        ConflictError: it has no default head yet, or its stored graph is missing or damaged.
+        ConflictError: it has no default head yet, its stored graph is missing or damaged, another model is on trial as
+            a canary, or the heads of the task changed meanwhile.
         UnavailableError: the artifact storage cannot be read.
     """
-    details = check_promotion(store, reference, force_reason=force_reason)
-    return store.models.promote(reference, actor=actor, details=details)
+    details = check_promotion(store, reference, force_reason=force_reason) or {}
+    model = store.models.get(reference)
+    check_graph_is_stored(store.artifacts, model)
+    heads = fit_candidate_heads(store, model)
+    with change_registry(store.database) as connection:
+        model = model_with_id(connection, model.id)
+        check_has_head(connection, model)
+        if fitted := publish_candidate_heads(connection, heads, actor=actor):
+            details["heads"] = fitted
+        promote_model(connection, model, actor=actor, details=details or None)
+    return model
 
 
 def check_promotion(
@@ -348,5 +362,5 @@ def publish_candidate(
             connection, model, candidate.head, environment=None, actor=actor, reason="publish"
         )
         if present.promoted_model_id is None:
-            promote_model(connection, model, actor=actor)
+            promote_model(connection, model, actor=actor, reason="first")
     return record

@@ -12,9 +12,11 @@ from lifelong_core.store.access.records import Scope, Token
 from lifelong_core.store.engine.columns import unpack_floats
 from lifelong_core.store.heads.records import HeadPin, HeadPopulation, HeadRecord
 from lifelong_core.store.registry.records import Model, Registry, Task
+from lifelong_core.store.rollouts.records import Rollout
 
 Value = TypeVar("Value")
 _TOKEN_MOMENTS = ("expires_at", "rotated_at", "previous_expires_at")
+_ROLLOUT_MOMENTS = ("started_at", "changed_at", "ended_at")
 
 
 def registry_document(registry: Registry) -> dict[str, Any]:
@@ -30,6 +32,9 @@ def registry_document(registry: Registry) -> dict[str, Any]:
         "damaged": _by_population(registry.damaged, lambda reason: {"reason": reason}),
         "group_keys": list(registry.group_keys),
         "disabled_environments": sorted(registry.disabled_environments),
+        "rollouts": [_rollout_document(rollout) for rollout in registry.rollouts.values()],
+        "rollback_models": [list(pair) for pair in registry.rollback_models.items()],
+        "released": sorted(registry.released),
     }
 
 
@@ -54,6 +59,11 @@ def registry_from(document: Mapping[str, Any]) -> Registry:
         # Documents of older versions lack these fields.
         group_keys=tuple(str(digest) for digest in document.get("group_keys", ())),
         disabled_environments=frozenset(document.get("disabled_environments", ())),
+        rollouts=MappingProxyType(
+            {rollout.task_id: rollout for rollout in map(_rollout_from, document.get("rollouts", ()))}
+        ),
+        rollback_models=MappingProxyType(dict(document.get("rollback_models", ()))),
+        released=frozenset(document.get("released", ())),
     )
 
 
@@ -139,6 +149,17 @@ def _pin_document(pin: HeadPin) -> dict[str, Any]:
 def _pin_from(item: Mapping[str, Any]) -> HeadPin:
     values: dict[str, Any] = {**item, "pinned_at": _moment(item["pinned_at"])}
     return HeadPin(**values)
+
+
+def _rollout_document(rollout: Rollout) -> dict[str, Any]:
+    moments = {name: _text(getattr(rollout, name)) for name in _ROLLOUT_MOMENTS}
+    return {**vars(rollout), **moments}
+
+
+def _rollout_from(item: Mapping[str, Any]) -> Rollout:
+    moments = {name: None if item[name] is None else _moment(item[name]) for name in _ROLLOUT_MOMENTS}
+    values: dict[str, Any] = {**item, **moments}
+    return Rollout(**values)
 
 
 def _token_document(digest: bytes, token: Token) -> dict[str, Any]:

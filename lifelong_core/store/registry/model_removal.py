@@ -18,6 +18,8 @@ from lifelong_core.store.jobs.rows import is_needed
 from lifelong_core.store.registry.models import model_referenced
 from lifelong_core.store.registry.records import Model
 from lifelong_core.store.registry.registry import active_versions, change_registry
+from lifelong_core.store.registry.tasks import task_with_id
+from lifelong_core.store.rollouts.history import open_rollouts, rollback_models
 from lifelong_core.store.schema import tables
 
 _OF_MODEL = (
@@ -81,6 +83,11 @@ def _uses(connection: sa.Connection, model: Model) -> Iterator[str]:
     promoted = sa.select(tasks.c.name).where(tasks.c.promoted_model_id == model.id)
     for task in connection.execute(promoted).scalars():
         yield f"the task {task} serves it"
+    for task_id, model_id in rollback_models(connection).items():
+        if model_id == model.id:
+            yield f"a roll-back of the task {task_with_id(connection, task_id).name} restores it"
+    if any(rollout.model_id == model.id for rollout in open_rollouts(connection).values()):
+        yield "it is on trial"
     for table, what in (
         (tables.predictions, "predictions of it are logged"),
         (tables.cycles, "cycles of it are recorded"),

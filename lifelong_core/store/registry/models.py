@@ -17,6 +17,8 @@ from lifelong_core.store.registry.records import Model, ModelKind
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.rows import model_of
 from lifelong_core.store.registry.tasks import task_named
+from lifelong_core.store.rollouts.history import add_promotion, close_rollout, open_rollout
+from lifelong_core.store.rollouts.records import PromotionReason
 from lifelong_core.store.schema import tables
 
 
@@ -116,12 +118,7 @@ class Models:
         check_graph_is_stored(self._artifacts, self.get(reference))
         with change_registry(self._database) as connection:
             model = model_referenced(connection, reference)
-            if serving_version(connection, model.id, None) is None:
-                raise ConflictError(
-                    f"the model {model.reference} has no head yet.",
-                    field="model",
-                    hint=f"Calibrate it: `{model.calibration_command}`.",
-                )
+            check_has_head(connection, model)
             promote_model(connection, model, actor=actor, details=details)
         return model
 
@@ -171,13 +168,69 @@ def model_with_id(connection: sa.Connection, model_id: int) -> Model:
     return model_of(row)
 
 
+def check_has_head(connection: sa.Connection, model: Model) -> None:
+    """Make sure that a model has a default head.
+
+    Raises:
+        ConflictError: it has none yet.
+    """
+    if serving_version(connection, model.id, None) is None:
+        raise ConflictError(
+            f"the model {model.reference} has no head yet.",
+            field="model",
+            hint=f"Calibrate it: `{model.calibration_command}`.",
+        )
+
+
 def promote_model(
-    connection: sa.Connection, model: Model, *, actor: str, details: dict[str, Any] | None = None
+    connection: sa.Connection,
+    model: Model,
+    *,
+    actor: str,
+    reason: PromotionReason = "promote",
+    details: dict[str, Any] | None = None,
 ) -> None:
-    """Promote a model of the task, within a transaction that changes the registry."""
-    tasks = tables.tasks
-    connection.execute(sa.update(tasks).where(tasks.c.id == model.task_id).values(promoted_model_id=model.id))
+    """Promote a model of the task, within a transaction that changes the registry.
+
+    The trial of the model ends with it. The promotion of a model that is promoted already is not a step of its own for
+    roll-backs.
+
+    Raises:
+        ConflictError: another model is on trial as a canary.
+    """
+    _refuse_other_canary(connection, model)
+    was_promoted = put_model_in_force(connection, model, actor=actor)
+    if not was_promoted:
+        add_promotion(connection, model.task_id, model.id, actor=actor, reason=reason)
     write_audit(connection, actor=actor, action="models.promote", subject=model.reference, details=details)
+
+
+def put_model_in_force(connection: sa.Connection, model: Model, *, actor: str) -> bool:
+    """Make a model the promoted one of its task, and end its trial; return whether it was promoted before.
+
+    The caller records the change in the history of promotions and in the audit log.
+    """
+    tasks = tables.tasks
+    present = sa.select(tasks.c.promoted_model_id).where(tasks.c.id == model.task_id)
+    was_promoted = connection.execute(present).scalar_one() == model.id
+    connection.execute(sa.update(tasks).where(tasks.c.id == model.task_id).values(promoted_model_id=model.id))
+    rollout = open_rollout(connection, model.task_id)
+    if rollout is not None and rollout.model_id == model.id:
+        close_rollout(connection, rollout, actor=actor, outcome="promoted")
+        details = {"stage": rollout.stage, "share": rollout.share, "outcome": "promoted"}
+        write_audit(connection, actor=actor, action="rollouts.end", subject=model.reference, details=details)
+    return was_promoted
+
+
+def _refuse_other_canary(connection: sa.Connection, model: Model) -> None:
+    rollout = open_rollout(connection, model.task_id)
+    if rollout is not None and rollout.stage == "canary" and rollout.model_id != model.id:
+        candidate = model_with_id(connection, rollout.model_id).reference
+        raise ConflictError(
+            f"{candidate} is on trial as a canary, so {model.reference} cannot be promoted now.",
+            field="model",
+            hint=f"Promote {candidate}, or end its trial first: `lifelong models trial`.",
+        )
 
 
 def check_graph_is_stored(artifacts: Artifacts, model: Model) -> None:

@@ -16,6 +16,7 @@ from lifelong_core.errors import (
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store.access.records import Token
 from lifelong_core.store.heads.records import HeadPin, HeadPopulation, HeadRecord
+from lifelong_core.store.rollouts.records import Rollout
 from lifelong_core.values import ArrayValue
 
 ModelKind: TypeAlias = Literal["onnx", "external"]
@@ -103,6 +104,16 @@ class Registry:
     """digests of the keys of the group hash, the current one first; empty: none is registered"""
     disabled_environments: frozenset[str] = frozenset()
     """environments that refuse predictions"""
+    rollouts: MappingProxyType[int, Rollout] = field(
+        default_factory=lambda: MappingProxyType[int, Rollout]({})
+    )
+    """the trials that go on, by task"""
+    rollback_models: MappingProxyType[int, int] = field(
+        default_factory=lambda: MappingProxyType[int, int]({})
+    )
+    """the model that a roll-back restores, by task"""
+    released: frozenset[int] = frozenset()
+    """models that were promoted earlier, and neither serve, nor are on trial, nor are restored by a roll-back"""
 
     def check_environment(self, name: str, *, may_be_new: bool) -> None:
         """Make sure that predictions may be made in an environment.

@@ -15,6 +15,7 @@ from lifelong_core.store.heads.records import HeadPopulation, HeadRecord
 from lifelong_core.store.heads.rows import activation_of
 from lifelong_core.store.registry.records import Registry
 from lifelong_core.store.registry.rows import model_of, task_of
+from lifelong_core.store.rollouts.history import open_rollouts, promoted_before, rollback_models
 from lifelong_core.store.schema import tables
 
 CHANNEL = "lifelong_registry"
@@ -64,6 +65,9 @@ def load_registry(database: Database, known_revision: int | None) -> Registry | 
             _heads(connection, versions),
             {model.id: tasks[model.task_id] for model in models.values()},
         )
+        rollouts, restorable = open_rollouts(connection), rollback_models(connection)
+        kept = {task.promoted_model_id for task in tasks.values()} | set(restorable.values())
+        kept |= {rollout.model_id for rollout in rollouts.values()}
         return Registry(
             revision=revision,
             tasks=MappingProxyType(tasks),
@@ -77,6 +81,13 @@ def load_registry(database: Database, known_revision: int | None) -> Registry | 
             tokens=MappingProxyType(_tokens(connection)),
             damaged=MappingProxyType(damaged),
             group_keys=known_keys(connection),
+            rollouts=MappingProxyType(rollouts),
+            rollback_models=MappingProxyType(restorable),
+            released=frozenset(
+                model_id
+                for model_id in promoted_before(connection) - kept
+                if model_id in models and models[model_id].kind == "onnx"
+            ),
         )
 
 

@@ -153,7 +153,7 @@ def test_the_last_good_head_of_the_place_is_kept_and_no_other(store: Store):
 def test_a_model_with_the_same_number_in_another_database_lends_no_head(store: Store):
     old, _ = add_serving_model(store)
     before = registry_of(store)
-    tables_with_heads = ("head_activations", "heads", "models")
+    tables_with_heads = ("promotions", "head_activations", "heads", "models")
     with store.database.write() as connection:  # a new database in the place of the old one
         connection.execute(sa.update(tables.tasks).values(promoted_model_id=None))
         connection.execute(sa.update(tables.models).values(calibration_set_id=None))

@@ -11,11 +11,11 @@ import pytest
 
 from lifelong_core.errors import UnavailableError
 from lifelong_core.preprocessing import Preprocessing, Resize
-from lifelong_core.store import Registry, Scope, Store
+from lifelong_core.store import Registry, Scope, Store, register_calibration, start_trial
 from lifelong_core.store.access.token_lookup import hash_secret
 from lifelong_core.store.lifecycle.group_keys import KeyFile
 from lifelong_core.store.registry.cache import RegistryCache
-from tests.unit.store.samples import add_model, add_serving_model, head
+from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, head
 
 URL = "postgresql://somebody:secret@db.example:5432/lifelong"
 
@@ -28,6 +28,7 @@ def cache(tmp_path: Path) -> RegistryCache:
 def filled(store: Store) -> tuple[Registry, str]:
     """A registry with something of everything, and the secret of one of its tokens."""
     add_serving_model(store)
+    store.tasks.add("lesions-2", CLASSES, COSTS, actor="me")
     add_model(store, "no-head")
     store.models.add(
         "lesions",
@@ -37,6 +38,7 @@ def filled(store: Store) -> tuple[Registry, str]:
         preprocessing=Preprocessing(resize=Resize(height=32, width=48), mean=(0.1, 0.2, 1 / 3)),
         actor="me",
     )
+    _add_trial(store)
     store.heads.publish("dermatology", head(1 / 3), environment="site-a", actor="Ärztin")
     store.heads.pin("dermatology", environment="site-a", reason="under audit", actor="me")
     _, secret = store.tokens.create("ci", [Scope.READ, Scope.PREDICT], actor="me")
@@ -46,6 +48,23 @@ def filled(store: Store) -> tuple[Registry, str]:
     registry = store.registry()
     assert registry is not None
     return registry, secret
+
+
+def _add_trial(store: Store) -> None:
+    """A task with a canary, a model that a roll-back restores, and a released one."""
+    for reference in ("mammography@1", "mammography@2", "mammography@3", "mammography@4"):
+        store.models.add(
+            "lesions-2",
+            "mammography",
+            kind="onnx",
+            onnx=reference.encode(),
+            preprocessing=Preprocessing(),
+            actor="me",
+        )
+        register_calibration(store, reference, calibration(), actor="me")
+        if reference != "mammography@4":
+            store.models.promote(reference, actor="me")
+    start_trial(store, "mammography@4", stage="canary", share=1 / 3, actor="me")
 
 
 def test_the_same_registry_comes_back_to_the_last_bit(store: Store, cache: RegistryCache):
