@@ -59,10 +59,6 @@ def start_trial(
         UnavailableError: the database or the artifact storage does not answer.
     """
     share = check_share(stage, share)
-    if force_reason is not None:
-        check_reason(
-            force_reason, field="force_reason", hint="Say in a few words why the model answers requests."
-        )
     model = store.models.get(reference)
     with store.database.read() as connection:
         check_candidate(connection, model)
