@@ -1,6 +1,6 @@
 """How to train a classifier, as a value that can be stored, shown, repeated and exported."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias, get_args
 
 from pydantic import Field, model_validator
 
@@ -8,6 +8,9 @@ from lifelong_core.develop.knowledge.entry import Scenario
 from lifelong_core.develop.training.policy import LIGHT, AugmentationPolicy
 from lifelong_core.documents import Frozen, FrozenDocument
 from lifelong_core.names import Name
+
+SplitName: TypeAlias = Literal["training", "validation", "calibration", "test"]
+SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 
 SOURCE_DATA_SCENARIOS: tuple[Scenario, ...] = ("pretraining", "co_training")
 """Scenarios that train on images of the source task, which must be at hand."""
@@ -31,6 +34,15 @@ class Shares(Frozen):
         if abs(total - 1) > 1e-9:
             raise ValueError(f"expected shares that sum to 1, got {total:g}")
         return self
+
+    def by_split(self) -> dict[SplitName, float]:
+        """The shares by the names of the splits."""
+        return {
+            "training": self.training,
+            "validation": self.validation,
+            "calibration": self.calibration,
+            "test": self.test,
+        }
 
 
 class Optimisation(Frozen):

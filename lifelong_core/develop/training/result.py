@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from lifelong_core.develop.training.recipe import Recipe
+from lifelong_core.develop.training.recipe import Recipe, SplitName
 from lifelong_core.documents import Frozen, FrozenDocument
 from lifelong_core.preprocessing import Preprocessing
 
@@ -56,7 +56,7 @@ class TrainingResult(FrozenDocument):
     """digest of the trained tensors"""
     initial_weights: str | None
     """digest of the tensors at the start; None: random"""
-    splits: dict[Literal["training", "validation", "calibration", "test"], SplitFacts]
+    splits: dict[SplitName, SplitFacts]
     data: str
     """digest over names, labels, groups and contents of the images: equal for equal data"""
     epochs: tuple[EpochRecord, ...]

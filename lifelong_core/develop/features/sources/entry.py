@@ -18,6 +18,8 @@ class Entry:
         frame: of a DICOM file, from 0; None for other files.
         position: of the file's content in an uncompressed archive, or the row of a table.
         size: of the file in bytes, where the source knows it.
+        group: key of dependent images, such as their patient; None: not known.
+        split: of a training, such as `test`; None: not given.
     """
 
     path: str
@@ -25,6 +27,8 @@ class Entry:
     frame: int | None = None
     position: int = 0
     size: int = 0
+    group: str | None = None
+    split: str | None = None
 
     @property
     def name(self) -> str:

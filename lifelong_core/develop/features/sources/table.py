@@ -1,7 +1,7 @@
 """Image files that a CSV file lists."""
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -12,10 +12,12 @@ from lifelong_core.errors import InvalidInputError, LifelongError
 
 PATH_COLUMN = "path"
 LABEL_COLUMN = "label"
+GROUP_COLUMN = "group"
+SPLIT_COLUMN = "split"
 
 
 class TableSource:
-    """Files in the column `path` of a CSV file, with their class in `label` if there is such a column.
+    """Files in the column `path` of a CSV file, with `label`, `group` and `split` if there are such columns.
 
     Args:
         table: the CSV file, UTF-8; its paths are relative to its folder.
@@ -50,8 +52,9 @@ class TableSource:
                         raise InvalidInputError(
                             f"{self._table} has no path in line {reader.line_num}.", field="images"
                         )
-                    label = (values.get(LABEL_COLUMN) or "").strip() if self._labelled else ""
-                    yield from self._list(Entry(path, label or None, position=row))
+                    label = _text(values, LABEL_COLUMN) if self._labelled else None
+                    group, split = _text(values, GROUP_COLUMN), _text(values, SPLIT_COLUMN)
+                    yield from self._list(Entry(path, label, position=row, group=group, split=split))
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise InvalidInputError(
                 f"{self._table} is no CSV file in UTF-8: {error}.", field="images"
@@ -74,3 +77,7 @@ class TableSource:
 
     def _open(self, entry: Entry) -> BinaryIO | LifelongError:
         return open_file(self._table.parent / entry.path, within=self._within)
+
+
+def _text(values: Mapping[str, str | None], column: str) -> str | None:
+    return (values.get(column) or "").strip() or None

@@ -5,7 +5,7 @@ import io
 import json
 import tarfile
 import zlib
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import repeat
@@ -29,7 +29,7 @@ class TarSource:
 
     Files whose names differ only after the first full stop are one sample of webdataset: `0001.png` and `0001.cls`. The
     label of a sample is the text in `cls`, or the value `label` or `cls` in `json`; without such a file, the first
-    folder.
+    folder. The values `group` and `split` in `json` are those of the sample.
 
     Args:
         path: the tar file.
@@ -49,7 +49,7 @@ class TarSource:
             PayloadTooLargeError: a decompression bomb.
             InvalidInputError: no tar file, or a broken one.
         """
-        key, label = "", None
+        key, facts = "", dict[str, str]()
         waiting: list[Entry] = []
         label_files = 0
         with self._opened() as content, _tar(content, self._path, self._limits) as archive:
@@ -57,10 +57,10 @@ class TarSource:
                 path = PurePosixPath(member.name)
                 stem, suffix = split_key(member.name)
                 if stem != key:
-                    yield from _sample(waiting, label, label_files)
-                    waiting, key, label, label_files = [], stem, None, 0
+                    yield from _sample(waiting, facts, label_files)
+                    waiting, key, facts, label_files = [], stem, {}, 0
                 if suffix in _LABEL_SUFFIXES:
-                    label = self._label(content, member, suffix) or label
+                    facts |= self._facts(content, member, suffix)
                     label_files += 1
                     continue
                 for entry in self._list(path, member, archive):
@@ -68,7 +68,7 @@ class TarSource:
                         yield None
                     else:
                         waiting.append(entry)
-            yield from _sample(waiting, label, label_files)
+            yield from _sample(waiting, facts, label_files)
 
     def read(self, wanted: Iterable[Entry]) -> Iterator[Opened]:
         """Read the files in the order of the archive, each into memory."""
@@ -99,11 +99,15 @@ class TarSource:
             file = cast("BinaryIO", archive.extractfile(member))
             yield from list_dicom(entry, file, kind)
 
-    def _label(self, content: BinaryIO, member: tarfile.TarInfo, suffix: str) -> str | None:
-        if not self._labelled or not member.isreg() or member.size > _MOST_LABEL_BYTES:
-            return None
+    def _facts(self, content: BinaryIO, member: tarfile.TarInfo, suffix: str) -> dict[str, str]:
+        """Label, group and split in a label file, as far as it holds them."""
+        if not member.isreg() or member.size > _MOST_LABEL_BYTES:
+            return {}
         text = _read_at(content, member.offset_data, member.size).decode(errors="replace").strip()
-        return _json_label(text) if suffix == "json" else text or None
+        facts = _json_facts(text) if suffix == "json" else {"label": text} if text else {}
+        if not self._labelled:
+            facts.pop("label", None)
+        return facts
 
     @contextmanager
     def _opened(self) -> Generator[BinaryIO]:
@@ -132,22 +136,31 @@ def split_key(name: str) -> tuple[str, str]:
     return folder + slash + stem, suffix.lower()
 
 
-def _sample(images: Sequence[Entry], label: str | None, label_files: int) -> Iterator[Entry | None]:
-    """The images of one sample with its label; label files without an image are files that are no images."""
+def _sample(images: Sequence[Entry], facts: Mapping[str, str], label_files: int) -> Iterator[Entry | None]:
+    """The images of one sample with its label, group and split; label files alone are files that are no images."""
     if not images:
         yield from repeat(None, label_files)
     for entry in images:
-        yield entry if label is None else replace(entry, label=label)
+        yield replace(
+            entry,
+            label=facts.get("label", entry.label),
+            group=facts.get("group", entry.group),
+            split=facts.get("split", entry.split),
+        )
 
 
-def _json_label(text: str) -> str | None:
+def _json_facts(text: str) -> dict[str, str]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
-        return None
+        return {}
     values = cast("dict[str, object]", content) if isinstance(content, dict) else {}
-    found = values.get("label", values.get("cls"))
-    return printable(str(found)) if isinstance(found, str | int) else None
+    found = {
+        "label": values.get("label", values.get("cls")),
+        "group": values.get("group"),
+        "split": values.get("split"),
+    }
+    return {name: printable(str(value)) for name, value in found.items() if isinstance(value, str | int)}
 
 
 @contextmanager

@@ -1,1 +1,8 @@
-"""Images of a task for training: read, split without leaks, and batched."""
+"""Images of a task for training: read, split without leaks, and kept decoded.
+
+- `cases`: the labelled images of a source.
+- `splits`: training, validation, calibration and test split, by group and stratified.
+- `leaks`: groups and identical images that tie cases together.
+- `pixel_cache`: decoded images in a file.
+- `prepared`: all of it together, what a training gets.
+"""

@@ -1,0 +1,165 @@
+"""The images of one task, ready to train on."""
+# pyright: reportUnknownMemberType=false
+# The types of torch are incomplete.
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lifelong_core.develop.features.sources.entry import ImageSource, printable
+from lifelong_core.develop.training.data.cases import Cases, list_some, read_cases
+from lifelong_core.develop.training.data.leaks import check_leaks, contradictory_labels, tied_units
+from lifelong_core.develop.training.data.pixel_cache import PixelCache, cache_pixels, outer_preprocessing
+from lifelong_core.develop.training.data.splits import given_splits, split_cases
+from lifelong_core.develop.training.recipe import SplitName
+from lifelong_core.develop.training.result import SplitFacts
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.preprocessing import Preprocessing
+
+MOST_UNREADABLE = 0.05
+"""Largest share of the images that may be unreadable."""
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedImages:
+    """Decoded images with their classes, groups and splits.
+
+    Attributes:
+        class_names: C names.
+        labels: (N,).
+        groups: N keys, None where an image names none; None: no image names one.
+        names: N, of the images within their source.
+        splits: ascending positions of the images of each split.
+        digest: over names, classes, groups and pixels: equal for equal data.
+        warnings: sentences on what may be wrong with the data.
+    """
+
+    class_names: tuple[str, ...]
+    labels: NDArray[np.int64]
+    groups: tuple[str | None, ...] | None
+    names: tuple[str, ...]
+    splits: Mapping[SplitName, NDArray[np.int64]]
+    digest: str
+    warnings: tuple[str, ...]
+    preprocessing: Preprocessing
+    _pixels: NDArray[np.uint8] | NDArray[np.float32]
+
+    def pixels(self, indices: NDArray[np.int64]) -> torch.Tensor:
+        """Images for training, uint8 (n, C, H, W): resized, before the random crop to the size of the input."""
+        found = self._pixels[indices]
+        if found.dtype != np.uint8:
+            found = np.rint(found).astype(np.uint8)
+        return torch.from_numpy(found).permute(0, 3, 1, 2).contiguous()
+
+    def inputs(self, indices: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Inputs of the model, (n, C, h, w): bit for bit those of the service's preprocessing."""
+        crop = self.preprocessing.centre_crop
+        found = self._pixels[indices]
+        if crop is not None:
+            top, left = (found.shape[1] - crop.height) // 2, (found.shape[2] - crop.width) // 2
+            found = found[:, top : top + crop.height, left : left + crop.width]
+        values = found.astype(np.float32)
+        values /= np.float32(255)
+        values -= np.asarray(self.preprocessing.mean, dtype=np.float32)
+        values /= np.asarray(self.preprocessing.standard_deviation, dtype=np.float32)
+        return np.ascontiguousarray(values.transpose(0, 3, 1, 2))
+
+    @property
+    def input_size(self) -> tuple[int, int]:
+        """Height and width of the model's input."""
+        crop = self.preprocessing.centre_crop
+        return self._pixels.shape[1:3] if crop is None else (crop.height, crop.width)
+
+    @property
+    def facts(self) -> dict[SplitName, SplitFacts]:
+        """Size of each split."""
+        return {name: self._facts(positions) for name, positions in self.splits.items()}
+
+    def _facts(self, positions: NDArray[np.int64]) -> SplitFacts:
+        keys = self.groups
+        groups = None if keys is None else len({keys[at] or str(at) for at in positions.tolist()})
+        counts = np.bincount(self.labels[positions], minlength=len(self.class_names))
+        return SplitFacts(images=len(positions), groups=groups, counts=tuple(counts.tolist()))
+
+
+def prepare_images(
+    source: ImageSource,
+    preprocessing: Preprocessing,
+    *,
+    shares: Mapping[SplitName, float],
+    seed: int,
+    folder: Path,
+    class_names: Sequence[str] | None = None,
+    on_image: Callable[[int, int], None] = lambda _done, _all: None,
+) -> PreparedImages:
+    """Read, decode and split the images of a task.
+
+    Args:
+        source: of the images.
+        preprocessing: from an image to the input of the model; all inputs have one size.
+        shares: of the splits, where the source names none; unnamed splits do not exist.
+        seed: of the splits.
+        folder: for the decoded images; an earlier attempt's are used again.
+        class_names: in the order of the logits; None: those of the images, sorted.
+        on_image: called with the number of decoded images and of all.
+
+    Raises:
+        InvalidInputError: classes, splits or images do not fit, or splits share a group or an identical image.
+    """
+    listed = read_cases(source, class_names)
+    total = len(listed)
+    cache = cache_pixels(
+        source,
+        listed.entries,
+        outer_preprocessing(preprocessing),
+        folder,
+        on_image=lambda done: on_image(done, total),
+    )
+    unreadable = _unreadable(listed, cache)
+    kept = [position for position in range(total) if position not in cache.problems]
+    cases, digests = listed.take(kept), [cache.digests[position] for position in kept]
+    if cases.splits is None:
+        splits = split_cases(cases, tied_units(cases, digests), shares, seed=seed)
+    else:
+        check_leaks(cases, digests, cases.splits)
+        splits = given_splits(cases, cases.splits)
+    contradictions = contradictory_labels(cases, digests)
+    pixels = cache.pixels if len(kept) == total else cache.pixels[np.array(kept)]
+    return PreparedImages(
+        class_names=cases.class_names,
+        labels=cases.labels,
+        groups=cases.groups if cases.has_groups else None,
+        names=tuple(entry.name for entry in cases.entries),
+        splits=splits,
+        digest=_digest(cases, digests),
+        warnings=tuple(text for text in (unreadable, contradictions) if text),
+        preprocessing=preprocessing,
+        _pixels=pixels,
+    )
+
+
+def _unreadable(cases: Cases, cache: PixelCache) -> str | None:
+    """A warning that names unreadable images; None: there are none.
+
+    Raises:
+        InvalidInputError: there are more than `MOST_UNREADABLE`.
+    """
+    if not cache.problems:
+        return None
+    examples = [f"{cases.entries[at].name}: {text}" for at, text in sorted(cache.problems.items())]
+    said = f"{len(examples)} of {len(cases)} images are unreadable: {list_some([printable(one) for one in examples])}"
+    if len(examples) > MOST_UNREADABLE * len(cases):
+        raise InvalidInputError(said, field="images", hint="Repair or remove them.")
+    return said
+
+
+def _digest(cases: Cases, digests: Sequence[str]) -> str:
+    digest = hashlib.sha256("\n".join(cases.class_names).encode())
+    for entry, label, group, pixels in zip(cases.entries, cases.labels, cases.groups, digests, strict=True):
+        digest.update(f"\n{entry.name}\t{label}\t{group}\t{pixels}".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()

@@ -1,0 +1,127 @@
+"""Splits of cases into training, validation, calibration and test: whole units, every class in its share."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong_core.arrays import Floats
+from lifelong_core.develop.training.data.cases import Cases, list_some
+from lifelong_core.develop.training.recipe import SPLITS, SplitName
+from lifelong_core.errors import InvalidInputError
+
+
+def split_cases(
+    cases: Cases, units: NDArray[np.int64], shares: Mapping[SplitName, float], *, seed: int
+) -> dict[SplitName, NDArray[np.int64]]:
+    """Assign whole units to splits so that every class comes as close to its share in each as the units allow.
+
+    The largest units are assigned first, each to the split where it lowers the squared distance to the shares of all
+    classes most; units of equal size come in the order of a hash of seed and names, so that the splits depend neither
+    on the order nor on the place of the files.
+
+    Args:
+        cases: the N images.
+        units: shape (N,), number of the unit of each.
+        shares: of the splits; they need not sum to 1.
+        seed: of the hashes.
+
+    Returns:
+        Ascending positions of the cases of each split.
+
+    Raises:
+        InvalidInputError: a split would have no case of a class; the message names both.
+    """
+    names = tuple(shares)
+    counts = _counts(cases, units)
+    targets = _targets(counts, np.array([shares[name] for name in names]))
+    chosen = _assign(counts, targets, _order(cases, units, counts, seed))
+    places = chosen[units]
+    splits: dict[SplitName, NDArray[np.int64]] = {
+        name: np.flatnonzero(places == number).astype(np.int64) for number, name in enumerate(names)
+    }
+    check_classes(cases, splits)
+    return splits
+
+
+def given_splits(cases: Cases, splits: Sequence[SplitName]) -> dict[SplitName, NDArray[np.int64]]:
+    """The splits that the data name.
+
+    Raises:
+        InvalidInputError: a split has no case of a class.
+    """
+    named = np.array(splits)
+    found: dict[SplitName, NDArray[np.int64]] = {
+        name: np.flatnonzero(named == name).astype(np.int64) for name in SPLITS
+    }
+    check_classes(cases, found)
+    return found
+
+
+def check_classes(cases: Cases, splits: Mapping[SplitName, NDArray[np.int64]]) -> None:
+    """Make sure that every split has cases of every class.
+
+    Raises:
+        InvalidInputError: one has none; the message names split and classes.
+    """
+    for name, positions in splits.items():
+        present = set(cases.labels[positions].tolist())
+        missing = [label for number, label in enumerate(cases.class_names) if number not in present]
+        if missing:
+            raise InvalidInputError(
+                f"the {name} split has no image of {list_some(missing)}.",
+                field="images",
+                hint="Give more images (or groups) of this class, or name the splits in a CSV file.",
+            )
+
+
+def _counts(cases: Cases, units: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Images of each class in each unit, shape (U, C)."""
+    counts = np.zeros((int(units.max()) + 1, len(cases.class_names)), dtype=np.int64)
+    np.add.at(counts, (units, cases.labels), 1)
+    return counts
+
+
+def _targets(counts: NDArray[np.int64], shares: Floats) -> Floats:
+    """Wanted images of each class in each split, shape (S, C).
+
+    At least one of a class that has enough units, so that a rare class is in all splits.
+    """
+    totals = counts.sum(axis=0)
+    targets = np.outer(shares / shares.sum(), totals)
+    has_enough = (counts > 0).sum(axis=0) >= len(shares)
+    least = np.where(has_enough, 1.0, 0.0)
+    targets = np.maximum(targets, least)
+    return targets * (totals / targets.sum(axis=0))
+
+
+def _order(cases: Cases, units: NDArray[np.int64], counts: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+    """Units by descending size, then by the smallest hash of their cases."""
+    keys = np.full(len(counts), np.iinfo(np.uint64).max, dtype=np.uint64)
+    hashes = np.array([_hash(entry.name, seed) for entry in cases.entries], dtype=np.uint64)
+    np.minimum.at(keys, units, hashes)
+    return np.lexsort((keys, -counts.sum(axis=1)))
+
+
+def _hash(name: str, seed: int) -> int:
+    text = f"split {seed}\n{name}".encode("utf-8", "surrogateescape")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
+
+
+def _assign(counts: NDArray[np.int64], targets: Floats, order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The split of each unit, shape (U,)."""
+    chosen = np.zeros(len(counts), dtype=np.int64)
+    missing = targets.copy()
+    weights = 1 / np.maximum(targets, 1e-9)
+    for unit in order:
+        added = counts[unit]
+        present = np.flatnonzero(added)
+        # Change of sum (target - count)^2 / target by this unit, in each split.
+        change = ((added[present] - 2 * missing[:, present]) * added[present] * weights[:, present]).sum(
+            axis=1
+        )
+        split = int(np.argmin(change))
+        chosen[unit] = split
+        missing[split, present] -= added[present]
+    return chosen
