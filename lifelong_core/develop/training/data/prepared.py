@@ -81,8 +81,8 @@ class PreparedImages:
         return {name: self._facts(positions) for name, positions in self.splits.items()}
 
     def _facts(self, positions: NDArray[np.int64]) -> SplitFacts:
-        keys = self.groups
-        groups = None if keys is None else len({keys[at] or str(at) for at in positions.tolist()})
+        wanted: list[int] = positions.tolist()
+        groups = None if self.groups is None else len({self.groups[at] or str(at) for at in wanted})
         counts = np.bincount(self.labels[positions], minlength=len(self.class_names))
         return SplitFacts(images=len(positions), groups=groups, counts=tuple(counts.tolist()))
 
