@@ -1,6 +1,7 @@
 """The recommended metrics by subgroup: samples with the same value of an attribute."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,7 +10,7 @@ from lifelong_core.arrays import Integers, as_groups
 from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupResult
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.evaluation import Recipe, estimate_metric
-from lifelong_core.design.validation.values.parts import part_values
+from lifelong_core.design.validation.values.parts import PartValue, part_values
 from lifelong_core.design.validation.values.resampled_metrics import KERNELS, SLOW_REPLICATES
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.errors import InvalidInputError
@@ -19,14 +20,23 @@ MOST_SUBGROUPS = 100
 """Most subgroups of one attribute; attributes with more values are usually numbers such as ages"""
 
 
-def subgroup_results(
+@dataclass(frozen=True, eq=False)
+class ResampledSubgroup:
+    """A subgroup with the resampled values by which models are compared in it."""
+
+    result: SubgroupResult
+    summaries: tuple[PartValue, ...]
+    """of each metric, what sums it up"""
+
+
+def resample_subgroups(
     recipes: Sequence[Recipe],
     samples: Samples,
     metadata: Mapping[str, ArrayLike],
     resamples: Resamples,
     *,
     level: float,
-) -> tuple[SubgroupResult, ...]:
+) -> tuple[ResampledSubgroup, ...]:
     """The metrics of each value of each attribute, in the order of `subgroup_values`.
 
     Args:
@@ -70,30 +80,28 @@ def subgroups_of(samples: Samples, metadata: Mapping[str, ArrayLike]) -> tuple[S
 
 def _result(
     found: Subgroup, recipes: Sequence[Recipe], samples: Samples, resamples: Resamples, level: float
-) -> SubgroupResult:
+) -> ResampledSubgroup:
     rows = found.value.astype(np.int64)
-    return SubgroupResult(
+    by_metric = [
+        _values(recipe, samples, resamples, np.intersect1d(rows, recipe.rows(samples)), level)
+        for recipe in recipes
+    ]
+    result = SubgroupResult(
         attribute=found.attribute,
         key=found.key,
         samples=found.samples,
         cases=found.cases,
         class_samples=tuple(found.class_samples.tolist()),
-        values=tuple(
-            value
-            for recipe in recipes
-            for value in _values(
-                recipe, samples, resamples, np.intersect1d(rows, recipe.rows(samples)), level
-            )
-        ),
+        values=tuple(SubgroupMetric.model_validate(one.fields) for values in by_metric for one in values),
         warnings=found.warnings,
     )
+    return ResampledSubgroup(result, tuple(values[0] for values in by_metric))
 
 
 def _values(
     recipe: Recipe, samples: Samples, resamples: Resamples, rows: Integers, level: float
-) -> Iterator[SubgroupMetric]:
+) -> tuple[PartValue, ...]:
     own, draws = samples.part(rows), resamples.part(rows)
     if recipe.acronym in KERNELS:
         draws = draws.first(SLOW_REPLICATES)
-    for one in part_values(recipe, own, draws, estimate_metric(recipe, own), level=level):
-        yield SubgroupMetric.model_validate(one.fields)
+    return part_values(recipe, own, draws, estimate_metric(recipe, own), level=level)

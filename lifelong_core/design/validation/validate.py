@@ -22,10 +22,10 @@ from lifelong_core.design.validation.curves import (
 from lifelong_core.design.validation.displays import AdjustedCost
 from lifelong_core.design.validation.outputs import ModelOutputs, Samples, units_of
 from lifelong_core.design.validation.result import ValidationResult
-from lifelong_core.design.validation.subgroup_results import subgroup_results
+from lifelong_core.design.validation.subgroup_results import ResampledSubgroup, resample_subgroups
 from lifelong_core.design.validation.values.evaluation import Recipe, Split, class_weights_of
 from lifelong_core.design.validation.values.metric_value import MetricValue
-from lifelong_core.design.validation.values.metric_values import evaluate_metric
+from lifelong_core.design.validation.values.metric_values import EvaluatedMetric, evaluate_metric
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.design.validation.warnings import validation_warnings
 from lifelong_core.errors import InvalidInputError
@@ -181,8 +181,15 @@ class ResampledValidation:
     """A result with the resampled values by which models are compared."""
 
     result: ValidationResult
-    summaries: Mapping[str, Bootstrap]
-    """by label: resampled summary of the metric"""
+    evaluated: Mapping[str, EvaluatedMetric]
+    """by label"""
+    subgroups: tuple[ResampledSubgroup, ...]
+    samples: Samples
+
+    @property
+    def summaries(self) -> Mapping[str, Bootstrap]:
+        """By label, the resampled summary of the metric."""
+        return {label: one.summary for label, one in self.evaluated.items()}
 
 
 def validate_one(setting: ValidationSettings, outputs: ModelOutputs, *, name: str) -> ResampledValidation:
@@ -209,6 +216,7 @@ def validate_one(setting: ValidationSettings, outputs: ModelOutputs, *, name: st
     values = tuple(value for one in found.values() for value in one.values)
     has_scores = samples.probabilities is not None and bool(samples.is_valid.any())
     scored = samples.part(samples.is_valid) if has_scores else None
+    subgroups = resample_subgroups(recipes, samples, setting.metadata, setting.resamples, level=setting.level)
     result = ValidationResult(
         name=name,
         recommendation=recommendation,
@@ -229,13 +237,11 @@ def validate_one(setting: ValidationSettings, outputs: ModelOutputs, *, name: st
         reliability=() if scored is None else reliability_bins(scored),
         decision_curves=() if scored is None else decision_curve_points(scored, recommendation),
         adjusted_expected_cost=_adjusted_cost(setting, samples),
-        subgroups=subgroup_results(
-            recipes, samples, setting.metadata, setting.resamples, level=setting.level
-        ),
+        subgroups=tuple(one.result for one in subgroups),
         warnings=validation_warnings(recommendation, samples, recipes, has_groups=setting.groups is not None),
         acceptance=apply_thresholds(setting.thresholds, values),
     )
-    return ResampledValidation(result, {label: one.summary for label, one in found.items()})
+    return ResampledValidation(result, found, subgroups, samples)
 
 
 def _recipes(setting: ValidationSettings, samples: Samples, outputs: ModelOutputs) -> list[Recipe]:

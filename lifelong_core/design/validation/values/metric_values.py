@@ -10,7 +10,13 @@ from lifelong_core.arrays import Floats
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.evaluation import Recipe, estimate_metric
 from lifelong_core.design.validation.values.metric_value import CutOff, MetricValue
-from lifelong_core.design.validation.values.parts import finite, limits_of, part_values, select_part
+from lifelong_core.design.validation.values.parts import (
+    PartValue,
+    finite,
+    limits_of,
+    part_values,
+    select_part,
+)
 from lifelong_core.design.validation.values.resampled_metrics import KERNELS, at_cut_offs
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics import METRICS, compute_metrics, naive_decision
@@ -24,8 +30,13 @@ class EvaluatedMetric:
 
     values: tuple[MetricValue, ...]
     """what sums the metric up comes first"""
-    summary: Bootstrap
-    """of the first"""
+    parts: tuple[PartValue, ...]
+    """of the same values, what they were resampled to"""
+
+    @property
+    def summary(self) -> Bootstrap:
+        """The resampled first value."""
+        return self.parts[0].resampled
 
 
 def evaluate_metric(
@@ -70,7 +81,7 @@ def evaluate_metric(
         )
         for one in parts
     ]
-    return EvaluatedMetric(tuple(made), parts[0].resampled)
+    return EvaluatedMetric(tuple(made), parts)
 
 
 def _naive(recipe: Recipe, own: Samples) -> Floats | None:

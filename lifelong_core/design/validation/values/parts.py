@@ -36,6 +36,10 @@ class PartValue:
     """of shape ()"""
     fields: Mapping[str, Any]
     """those of an `EstimatedValue`"""
+    cases: int
+    """independent cases that it rests on"""
+    limits: tuple[float, float]
+    """the least and the largest value that it can have"""
 
 
 def part_values(
@@ -68,7 +72,7 @@ def part_values(
             "notes": bounds.notes,
         }
         ends = {"estimate": estimate, "low": bounds.low, "high": bounds.high}
-        made.append(PartValue(part, chosen, fields | _as_fields(ends)))
+        made.append(PartValue(part, chosen, fields | as_fields(ends), cases, limits_of(recipe)))
     return tuple(made)
 
 
@@ -155,7 +159,7 @@ def _is_decided(recipe: Recipe, own: Samples, k: int) -> Mask:
     return own.is_valid & (own.scores[:, k] >= recipe.cut_offs.thresholds[k])
 
 
-def _as_fields(numbers: Mapping[str, float]) -> dict[str, Any]:
+def as_fields(numbers: Mapping[str, float]) -> dict[str, Any]:
     """Numbers, with the signs of infinite ones."""
     signs = {name: int(math.copysign(1, number)) for name, number in numbers.items() if math.isinf(number)}
     return {**{name: finite(number) for name, number in numbers.items()}, "infinite": signs}
