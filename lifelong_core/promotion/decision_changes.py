@@ -1,0 +1,187 @@
+"""Which decisions change with the new model, in whose favour, and at which cost."""
+
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+from pydantic import Field
+
+from lifelong_core.arrays import Floats, Integers
+from lifelong_core.documents import Frozen
+from lifelong_core.promotion.sign_flip import sign_flip_test
+
+MOST_CASES = 25
+"""cases that are named, of those that get worse and of those that get better"""
+MOST_KINDS = 50
+"""kinds of changes that are listed, the most frequent first"""
+LONGEST_NAME = 200
+
+
+class ClassChanges(Frozen):
+    """Changed decisions among the cases of one true class."""
+
+    class_index: int
+    samples: int
+    corrected: int = Field(description="Wrong by the current model, right by the new one.")
+    broken: int = Field(description="Right by the current model, wrong by the new one.")
+    other: int = Field(description="Wrong by both, in different ways.")
+
+
+class KindOfChange(Frozen):
+    """Changes from one decision to another among the cases of one true class."""
+
+    class_index: int
+    current: int = Field(description="Decision of the current model; C: it abstains.")
+    new: int = Field(description="Decision of the new model.")
+    count: int
+    cost_change: float = Field(
+        description="Cost of the new decision less that of the current one, of one case."
+    )
+
+
+class ChangedCase(Frozen):
+    """One case whose decision changes."""
+
+    row: int = Field(description="Its index in the labelled set.")
+    name: str | None = Field(description="Its name, such as its file; None: the set names none.")
+    class_index: int = Field(description="Its true class.")
+    current: int
+    new: int
+    current_confidence: float = Field(
+        description="Probability of the decided class; of the likeliest, if it abstains."
+    )
+    new_confidence: float
+    cost_change: float
+
+
+class McNemar(Frozen):
+    """Whether the two models err equally often on these cases."""
+
+    corrected: int = Field(description="Cases that only the new model decides rightly.")
+    broken: int = Field(description="Cases that only the current model decides rightly.")
+    exact: float = Field(description="Two-sided p-value of McNemar's exact test.")
+    mid_p: float = Field(description="Its mid-p version, which is less conservative.")
+    groups: int | None = Field(
+        description="Groups whose sums of differences were flipped together; None: single cases were."
+    )
+
+
+class DecisionChanges(Frozen):
+    """Cases that the two models decide differently."""
+
+    samples: int
+    changed: int
+    by_class: tuple[ClassChanges, ...]
+    kinds: tuple[KindOfChange, ...] = Field(description=f"Most frequent first, at most {MOST_KINDS}.")
+    mcnemar: McNemar
+    worse: tuple[ChangedCase, ...] = Field(description=f"The {MOST_CASES} whose cost rises most.")
+    better: tuple[ChangedCase, ...] = Field(description=f"The {MOST_CASES} whose cost falls most.")
+
+    @classmethod
+    def of(
+        cls,
+        labels: Integers,
+        new: tuple[Integers, Floats],
+        current: tuple[Integers, Floats],
+        *,
+        costs: Floats,
+        unit: Integers,
+        is_grouped: bool,
+        names: Sequence[str] | None = None,
+    ) -> Self:
+        """Compare the decisions of two models.
+
+        Args:
+            labels: shape (N,), true classes.
+            new: decisions (N,) and probabilities (N, C) of the new model.
+            current: likewise of the current one.
+            costs: shape (C, D), of deciding j when i is true.
+            unit: shape (N,), 0..U-1: which cases belong together.
+            is_grouped: whether these are given groups, rather than single cases.
+            names: N names of cases; None: there are none.
+        """
+        (decided, probabilities), (before, probabilities_before) = new, current
+        change = costs[labels, decided] - costs[labels, before]
+        rows: list[int] = np.flatnonzero(decided != before).tolist()
+        cases = [
+            ChangedCase(
+                row=row,
+                name=None if names is None else names[row][:LONGEST_NAME],
+                class_index=int(labels[row]),
+                current=int(before[row]),
+                new=int(decided[row]),
+                current_confidence=_confidence(probabilities_before[row], int(before[row])),
+                new_confidence=_confidence(probabilities[row], int(decided[row])),
+                cost_change=float(change[row]),
+            )
+            for row in rows
+        ]
+        # Of equal costs, the case of which the new model is surest is looked at first.
+        cases.sort(key=lambda case: (-case.cost_change, -case.new_confidence, case.row))
+        rising = [case for case in cases if case.cost_change > 0]
+        falling = [case for case in reversed(cases) if case.cost_change < 0]
+        return cls(
+            samples=labels.size,
+            changed=len(rows),
+            by_class=_by_class(labels, decided, before, classes=costs.shape[0]),
+            kinds=_kinds(labels, decided, before, costs),
+            mcnemar=_mcnemar(labels, decided, before, unit, is_grouped=is_grouped),
+            worse=tuple(rising[:MOST_CASES]),
+            better=tuple(falling[:MOST_CASES]),
+        )
+
+
+def _confidence(probabilities: Floats, decision: int) -> float:
+    return float(probabilities[decision] if decision < probabilities.size else probabilities.max())
+
+
+def _by_class(
+    labels: Integers, new: Integers, current: Integers, *, classes: int
+) -> tuple[ClassChanges, ...]:
+    made: list[ClassChanges] = []
+    for k in range(classes):
+        own = labels == k
+        was_right, is_right = current[own] == k, new[own] == k
+        made.append(
+            ClassChanges(
+                class_index=k,
+                samples=int(own.sum()),
+                corrected=int((~was_right & is_right).sum()),
+                broken=int((was_right & ~is_right).sum()),
+                other=int((~was_right & ~is_right & (current[own] != new[own])).sum()),
+            )
+        )
+    return tuple(made)
+
+
+def _kinds(labels: Integers, new: Integers, current: Integers, costs: Floats) -> tuple[KindOfChange, ...]:
+    is_changed = new != current
+    triples = np.stack([labels, current, new], axis=1)[is_changed]
+    found, counts = np.unique(triples, axis=0, return_counts=True)
+    made = [
+        KindOfChange(
+            class_index=k,
+            current=before,
+            new=after,
+            count=count,
+            cost_change=float(costs[k, after] - costs[k, before]),
+        )
+        for (k, before, after), count in zip(found.tolist(), counts.tolist(), strict=True)
+    ]
+    made.sort(key=lambda kind: (-kind.count, -kind.cost_change, kind.class_index, kind.current, kind.new))
+    return tuple(made[:MOST_KINDS])
+
+
+def _mcnemar(
+    labels: Integers, new: Integers, current: Integers, unit: Integers, *, is_grouped: bool
+) -> McNemar:
+    gain = (new == labels).astype(np.int64) - (current == labels)
+    units = int(unit.max()) + 1
+    test = sign_flip_test(np.bincount(unit, weights=gain, minlength=units).astype(np.int64))
+    return McNemar(
+        corrected=int((gain > 0).sum()),
+        broken=int((gain < 0).sum()),
+        exact=test.exact,
+        mid_p=test.mid_p,
+        groups=units if is_grouped else None,
+    )

@@ -1,0 +1,168 @@
+"""From two models and held-out cases to the promotion report."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import as_costs
+from lifelong_core.deploy.head import HeadOutput
+from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
+from lifelong_core.design.validation.acceptance import AcceptanceThreshold
+from lifelong_core.design.validation.outputs import ModelOutputs
+from lifelong_core.design.validation.paired import PairedValidation
+from lifelong_core.design.validation.validate import ValidationSettings
+from lifelong_core.promotion.decision_changes import DecisionChanges
+from lifelong_core.promotion.document import CostDifference, FingerprintDistance, ModelFacts, PromotionReport
+from lifelong_core.promotion.inputs import ComparedModel, HeldOutCases, Population, check_compared
+from lifelong_core.promotion.localization import LocalizationComparison
+from lifelong_core.promotion.verdict import verdict
+
+CALIBRATION: tuple[str, ...] = ("NLL", "BS", "ECE", "CWCE")
+"""Measures of the probabilities, which every report holds."""
+
+
+def promotion_report(
+    task: str,
+    new: ComparedModel,
+    current: ComparedModel,
+    cases: HeldOutCases,
+    *,
+    recommendation: Recommendation,
+    class_names: Sequence[str],
+    costs: ArrayLike,
+    thresholds: Sequence[AcceptanceThreshold] = (),
+    populations: Sequence[Population] = (),
+    fingerprints: FingerprintDistance | None = None,
+    localization: LocalizationComparison | None = None,
+    replicates: int = 1000,
+    level: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> PromotionReport:
+    """Compare a new model with the current one on the same held-out cases.
+
+    Both are resampled together, whole groups where there are any, so that the intervals of the differences are those of
+    paired cases.
+
+    Args:
+        task: name of the task.
+        new: the model that may be promoted.
+        current: the model that serves now.
+        cases: labelled cases that neither was trained or calibrated on.
+        recommendation: the metrics of the task.
+        class_names: C names.
+        costs: shape (C, D), those of the task.
+        thresholds: acceptance thresholds of the task.
+        populations: environments with their estimated prevalence.
+        fingerprints: distance of the training data.
+        localization: whether both look at the same places.
+        replicates: number of resampled data sets.
+        level: nominal coverage of the intervals.
+        rng: seed or generator of the resampling.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit, a metric needs what there is not, or both models are one.
+    """
+    check_compared(cases, new, current)
+    matrix = as_costs(costs, classes=len(class_names))
+    setting = ValidationSettings.of(
+        recommendation,
+        cases.labels,
+        groups=cases.groups,
+        metadata=cases.metadata,
+        class_names=class_names,
+        thresholds=thresholds,
+        replicates=replicates,
+        level=level,
+        rng=rng,
+    )
+    decided, decided_before = new.head.apply(new.logits), current.head.apply(current.logits)
+    chooses = new.calibration is not None and current.calibration is not None
+    paired = PairedValidation.of(
+        setting,
+        (new.reference, _outputs(new, decided, chooses=chooses)),
+        (current.reference, _outputs(current, decided_before, chooses=chooses)),
+    )
+    differences = paired.differences()
+    changes = DecisionChanges.of(
+        setting.labels,
+        (decided.decisions, decided.probabilities),
+        (decided_before.decisions, decided_before.probabilities),
+        costs=matrix,
+        unit=paired.new.samples.unit,
+        is_grouped=cases.groups is not None,
+        names=cases.names,
+    )
+    expected = tuple(_costs(paired, new, current, matrix, populations))
+    results = paired.new.result, paired.current.result
+    return PromotionReport(
+        task=task,
+        new=_facts(new),
+        current=_facts(current),
+        origin=cases.origin,
+        verdict=verdict(*results, differences, expected[0].difference, changes.mcnemar),
+        new_result=results[0],
+        current_result=results[1],
+        differences=differences,
+        calibration=paired.of_metrics(
+            [(name, RecommendedMetric(metric=name, per_class=False)) for name in CALIBRATION]
+        ),
+        subgroups=paired.subgroup_differences(),
+        changes=changes,
+        costs=expected,
+        cost_matrix=tuple(tuple(row) for row in matrix.tolist()),
+        fingerprints=fingerprints,
+        localization=localization,
+        warnings=tuple(_warnings(paired)),
+    )
+
+
+def _outputs(model: ComparedModel, output: HeadOutput, *, chooses: bool) -> ModelOutputs:
+    cut_off_data = None
+    if chooses and model.calibration is not None:
+        own = model.head.apply(model.calibration.logits).probabilities
+        cut_off_data = (model.calibration.labels, own)
+    return ModelOutputs(
+        probabilities=output.probabilities, decisions=output.decisions, cut_off_data=cut_off_data
+    )
+
+
+def _costs(
+    paired: PairedValidation,
+    new: ComparedModel,
+    current: ComparedModel,
+    costs: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    populations: Sequence[Population],
+) -> Iterator[CostDifference]:
+    """Expected costs at the class shares of the cases, then of each population with the heads that decide there."""
+    shares = paired.new.result.prevalence
+    yield CostDifference(environment=None, prevalence=shares, difference=paired.expected_cost(costs, None))
+    for one in populations:
+        yield CostDifference(
+            environment=one.environment,
+            prevalence=tuple(one.prevalence.tolist()),
+            difference=paired.expected_cost(
+                costs,
+                one.prevalence,
+                new=one.new_head.apply(new.logits).decisions,
+                current=one.current_head.apply(current.logits).decisions,
+            ),
+        )
+
+
+def _facts(model: ComparedModel) -> ModelFacts:
+    return ModelFacts(
+        reference=model.reference,
+        head=model.head.digest,
+        assumed_prevalence=tuple(model.head.assumed_prevalence.tolist()),
+        cost=model.cost,
+        trained_on=model.trained_on,
+    )
+
+
+def _warnings(paired: PairedValidation) -> Iterator[str]:
+    """The limits of both validations, once if they are the same."""
+    results = paired.new.result, paired.current.result
+    for text in dict.fromkeys(text for result in results for text in result.warnings):
+        having = [result.name for result in results if text in result.warnings]
+        yield text if len(having) == len(results) else f"{having[0]}: {text}"

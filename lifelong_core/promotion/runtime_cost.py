@@ -1,0 +1,92 @@
+"""Size of an ONNX graph, and the time that it takes for one image on this machine."""
+
+import importlib
+import math
+import os
+import platform
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from lifelong_core.documents import Frozen
+
+WARM_UP = 3
+"""runs before the clock counts"""
+RUNS = 30
+
+
+class RuntimeCost(Frozen):
+    """What it costs to serve a model: memory, and time on the machine that made the report."""
+
+    graph_bytes: int = Field(ge=0, description="Size of the ONNX file.")
+    parameters: int | None = Field(
+        description="Floating-point numbers in its initialisers; None: not readable."
+    )
+    milliseconds: float | None = Field(
+        description="Median time of one image, batch size 1; None: not measured."
+    )
+    slowest_milliseconds: float | None = Field(description="95 % quantile of the same times.")
+    runs: int = Field(ge=0)
+    machine: str = Field(
+        description="Where it was measured: processor, and the number of processors it could use."
+    )
+
+
+def measure_cost(
+    graph: bytes, logits_of: Callable[[NDArray[np.float32]], Any] | None, image: NDArray[np.float32] | None
+) -> RuntimeCost:
+    """Measure a model.
+
+    Args:
+        graph: the ONNX file.
+        logits_of: what computes the logits (n, C) of inputs (n, ...); None: times are not measured.
+        image: one input, shape (1, ...).
+    """
+    times = [] if logits_of is None or image is None else _times(logits_of, image)
+    return RuntimeCost(
+        graph_bytes=len(graph),
+        parameters=_parameters(graph),
+        milliseconds=float(np.median(times)) if times else None,
+        slowest_milliseconds=float(np.quantile(times, 0.95)) if times else None,
+        runs=len(times),
+        machine=describe_machine(),
+    )
+
+
+def describe_machine() -> str:
+    """The processor and the number of processors that this process may use."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return f"{platform.system()} {platform.machine()}, {usable} processor{'s' if usable != 1 else ''}"
+
+
+def _times(logits_of: Callable[[NDArray[np.float32]], Any], image: NDArray[np.float32]) -> list[float]:
+    """Milliseconds of RUNS runs."""
+    for _ in range(WARM_UP):
+        logits_of(image)
+    times: list[float] = []
+    for _ in range(RUNS):
+        started = time.perf_counter()
+        logits_of(image)
+        times.append(1000 * (time.perf_counter() - started))
+    return times
+
+
+def _parameters(graph: bytes) -> int | None:
+    """Floating-point numbers in the initialisers; None: the graph cannot be read."""
+    # Only jobs measure, so that no other process loads the package.
+    onnx: Any = importlib.import_module("onnx")
+    try:
+        model = onnx.load_model_from_string(graph)
+    except Exception:  # noqa: BLE001  protobuf raises its own errors, and the size stays known
+        return None
+    floating = {
+        onnx.TensorProto.FLOAT,
+        onnx.TensorProto.FLOAT16,
+        onnx.TensorProto.BFLOAT16,
+        onnx.TensorProto.DOUBLE,
+    }
+    return sum(math.prod(one.dims) for one in model.graph.initializer if one.data_type in floating)

@@ -1,0 +1,93 @@
+"""Changed decisions: counts by class and direction, the costly cases, and the test with groups."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from lifelong_core.arrays import Floats, Integers
+from lifelong_core.promotion import decision_changes
+from lifelong_core.promotion.decision_changes import DecisionChanges
+
+COSTS = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [9.0, 3.0, 0.0]])
+LABELS = np.array([0, 0, 1, 2, 2, 2, 1, 0])
+CURRENT = np.array([0, 1, 1, 0, 2, 2, 2, 0])
+NEW = np.array([0, 0, 0, 1, 2, 0, 1, 0])
+
+
+def sure(decisions: Integers) -> Floats:
+    return np.where(np.arange(3) == decisions[:, None], 0.8, 0.1)
+
+
+def changes(*, unit: Integers | None = None, names: list[str] | None = None) -> DecisionChanges:
+    return DecisionChanges.of(
+        LABELS,
+        (NEW, sure(NEW)),
+        (CURRENT, sure(CURRENT)),
+        costs=COSTS,
+        unit=np.arange(8) if unit is None else unit,
+        is_grouped=unit is not None,
+        names=names,
+    )
+
+
+def test_they_are_counted_by_true_class_and_direction() -> None:
+    found = changes()
+    assert (found.samples, found.changed) == (8, 5)
+    counts = [(one.samples, one.corrected, one.broken, one.other) for one in found.by_class]
+    assert counts == [(3, 1, 0, 0), (2, 1, 1, 0), (3, 0, 1, 1)]
+    kinds = {(one.class_index, one.current, one.new): (one.count, one.cost_change) for one in found.kinds}
+    assert kinds == {
+        (0, 1, 0): (1, -1.0),
+        (1, 1, 0): (1, 1.0),
+        (1, 2, 1): (1, -1.0),
+        (2, 0, 1): (1, -6.0),
+        (2, 2, 0): (1, 9.0),
+    }
+
+
+def test_the_most_costly_come_first_by_name() -> None:
+    found = changes(names=[f"case {row}" for row in range(8)])
+    assert [(one.name, one.cost_change) for one in found.worse] == [("case 5", 9.0), ("case 2", 1.0)]
+    assert (found.better[0].name, found.better[0].cost_change) == ("case 3", -6.0)
+    assert len(found.better) == 3
+    first = found.worse[0]
+    assert (first.row, first.class_index, first.current, first.new) == (5, 2, 2, 0)
+    assert (first.new_confidence, first.current_confidence) == pytest.approx((0.8, 0.8))
+    assert changes().worse[0].name is None
+
+
+def test_only_some_cases_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decision_changes, "MOST_CASES", 1)
+    monkeypatch.setattr(decision_changes, "MOST_KINDS", 2)
+    found = changes()
+    assert (len(found.worse), len(found.better), len(found.kinds), found.changed) == (1, 1, 2, 5)
+
+
+def test_mcnemar_is_over_cases_or_over_groups() -> None:
+    found = changes().mcnemar
+    assert (found.corrected, found.broken, found.groups) == (2, 2, None)
+    assert found.exact == pytest.approx(stats.binomtest(2, 4).pvalue)
+    grouped = changes(unit=np.array([0, 1, 2, 3, 3, 2, 1, 0])).mcnemar
+    # Sums by group: 0, 2, -2, 0: a fair coin for each of two groups.
+    assert (grouped.corrected, grouped.broken, grouped.groups) == (2, 2, 4)
+    assert (grouped.exact, grouped.mid_p) == pytest.approx((1.0, 0.75))
+
+
+def test_an_abstention_is_wrong_and_has_its_cost() -> None:
+    costs = np.hstack([COSTS, np.full((3, 1), 0.5)])
+    labels, current, new = np.array([0, 2]), np.array([0, 0]), np.array([3, 3])
+    found = DecisionChanges.of(
+        labels, (new, sure(new)), (current, sure(current)), costs=costs, unit=np.arange(2), is_grouped=False
+    )
+    assert [one.cost_change for one in found.worse] == [0.5]
+    assert [one.cost_change for one in found.better] == [-8.5]
+    assert (found.mcnemar.corrected, found.mcnemar.broken) == (0, 1)
+    assert found.by_class[2].other == 1
+
+
+def test_equal_decisions_change_nothing() -> None:
+    found = DecisionChanges.of(
+        LABELS, (NEW, sure(NEW)), (NEW, sure(NEW)), costs=COSTS, unit=np.arange(8), is_grouped=False
+    )
+    assert (found.changed, found.kinds, found.worse, found.better) == (0, (), (), ())
+    assert found.mcnemar.exact == 1.0
