@@ -126,7 +126,7 @@ def forest(
         reference: a value that all are compared with.
         labels: width of the column of labels; None: as they need.
     """
-    numbers = list(_numbers(entries))
+    numbers = [*_numbers(entries), *([] if reference is None else [reference])]
     is_share = all(0 <= number <= 1 for number in numbers)
     within = (0.0, 1.0) if is_share else (-math.inf, math.inf)
     left = label_width(entries) if labels is None else labels

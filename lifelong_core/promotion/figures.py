@@ -1,0 +1,76 @@
+"""Plots of a promotion report: paired differences, and reliability of both models."""
+
+from collections.abc import Iterable, Sequence
+
+from lifelong_core.design.interview.wording import DIRECTIONS
+from lifelong_core.design.report import figures
+from lifelong_core.design.report.forest import Entry, Forest, forest, label_width
+from lifelong_core.design.report.plots import Panel
+from lifelong_core.design.report.tables import MOST_CLASSES
+from lifelong_core.design.report.words import of
+from lifelong_core.design.validation.paired import MetricDifference
+from lifelong_core.promotion.document import PromotionReport
+
+_ORIENTATIONS = ("up", "down")
+
+
+def difference_forests(differences: Sequence[MetricDifference], class_names: Sequence[str]) -> list[Forest]:
+    """Plots of differences around 0: those up to 1 share an axis by direction, others have their own."""
+    shown = shown_differences(differences)
+    wide = {one.label for one in shown if any(abs(number) > 1 for number in _numbers(one))}
+    entries = {id(one): Entry(_label(one, class_names), one, one.orientation) for one in shown}
+    labels = label_width(entries.values())
+    made: list[Forest] = []
+    for orientation in _ORIENTATIONS:
+        common = [
+            entries[id(one)] for one in shown if one.orientation == orientation and one.label not in wide
+        ]
+        if common:
+            made.append(forest(common, _title(orientation), reference=0.0, labels=labels))
+    for label in dict.fromkeys(one.label for one in shown if one.label in wide):
+        own = [one for one in shown if one.label == label]
+        title = f"{label}: {_title(own[0].orientation).lower()}"
+        made.append(forest([entries[id(one)] for one in own], title, reference=0.0, labels=labels))
+    return made
+
+
+def shown_differences(differences: Iterable[MetricDifference]) -> list[MetricDifference]:
+    """What sums each metric up, and of its classes those that lose most."""
+    by_label: dict[str, list[MetricDifference]] = {}
+    for one in differences:
+        by_label.setdefault(one.label, []).append(one)
+    shown: list[MetricDifference] = []
+    for own in by_label.values():
+        classes = sorted(own[1:], key=_gain)[:MOST_CLASSES]
+        kept = {id(one) for one in (own[0], *classes)}
+        shown += [one for one in own if id(one) in kept]
+    return shown
+
+
+def reliability_pairs(report: PromotionReport) -> list[tuple[str, list[Panel]]]:
+    """Reliability diagrams of the likeliest class, of both models."""
+    made: list[tuple[str, list[Panel]]] = []
+    for result in (report.new_result, report.current_result):
+        overall = result.model_copy(update={"reliability": result.reliability[:1]})
+        made.append((result.name, figures.reliability_panels(overall)))
+    return [one for one in made if one[1]]
+
+
+def _gain(one: MetricDifference) -> float:
+    value = one.number("estimate")
+    if value != value:  # undefined first
+        return float("-inf")
+    return value if one.orientation == "up" else -value
+
+
+def _numbers(one: MetricDifference) -> Iterable[float]:
+    return (number for number in (one.estimate, one.low, one.high) if number is not None)
+
+
+def _label(one: MetricDifference, class_names: Sequence[str]) -> str:
+    return one.label if one.value_of == "all_classes" else f"{one.label} · {of(one, class_names)}"
+
+
+def _title(orientation: str) -> str:
+    side = "right" if orientation == "up" else "left"
+    return f"{DIRECTIONS[orientation].capitalize()}: the new model is better on the {side}"
