@@ -10,7 +10,7 @@ from lifelong_core.arrays import Floats, Integers
 from lifelong_core.documents import Frozen
 from lifelong_core.promotion.sign_flip import sign_flip_test
 
-MOST_CASES = 25
+MOST_CASES = 20
 """cases that are named, of those that get worse and of those that get better"""
 MOST_KINDS = 50
 """kinds of changes that are listed, the most frequent first"""

@@ -113,7 +113,7 @@ def promotion_report(
         cost_matrix=tuple(tuple(row) for row in matrix.tolist()),
         fingerprints=fingerprints,
         localization=localization,
-        warnings=tuple(_warnings(paired)),
+        warnings=(*_seen(cases, new, current), *_warnings(paired)),
     )
 
 
@@ -158,6 +158,18 @@ def _facts(model: ComparedModel) -> ModelFacts:
         cost=model.cost,
         trained_on=model.trained_on,
     )
+
+
+def _seen(cases: HeldOutCases, *models: ComparedModel) -> Iterator[str]:
+    """A warning for each model whose head was fitted on the very cases."""
+    for model in models:
+        known = model.calibration
+        if (
+            known is not None
+            and np.array_equal(known.labels, cases.labels)
+            and np.array_equal(known.logits, model.logits)
+        ):
+            yield f"These are the calibration cases of {model.reference}, which favours it."
 
 
 def _warnings(paired: PairedValidation) -> Iterator[str]:

@@ -13,6 +13,7 @@ Work: TypeAlias = Callable[[Store, Job], dict[str, Any]]
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
+        "compare": "lifelong_monitor.jobs.compare",
         "cycle": "lifelong_monitor.jobs.cycle",
         "fingerprint": "lifelong_monitor.jobs.fingerprint",
         "rank": "lifelong_monitor.jobs.rank",

@@ -64,7 +64,9 @@ def model(
 ) -> ComparedModel:
     """A model with the head fitted on a calibration set of its own."""
     held_back, noise = draw(1000 + seed, 300)
-    calibration = LabeledLogits(logits(held_back, noise, strength=strength, seed=seed + 1), held_back)
+    calibration = LabeledLogits(
+        logits(held_back, noise, strength=strength, seed=seed + 1).astype(np.float32), held_back
+    )
     head = fit_head(calibration, COSTS, class_names=CLASSES)
     own = logits(labels, hardness, strength=strength, seed=seed)
     return ComparedModel(

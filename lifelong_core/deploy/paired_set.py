@@ -1,0 +1,102 @@
+"""Labelled logits of two models on the same samples, for their comparison."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong_core.arrays import Logits, as_logits, read_only
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.labelled_set import METADATA_PREFIX, LabelledSet
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.npz import read_npz, write_npz
+from lifelong_core.values import ArrayValue
+
+CURRENT = "current_logits"
+"""Array of an npz file: the logits of the model that serves now."""
+LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, eq=False)
+class PairedSet(ArrayValue):
+    """A labelled set of a new model, with the current model's logits of the same samples.
+
+    Examples:
+        >>> new = LabelledSet(LabeledLogits([[2.0, 0.0], [0.5, 1.0]], [0, 1]))
+        >>> both = PairedSet(new, np.array([[1.0, 0.0], [1.0, 0.5]], np.float32), np.array(["a.png", "b.png"]))
+        >>> PairedSet.from_bytes(both.to_bytes()) == both
+        True
+    """
+
+    new: LabelledSet
+    current_logits: Logits
+    """shape (N, C)"""
+    names: NDArray[np.str_] | None = None
+    """shape (N,), names of the samples, such as files"""
+
+    def __post_init__(self) -> None:
+        """Check and freeze the arrays.
+
+        Raises:
+            InvalidInputError: a shape or a value does not fit; the field names the array.
+        """
+        expected = self.new.labelled.logits.shape
+        logits = as_logits(self.current_logits, field=CURRENT)
+        if logits.shape != expected:
+            raise InvalidInputError(
+                f"expected the shape {expected} of the new model's logits, got {logits.shape}.", field=CURRENT
+            )
+        object.__setattr__(self, "current_logits", read_only(logits.copy()))
+        if self.names is not None:
+            object.__setattr__(self, "names", _names(self.names, expected[0]))
+
+    def to_bytes(self) -> bytes:
+        """The arrays as an npz file; equal sets give equal bytes."""
+        labelled = self.new.labelled
+        arrays: dict[str, NDArray[np.generic]] = {
+            "logits": labelled.logits,
+            CURRENT: self.current_logits,
+            "labels": labelled.labels,
+        }
+        optional = {"groups": labelled.groups, "names": self.names}
+        arrays |= {name: array for name, array in optional.items() if array is not None}
+        return write_npz(
+            arrays | {f"{METADATA_PREFIX}{key}": values for key, values in self.new.metadata.items()}
+        )
+
+    @classmethod
+    def from_bytes(cls, content: bytes, *, maximum_bytes: int | None = None) -> Self:
+        """Read what `to_bytes`, or `numpy.savez(logits=..., current_logits=..., labels=..., ...)`, wrote.
+
+        Args:
+            content: bytes of the file.
+            maximum_bytes: limit of the memory of its arrays; None: no limit.
+
+        Raises:
+            PayloadTooLargeError: the file declares more than `maximum_bytes`.
+            InvalidInputError: not an npz file, an array is missing or has an illegal value.
+        """
+        found = read_npz(
+            content,
+            ("logits", CURRENT, "labels"),
+            ("groups", "names"),
+            prefix=METADATA_PREFIX,
+            field="labelled_set",
+            maximum_bytes=maximum_bytes,
+        )
+        rows: dict[str, Any] = {name: found.pop(name, None) for name in ("logits", "labels", "groups")}
+        current: Any = found.pop(CURRENT)
+        names: Any = found.pop("names", None)
+        metadata = {name.removeprefix(METADATA_PREFIX): values for name, values in found.items()}
+        return cls(LabelledSet(LabeledLogits(**rows), metadata), current, names)
+
+
+def _names(given: Any, samples: int) -> NDArray[np.str_]:
+    names = np.asarray(given)
+    if names.shape != (samples,) or names.dtype.kind not in "US":
+        raise InvalidInputError(f"expected {samples} texts.", field="names")
+    names = names.astype(np.str_)
+    if names.dtype.itemsize > 4 * LONGEST_NAME:
+        raise InvalidInputError(f"expected names of at most {LONGEST_NAME} characters.", field="names")
+    return read_only(names)

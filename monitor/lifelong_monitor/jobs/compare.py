@@ -1,0 +1,62 @@
+"""The kind `compare`: the promotion report of a model, from labelled logits of it and of the current model."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from lifelong_core.deploy import LabeledLogits
+from lifelong_core.deploy.paired_set import PairedSet
+from lifelong_core.documents import FrozenDocument
+from lifelong_core.promotion import HeldOutCases
+from lifelong_core.store import Job, Store
+from lifelong_core.store.heads.calibration_sets import check_classes
+from lifelong_monitor.jobs.promotion_reports import ModelCases, compare_registered, store_report
+
+
+class Payload(FrozenDocument):
+    """What is asked for."""
+
+    task: str
+    model: str = Field(description="Reference of the new model, name@version.")
+    against: str = Field(description="Reference of the current model.")
+    recommendation_version: int = Field(description="Of those that are attached to the task.")
+    labelled_set: str = Field(description="Digest of the artifact: `PairedSet.to_bytes`.")
+    origin: str = Field(default="", description="Where the cases come from, in words.")
+    replicates: Annotated[int, Field(ge=1)] = 1000
+    level: Annotated[float, Field(gt=0, lt=1)] = 0.95
+
+
+def work(store: Store, job: Job) -> dict[str, Any]:
+    """Compare both models as their default heads decide now; report and page become artifacts.
+
+    Raises:
+        InvalidInputError: the payload, or what it names, does not fit.
+        NotFoundError: what it names does not exist.
+    """
+    asked = Payload.from_document(job.payload)
+    new, current = store.models.get(asked.model), store.models.get(asked.against)
+    data = PairedSet.from_bytes(store.artifacts.get(asked.labelled_set))
+    labelled = data.new.labelled
+    check_classes(labelled, store.tasks.get(asked.task))
+    report = compare_registered(
+        store,
+        ModelCases(model=new, logits=labelled.logits),
+        ModelCases(model=current, logits=data.current_logits),
+        held_out_cases(data, origin=asked.origin),
+        recommendation_version=asked.recommendation_version,
+        replicates=asked.replicates,
+        level=asked.level,
+    )
+    return {"model": new.reference, "against": current.reference, **store_report(store, report)}
+
+
+def held_out_cases(data: PairedSet, *, origin: str) -> HeldOutCases:
+    """The cases of a paired set."""
+    labelled: LabeledLogits = data.new.labelled
+    return HeldOutCases(
+        labels=labelled.labels,
+        groups=labelled.groups,
+        names=None if data.names is None else data.names.tolist(),
+        metadata=data.new.metadata,
+        origin=origin,
+    )
