@@ -40,7 +40,7 @@ def _affine(
     images: Images, *, angle: float = 0, x: float = 0, y: float = 0, shear: tuple[float, float] = (0, 0)
 ) -> Images:
     height, width = images.shape[-2:]
-    shift = [round(x * width), round(y * height)]
+    shift = [float(round(x * width)), float(round(y * height))]
     return F.affine(images, angle, shift, 1.0, list(shear), interpolation=_BILINEAR)
 
 

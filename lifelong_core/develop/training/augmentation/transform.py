@@ -1,7 +1,6 @@
 """Random crop, then one sub-policy for each image."""
 # pyright: reportUnknownMemberType=false
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -13,8 +12,6 @@ from lifelong_core.develop.training.policy import AugmentationPolicy, Step
 Transform: TypeAlias = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 """From images, uint8 (n, C, H, W), and a generator to images, uint8 (n, C, h, w)."""
 
-LEVELS = 8
-"""Signed strengths are rounded to so many steps on each side, so that images of one strength are changed together."""
 _PADDING = 8
 """Images without a margin are padded by 1/8 of their edge on each side, by reflection, before the crop."""
 
@@ -70,12 +67,9 @@ def _apply_steps(steps: Sequence[Step], images: torch.Tensor, generator: torch.G
     for step in steps:
         happens = torch.rand(len(images), generator=generator) < step.probability
         signs = torch.randint(2, (len(images),), generator=generator) * 2 - 1
-        level = round(step.magnitude * LEVELS) / LEVELS
-        alike: defaultdict[float, list[int]] = defaultdict(list)
-        changed: list[int] = torch.nonzero(happens).flatten().tolist()
-        for position in changed:
-            alike[level * int(signs[position])].append(position)
         images = images.clone()
-        for magnitude, positions in alike.items():
-            images[positions] = OPERATIONS[step.operation](images[positions], magnitude)
+        for sign in (-1, 1):
+            positions = torch.nonzero(happens & (signs == sign)).flatten()
+            if len(positions):
+                images[positions] = OPERATIONS[step.operation](images[positions], sign * step.magnitude)
     return images

@@ -11,6 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from lifelong_core.settings import Settings
 from lifelong_service.application import create_application
 from lifelong_service.http.errors import sentence
+from lifelong_service.routes.admin import models
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.in_process import InProcess
 
@@ -225,15 +226,22 @@ def test_a_change_that_takes_too_long_may_still_take_effect(
     registered: None, serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = serve(request_timeout_seconds=1)
-    gate, promote = threading.Event(), service.worker.store.models.promote
+    gate, began, ended = threading.Event(), threading.Event(), threading.Event()
+    promote = models.promote_calibrated
 
     def slow(*arguments: Any, **named: Any) -> Any:
+        began.set()
         gate.wait(10)
-        return promote(*arguments, **named)
+        try:
+            return promote(*arguments, **named)
+        finally:
+            ended.set()
 
-    monkeypatch.setattr(service.worker.store.models, "promote", slow)
-    threading.Timer(1.5, gate.set).start()
+    monkeypatch.setattr(models, "promote_calibrated", slow)
     answer = service.client.post("/v1/admin/models/linear/promote")
+    gate.set()
+    assert began.wait(10)
+    assert ended.wait(10)
     assert answer.status_code == 503
     assert "may still take effect" in error_of(answer)["hint"]
     assert "request_id" not in answer.text
