@@ -1,1 +1,106 @@
-"""Agreement of the patches that two models find positive."""
+"""Agreement of the places that two models find positive, after R. Romanova (2020), sections II and III.
+
+The scores of counts and of vectors are those of `lifelong_core.metrics.counting.stability`, misprints corrected; here
+they are of two maps with one score for each patch of an image.
+"""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Floats
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.metrics.counting import stability as scores
+from lifelong_core.metrics.counting.stability import Agreement
+
+THRESHOLD = 0.5
+"""that of the publication (section IV-G)"""
+
+
+@dataclass(frozen=True)
+class Stability:
+    """Stability scores of two maps of one image; nan where a score is undefined. High is stable.
+
+    Attributes:
+        agreement: numbers of patches by their decisions, from which all scores but the correlations follow.
+        positive_overlap: S_PO (eq. 15), in [0, 1]; nan if one map has no positive patch.
+        adjusted_positive_overlap: S_APO (eq. 16), in [1 - N, 1]; nan if one map has no or only positive patches.
+        positive_jaccard: S_J (eq. 7), in [0, 1]; nan if no map has a positive patch.
+        heuristically_adjusted_positive_jaccard: S_HAPJ (eq. 17), in [0, 1]; nan if all patches agree on one decision.
+        adjusted_positive_jaccard: S_APJ (eq. 18), in [-1/3, 1]; nan if all patches agree on one decision.
+        adjusted_jaccard: S_AJ (eq. 19), Cohen's kappa, in [-1, 1]; nan if all patches agree on one decision.
+        pearson: correlation of the scores, in [-1, 1]; nan if one map is constant.
+        spearman: correlation of their ranks, mean ranks for ties; likewise.
+        kendall: tau-b, likewise.
+    """
+
+    agreement: Agreement
+    positive_overlap: float
+    adjusted_positive_overlap: float
+    positive_jaccard: float
+    heuristically_adjusted_positive_jaccard: float
+    adjusted_positive_jaccard: float
+    adjusted_jaccard: float
+    pearson: float
+    spearman: float
+    kendall: float
+
+
+SCORES: tuple[str, ...] = tuple(field.name for field in fields(Stability))[1:]
+"""Names of the scores of `Stability`, in the order of the publication."""
+
+
+def stability(first: ArrayLike, second: ArrayLike, *, threshold: float = THRESHOLD) -> Stability:
+    """Compare two maps of one image.
+
+    For patches that are permuted at random, the expectations of S_APO, S_AJ and the correlations are 0 exactly, since
+    their denominators depend on nothing but the numbers of positives. That of S_APJ is a little above 0, since its
+    denominator shrinks as the overlap grows; S_PO, S_J and S_HAPJ are not adjusted for chance.
+
+    Args:
+        first: scores of one model, of any shape, usually (rows, columns).
+        second: scores of the other model for the same patches, of the same shape.
+        threshold: patches with at least this score are positive (eq. 10).
+
+    Raises:
+        InvalidInputError: the shapes differ, or a score or the threshold is not finite.
+
+    Examples:
+        >>> found = stability([[0.9, 0.6], [0.2, 0.1]], [[0.8, 0.3], [0.4, 0.0]])
+        >>> found.agreement
+        Agreement(n00=2.0, n01=0.0, n10=1.0, n11=1.0)
+        >>> found.positive_overlap, found.positive_jaccard, found.adjusted_jaccard, found.spearman
+        (1.0, 0.5, 0.5, 0.8)
+    """
+    maps = _map(first, "first"), _map(second, "second")
+    if maps[0].shape != maps[1].shape:
+        raise InvalidInputError(
+            f"expected a map of the shape of the first, {maps[0].shape}, got {maps[1].shape}.", field="second"
+        )
+    if not np.isfinite(threshold):
+        raise InvalidInputError(f"expected a finite number, got {threshold}.", field="threshold")
+    rows, columns = (values.ravel() for values in maps)
+    counts = scores.agreement(rows >= threshold, columns >= threshold)
+    return Stability(
+        counts,
+        scores.positive_overlap(*counts),
+        scores.adjusted_positive_overlap(*counts),
+        scores.positive_jaccard(*counts),
+        scores.heuristically_adjusted_positive_jaccard(*counts),
+        scores.adjusted_positive_jaccard(*counts),
+        scores.adjusted_jaccard(*counts),
+        scores.pearson_correlation(rows, columns),
+        scores.spearman_correlation(rows, columns),
+        scores.kendall_correlation(rows, columns),
+    )
+
+
+def _map(values: ArrayLike, field: str) -> Floats:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError("expected one number for each patch.", field=field) from error
+    if not np.isfinite(array).all():
+        raise InvalidInputError("expected finite scores.", field=field)
+    return array
