@@ -55,6 +55,7 @@ from lifelong_core.store.registry.serving import (
 from lifelong_core.store.rollouts.records import Promotion, Rollout
 from lifelong_core.store.rollouts.trials import StartedTrial, start_trial
 from lifelong_core.store.store import Store
+from lifelong_core.store.trainings.records import StoredTraining
 
 __all__ = [
     "DEFAULT_ENVIRONMENT",
@@ -100,6 +101,7 @@ __all__ = [
     "StartedTrial",
     "Store",
     "StoredRequest",
+    "StoredTraining",
     "Task",
     "Tick",
     "Token",

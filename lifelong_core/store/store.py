@@ -49,6 +49,7 @@ from lifelong_core.store.rollouts.promotions import Promotions
 from lifelong_core.store.rollouts.rollouts import Rollouts
 from lifelong_core.store.schema.version import check_schema
 from lifelong_core.store.summaries.summaries import Summaries
+from lifelong_core.store.trainings.trainings import Trainings
 
 if TYPE_CHECKING:
     from lifelong_core.settings import Settings
@@ -83,6 +84,7 @@ class Store:
         self.summaries = Summaries(database)
         self.leases = Leases(database)
         self.evaluations = Evaluations(database, artifacts)
+        self.trainings = Trainings(database, artifacts)
         self.interviews = Interviews(database)
         self.recommendations = Recommendations(database)
         self.jobs = Jobs(database, artifacts)

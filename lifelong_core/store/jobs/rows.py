@@ -83,9 +83,9 @@ def ended_with_upload() -> sa.Select[Any]:
 
 
 def is_needed(connection: sa.Connection, digest: str, ended: datetime) -> bool:
-    """Whether a model, a calibration set, an evaluation, a fingerprint, the ranker, or a job that had not ended by this
-    time refers to an artifact."""
-    evaluations = tables.evaluations.c
+    """Whether a model, a calibration set, an evaluation, a training, a fingerprint, the ranker, or a job that had not
+    ended by this time refers to an artifact."""
+    evaluations, trainings = tables.evaluations.c, tables.trainings.c
     needing = (
         sa.select(tables.models.c.id).where(tables.models.c.artifact == digest),
         sa.select(tables.calibration_sets.c.id).where(tables.calibration_sets.c.digest == digest),
@@ -94,6 +94,14 @@ def is_needed(connection: sa.Connection, digest: str, ended: datetime) -> bool:
                 evaluations.result == digest,
                 evaluations.report == digest,
                 evaluations.labelled_set == digest,
+            )
+        ),
+        sa.select(trainings.model_id).where(
+            sa.or_(
+                trainings.result == digest,
+                trainings.test_set == digest,
+                trainings.report == digest,
+                trainings.report_page == digest,
             )
         ),
         sa.select(tables.fingerprints.c.task).where(tables.fingerprints.c.artifact == digest),

@@ -1,7 +1,7 @@
 """Removes an unused model.
 
-Its calibration sets, its default heads, its evaluations and the artifacts that nothing else refers to are deleted too.
-Its row stays, so that its id and version are never used again.
+Its calibration sets, its default heads, its evaluations, its training and the artifacts that nothing else refers to are
+deleted too. Its row stays, so that its id and version are never used again.
 """
 
 from collections.abc import Iterator
@@ -21,6 +21,7 @@ from lifelong_core.store.registry.registry import active_versions, change_regist
 from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.rollouts.history import open_rollouts, rollback_models
 from lifelong_core.store.schema import tables
+from lifelong_core.store.trainings.trainings import artifacts_of_training
 
 _OF_MODEL = (
     tables.summary_cursors,
@@ -30,6 +31,7 @@ _OF_MODEL = (
     tables.heads,
     tables.calibration_sets,
     tables.evaluations,
+    tables.trainings,
 )
 """Tables whose rows are deleted with a model, referring tables first."""
 
@@ -63,6 +65,7 @@ def remove_model(database: Database, artifacts: Artifacts, reference: str, *, ac
         )
         digests |= {model.artifact} - {None}
         digests |= artifacts_of(evaluations_of(connection, model.id))
+        digests |= artifacts_of_training(connection, model.id)
         for table in _OF_MODEL:
             connection.execute(sa.delete(table).where(table.c.model_id == model.id))
         moment, models = now(), tables.models

@@ -58,28 +58,14 @@ class Models:
         _check_kind(kind, onnx, preprocessing)
         artifact = None if onnx is None else self._artifacts.put(onnx)
         with change_registry(self._database) as connection:
-            task_id = task_named(connection, task).id
-            versions = _versions(connection, name)
-            present = [row for row in versions if row.removed_at is None]
-            if present and present[-1].task_id != task_id:
-                raise ConflictError(
-                    f"the model {name!r} belongs to another task.", field="name", hint="Choose another name."
-                )
-            row = {
-                "task_id": task_id,
-                "name": name,
-                "version": versions[-1].version + 1 if versions else 1,
-                "kind": kind,
-                "artifact": artifact,
-                "preprocessing": None if preprocessing is None else preprocessing.model_dump(mode="json"),
-                "created_at": now(),
-            }
-            model = model_of(
-                connection.execute(sa.insert(tables.models).values(row).returning(tables.models)).one()
-            )
-            details = {"task": task, "kind": kind, "artifact": artifact}
-            write_audit(
-                connection, actor=actor, action="models.add", subject=model.reference, details=details
+            model = insert_model(
+                connection,
+                task,
+                name,
+                kind=kind,
+                artifact=artifact,
+                preprocessing=preprocessing,
+                actor=actor,
             )
         if onnx is not None:
             self._artifacts.put(onnx)  # again: the removal of another model may have deleted it
@@ -128,6 +114,39 @@ class Models:
             return [
                 model_of(row) for row in connection.execute(present_models().order_by(tables.models.c.id))
             ]
+
+
+def insert_model(
+    connection: sa.Connection,
+    task: str,
+    name: str,
+    *,
+    kind: ModelKind,
+    artifact: str | None,
+    preprocessing: Preprocessing | None,
+    actor: str,
+) -> Model:
+    """`Models.add` within a transaction that changes the registry; `artifact` is the digest of the stored graph."""
+    task_id = task_named(connection, task).id
+    versions = _versions(connection, name)
+    present = [row for row in versions if row.removed_at is None]
+    if present and present[-1].task_id != task_id:
+        raise ConflictError(
+            f"the model {name!r} belongs to another task.", field="name", hint="Choose another name."
+        )
+    row = {
+        "task_id": task_id,
+        "name": name,
+        "version": versions[-1].version + 1 if versions else 1,
+        "kind": kind,
+        "artifact": artifact,
+        "preprocessing": None if preprocessing is None else preprocessing.model_dump(mode="json"),
+        "created_at": now(),
+    }
+    model = model_of(connection.execute(sa.insert(tables.models).values(row).returning(tables.models)).one())
+    details = {"task": task, "kind": kind, "artifact": artifact}
+    write_audit(connection, actor=actor, action="models.add", subject=model.reference, details=details)
+    return model
 
 
 def present_models() -> sa.Select[Any]:

@@ -374,8 +374,8 @@ trainings = sa.Table(
     "trainings",
     metadata,
     sa.Column("model_id", sa.Integer, sa.ForeignKey("models.id"), primary_key=True, autoincrement=False),
-    # No foreign key, as above.
-    sa.Column("job_id", OrderedUuid, nullable=False),
+    # No foreign key, as above. Unique: a job that is begun again registers no second model.
+    sa.Column("job_id", OrderedUuid, nullable=False, unique=True),
     # The recipe as JSON text.
     sa.Column("recipe", sa.Text, nullable=False),
     # Digests of artifacts: the training result, and the labelled test set.

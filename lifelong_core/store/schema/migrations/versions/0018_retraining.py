@@ -59,6 +59,7 @@ def upgrade() -> None:
         sa.Column("created_by", _NAME, nullable=False),
         sa.PrimaryKeyConstraint("model_id", name="pk_trainings"),
         sa.ForeignKeyConstraint(["model_id"], ["models.id"], name="fk_trainings_model_id"),
+        sa.UniqueConstraint("job_id", name="uq_trainings_job_id"),
     )
     _create_promotions()
     _create_rollouts()

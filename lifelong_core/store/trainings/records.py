@@ -1,0 +1,52 @@
+"""Trainings as values."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from lifelong_core.store.engine.documents import read_kept
+
+if TYPE_CHECKING:
+    from lifelong_core.develop.training.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class StoredTraining:
+    """How a model was trained; the arrays and documents are artifacts."""
+
+    model_id: int
+    job_id: UUID
+    """the job that trained it, which may be deleted by now"""
+    recipe_document: str = field(repr=False)
+    """`recipe` as JSON text, unchanged"""
+    result: str
+    """digest of the artifact: a `TrainingResult` as JSON"""
+    test_set: str
+    """digest of the artifact: `LabelledSet.to_bytes` of the test split, or `PairedSet.to_bytes`, which also holds the
+    promoted model's logits of it; logits and labels, never images"""
+    report: str | None
+    """digest of the artifact: a `PromotionReport` as JSON; None: the task had no other promoted model"""
+    report_page: str | None
+    """digest of its HTML page"""
+    created_at: datetime
+    created_by: str
+
+    @property
+    def recipe(self) -> "Recipe":
+        """The recipe that was asked for.
+
+        Raises:
+            UnavailableError: the document was changed, or a newer version wrote it.
+        """
+        from lifelong_core.develop.training.recipe import Recipe
+
+        return read_kept(
+            Recipe.from_json, self.recipe_document, name=f"the recipe of the model {self.model_id}"
+        )
+
+    @property
+    def artifacts(self) -> set[str]:
+        """Digests of the artifacts."""
+        named = (self.result, self.test_set, self.report, self.report_page)
+        return {digest for digest in named if digest is not None}

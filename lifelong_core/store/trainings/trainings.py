@@ -1,0 +1,180 @@
+"""Trainings: rows with the digests of their artifacts."""
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import sqlalchemy as sa
+
+from lifelong_core.errors import NotFoundError
+from lifelong_core.names import check_name
+from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.store.access.audit_log import write_audit
+from lifelong_core.store.artifacts import Artifacts
+from lifelong_core.store.engine.clock import now
+from lifelong_core.store.engine.columns import Row, read_record
+from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.documents import document_text
+from lifelong_core.store.knowledge.changes import remove_unneeded, restore_missing
+from lifelong_core.store.registry.models import insert_model, model_referenced, model_with_id
+from lifelong_core.store.registry.records import Model
+from lifelong_core.store.registry.registry import change_registry
+from lifelong_core.store.schema import tables
+from lifelong_core.store.trainings.records import StoredTraining
+
+if TYPE_CHECKING:
+    from lifelong_core.develop.training.recipe import Recipe
+
+_trainings = tables.trainings
+
+
+class Trainings:
+    """Registers trained models, and finds how they were trained."""
+
+    def __init__(self, database: Database, artifacts: Artifacts) -> None:
+        self._database = database
+        self._artifacts = artifacts
+
+    def record(
+        self,
+        task: str,
+        name: str,
+        *,
+        onnx: bytes,
+        preprocessing: Preprocessing,
+        recipe: "Recipe",
+        result: bytes,
+        test_set: bytes,
+        job_id: UUID,
+        actor: str,
+    ) -> Model:
+        """Add the next version of a model together with its training, in one transaction.
+
+        A job that did so before gets its model again: begun anew, it registers no second one.
+
+        Args:
+            task: name of the task.
+            name: of the model.
+            onnx: the ONNX file.
+            preprocessing: steps from an image to the input of the graph.
+            recipe: what was asked for.
+            result: a `TrainingResult` as JSON.
+            test_set: logits and labels of the test split, `LabelledSet.to_bytes`, without group keys.
+            job_id: the job that trained it.
+            actor: name for the audit log.
+
+        Raises:
+            NotFoundError: there is no such task.
+            ConflictError: the name belongs to another task.
+            UnavailableError: database or artifacts do not answer; nothing is registered.
+        """
+        check_name(name, field="name")
+        text = document_text(recipe.to_json, field="recipe")
+        contents = [onnx, result, test_set]
+        digests = [self._artifacts.put(content) for content in contents]
+        with change_registry(self._database) as connection:
+            known = _training_where(connection, _trainings.c.job_id == job_id)
+            if known is not None:
+                return model_with_id(connection, known.model_id)
+            restore_missing(self._artifacts, dict(zip(digests, contents, strict=True)))
+            model = insert_model(
+                connection,
+                task,
+                name,
+                kind="onnx",
+                artifact=digests[0],
+                preprocessing=preprocessing,
+                actor=actor,
+            )
+            values: dict[str, Any] = {
+                "model_id": model.id,
+                "job_id": job_id,
+                "recipe": text,
+                "result": digests[1],
+                "test_set": digests[2],
+                "created_at": now(),
+                "created_by": actor,
+            }
+            connection.execute(sa.insert(_trainings).values(values))
+            details = {"job": str(job_id), "result": digests[1], "test_set": digests[2]}
+            write_audit(
+                connection, actor=actor, action="trainings.add", subject=model.reference, details=details
+            )
+        return model
+
+    def put_report(
+        self, reference: str, *, test_set: bytes, report: bytes, page: bytes, actor: str
+    ) -> StoredTraining:
+        """Add the promotion report to the training of a model, or replace it.
+
+        Args:
+            reference: the model.
+            test_set: the test split with the logits of both models, `PairedSet.to_bytes`; it replaces the set without
+                those of the promoted model.
+            report: a `PromotionReport` as JSON.
+            page: its HTML page.
+            actor: name for the audit log.
+
+        Raises:
+            NotFoundError: there is no such model, or it was not trained here.
+            UnavailableError: database or artifacts do not answer; nothing is changed.
+        """
+        contents = [test_set, report, page]
+        digests = [self._artifacts.put(content) for content in contents]
+        with change_registry(self._database) as connection:
+            restore_missing(self._artifacts, dict(zip(digests, contents, strict=True)))
+            model = model_referenced(connection, reference)
+            before = _training_of(connection, model)
+            values = {"test_set": digests[0], "report": digests[1], "report_page": digests[2]}
+            change = sa.update(_trainings).where(_trainings.c.model_id == model.id).values(values)
+            after = _stored(connection.execute(change.returning(_trainings)).one())
+            remove_unneeded(connection, self._artifacts, before.artifacts - after.artifacts)
+            write_audit(
+                connection, actor=actor, action="trainings.report", subject=model.reference, details=values
+            )
+        return after
+
+    def get(self, reference: str) -> StoredTraining:
+        """How a model was trained.
+
+        Raises:
+            NotFoundError: there is no such model, or it was not trained here.
+        """
+        with self._database.read() as connection:
+            return _training_of(connection, model_referenced(connection, reference))
+
+    def of_job(self, job_id: UUID) -> StoredTraining | None:
+        """The training of a job; None: it has registered no model, or that was removed."""
+        with self._database.read() as connection:
+            return _training_where(connection, _trainings.c.job_id == job_id)
+
+    def list(self, limit: int) -> list[StoredTraining]:
+        """The newest trainings, newest first."""
+        query = sa.select(_trainings).order_by(_trainings.c.model_id.desc()).limit(limit)
+        with self._database.read() as connection:
+            return [_stored(row) for row in connection.execute(query)]
+
+
+def artifacts_of_training(connection: sa.Connection, model_id: int) -> set[str]:
+    """Digests of the artifacts of a model's training; empty: it was not trained here."""
+    found = _training_where(connection, _trainings.c.model_id == model_id)
+    return set() if found is None else found.artifacts
+
+
+def _training_of(connection: sa.Connection, model: Model) -> StoredTraining:
+    found = _training_where(connection, _trainings.c.model_id == model.id)
+    if found is None:
+        raise NotFoundError(
+            f"the model {model.reference} was not trained here.",
+            field="model",
+            hint="Trainings are kept of models that `lifelong retrain` made.",
+        )
+    return found
+
+
+def _training_where(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> StoredTraining | None:
+    row = connection.execute(sa.select(_trainings).where(condition)).one_or_none()
+    return None if row is None else _stored(row)
+
+
+def _stored(row: Row) -> StoredTraining:
+    return read_record(row, StoredTraining, recipe_document=row.recipe)
