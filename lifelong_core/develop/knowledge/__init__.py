@@ -1,6 +1,7 @@
 """What is known of other tasks: how well they were solved, and what helped.
 
 - `entry`: one task: its card and its trainings.
+- `transferable`: what an entry holds that another task can be trained with.
 - `knowledge_base`: all tasks, and their fingerprints, as one value.
 - `transfer_outcomes`: measured transfers between tasks as arrays, for ranking and evaluation.
 - `assembly`: these arrays from the entries of a knowledge base, and back.

@@ -1,6 +1,11 @@
 """A ranking and the evidence of its suggestions as sentences."""
 
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, Scenario
+from lifelong_core.develop.knowledge.transferable import (
+    best_architecture,
+    searched_policy,
+    transferable_without_images,
+)
 from lifelong_core.develop.ranking.suggestion import Evidence, Ranking
 
 
@@ -27,11 +32,13 @@ def find_limits(source: KnowledgeEntry, scenario: Scenario) -> tuple[str, ...]:
     """What of a source cannot be transferred by what the knowledge base holds, as sentences."""
     name, contact = source.card.name, f" Contact: {source.contact}." if source.contact else ""
     if scenario in ("pretraining", "co_training"):
-        return (f"This needs images of {name}, which a knowledge base does not hold.{contact}",)
-    if scenario == "architecture" and all(training.architecture is None for training in source.trainings):
+        instead = transferable_without_images(source)
+        rest = f" {instead}" if instead else ""
+        return (f"This needs images of {name}, which a knowledge base does not hold.{rest}{contact}",)
+    if scenario == "architecture" and best_architecture(source) is None:
         return (f"The knowledge base names no architecture that {name} was trained with.{contact}",)
-    if scenario == "augmentation" and all(training.augmentation is None for training in source.trainings):
-        return (f"The knowledge base holds no augmentation policy of {name}.{contact}",)
+    if scenario == "augmentation" and searched_policy(source) is None:
+        return (f"No augmentation policy was searched for {name}.{contact}",)
     return ()
 
 

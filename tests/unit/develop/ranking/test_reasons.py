@@ -53,7 +53,9 @@ def test_a_source_without_a_recipe_is_named_and_one_with_it_is_not(scenario):
     (limit,) = find_limits(bare, scenario)
     assert "skin" in limit
     assert limit.endswith("Contact: a@b.example.")
-    whole = Training(performance={"BA": (0.7,)}, architecture="resnet50", augmentation={"policy": []})
+    whole = Training(
+        performance={"BA": (0.7,)}, architecture="resnet50", augmentation={"searched_on": "skin"}
+    )
     assert find_limits(bare.model_copy(update={"trainings": (whole,)}), scenario) == ()
 
 
@@ -63,3 +65,6 @@ def test_images_are_never_in_a_knowledge_base(scenario):
     assert find_limits(entry, scenario) == (
         "This needs images of skin, which a knowledge base does not hold.",
     )
+    trained = Training(performance={"BA": (0.7,)}, architecture="resnet50")
+    (limit,) = find_limits(entry.model_copy(update={"trainings": (trained,)}), scenario)
+    assert limit.endswith(" Without them, it can give the architecture resnet50 (architecture:skin).")
