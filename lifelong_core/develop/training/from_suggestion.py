@@ -27,14 +27,14 @@ def parse_suggestion(text: str) -> tuple[Scenario, str]:
         ('augmentation', 'skin-lesions')
     """
     named, colon, source = text.partition(":")
-    found = [scenario for scenario in SCENARIOS if scenario == named]
-    if not colon or not found:
+    known: dict[str, Scenario] = {scenario: scenario for scenario in SCENARIOS}
+    if not colon or named not in known:
         raise InvalidInputError(
             f"expected SCENARIO:SOURCE, got {text[:80]!r}.",
             field=_FIELD,
             hint=suggest(named, list(SCENARIOS)) or f"Scenarios: {', '.join(SCENARIOS)}.",
         )
-    return found[0], check_name(source, field=_FIELD)
+    return known[named], check_name(source, field=_FIELD)
 
 
 def recipe_from_suggestion(

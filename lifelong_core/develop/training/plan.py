@@ -18,6 +18,7 @@ GUESSED_SPEED = {"cpu": 20.0, "gpu": 500.0}
 """Images per second in training, of a ResNet-34 at 224 pixels; a guess."""
 RIGHT_TO: dict[Basis, float] = {"measured": 1.5, "stated": 2.0, "guessed": 10.0}
 """Factor between the estimated and the true duration, by what the speed is known from."""
+HELD_OUT: tuple[SplitName, ...] = ("calibration", "test")
 _EVALUATION = 0.35
 """Seconds for an image without a backward pass, relative to one with it."""
 _MARGIN = 1.3
@@ -177,7 +178,7 @@ def _all(
 
 
 def _held_out(splits: dict[SplitName, int]) -> int:
-    return splits["calibration"] + splits["test"]
+    return sum(splits[name] for name in HELD_OUT)
 
 
 def _duration(
@@ -233,7 +234,7 @@ def _memory(recipe: Recipe) -> int:
 def _disk(recipe: Recipe, known: Circumstances) -> int | None:
     if known.images is None or (recipe.needs_source_data and known.source_images is None):
         return None
-    images = known.images + (known.source_images or 0)
+    images = known.images + (known.source_images or 0 if recipe.needs_source_data else 0)
     return math.ceil(_FILES_BYTES + _MARGIN * _values_of_image(recipe) * images)
 
 
@@ -261,12 +262,12 @@ def _warnings(
             " from its hub or its cache, and without either the training fails."
         )
     if splits is not None:
-        for name in ("calibration", "test"):
-            if splits[name] < 50 * known.classes:
-                found.append(
-                    f"About {splits[name]} images for {known.classes} classes in the {name} split: intervals will be"
-                    " wide. 50 or more of each class are advised."
-                )
+        found += [
+            f"About {splits[name]} images for {known.classes} classes in the {name} split: intervals will be wide."
+            " 50 or more of each class are advised."
+            for name in HELD_OUT
+            if splits[name] < 50 * known.classes
+        ]
     if known.memory_bytes is not None and memory > known.memory_bytes:
         found.append(
             f"It may need {_gigabytes(memory)} of memory, a job may use {_gigabytes(known.memory_bytes)}"
