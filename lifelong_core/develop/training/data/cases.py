@@ -125,7 +125,7 @@ def _given_splits(entries: Sequence[Entry]) -> tuple[SplitName, ...] | None:
     without = [entry.name for entry in entries if entry.split is None]
     if without:
         raise InvalidInputError(
-            f"{len(without)} images name no split, the others do: {list_some(without)}.",
+            f"{len(without)} of {len(entries)} images have no split: {list_some(without)}.",
             field="split",
             hint="Name the split of all images, or of none.",
         )

@@ -62,7 +62,7 @@ def contradictory_labels(cases: Cases, digests: Sequence[str]) -> str | None:
     ]
     if not wrong:
         return None
-    return f"{len(wrong)} identical images have different classes: {list_some(wrong)}."
+    return f"Identical images have different classes: {list_some(wrong)}."
 
 
 def _by_key(keys: Iterable[Hashable | None]) -> Mapping[Hashable, list[int]]:

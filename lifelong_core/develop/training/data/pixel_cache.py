@@ -72,11 +72,14 @@ def cache_pixels(
 ) -> PixelCache:
     """Decode images into a file of the folder; a whole file of the same images is used again.
 
+    Images are the same if their names, sizes and preprocessing are: a resumed training goes on with the images of its
+    start, also where files were overwritten meanwhile.
+
     Args:
         source: of the images.
         entries: N images of the source.
         preprocessing: from `outer_preprocessing`.
-        folder: holds the file; made if missing.
+        folder: of one training; made if missing.
         limits: of each image.
         on_image: called with the number of decoded images.
     """

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lifelong_core.develop.features.sources.entry import ImageSource, printable
+from lifelong_core.develop.features.sources.entry import ImageSource
 from lifelong_core.develop.training.data.cases import Cases, list_some, read_cases
 from lifelong_core.develop.training.data.leaks import check_leaks, contradictory_labels, tied_units
 from lifelong_core.develop.training.data.pixel_cache import PixelCache, cache_pixels, outer_preprocessing
@@ -48,10 +48,12 @@ class PreparedImages:
     warnings: tuple[str, ...]
     preprocessing: Preprocessing
     _pixels: NDArray[np.uint8] | NDArray[np.float32]
+    _rows: NDArray[np.int64]
+    """of each image in `_pixels`, which is a file that may be larger than the memory"""
 
     def pixels(self, indices: NDArray[np.int64]) -> torch.Tensor:
         """Images for training, uint8 (n, C, H, W): resized, before the random crop to the size of the input."""
-        found = self._pixels[indices]
+        found = self._pixels[self._rows[indices]]
         if found.dtype != np.uint8:
             found = np.rint(found).astype(np.uint8)
         return torch.from_numpy(found).permute(0, 3, 1, 2).contiguous()
@@ -59,7 +61,7 @@ class PreparedImages:
     def inputs(self, indices: NDArray[np.int64]) -> NDArray[np.float32]:
         """Inputs of the model, (n, C, h, w): bit for bit those of the service's preprocessing."""
         crop = self.preprocessing.centre_crop
-        found = self._pixels[indices]
+        found = self._pixels[self._rows[indices]]
         if crop is not None:
             top, left = (found.shape[1] - crop.height) // 2, (found.shape[2] - crop.width) // 2
             found = found[:, top : top + crop.height, left : left + crop.width]
@@ -129,7 +131,6 @@ def prepare_images(
         check_leaks(cases, digests, cases.splits)
         splits = given_splits(cases, cases.splits)
     contradictions = contradictory_labels(cases, digests)
-    pixels = cache.pixels if len(kept) == total else cache.pixels[np.array(kept)]
     return PreparedImages(
         class_names=cases.class_names,
         labels=cases.labels,
@@ -139,7 +140,8 @@ def prepare_images(
         digest=_digest(cases, digests),
         warnings=tuple(text for text in (unreadable, contradictions) if text),
         preprocessing=preprocessing,
-        _pixels=pixels,
+        _pixels=cache.pixels,
+        _rows=np.array(kept, dtype=np.int64),
     )
 
 
@@ -152,7 +154,7 @@ def _unreadable(cases: Cases, cache: PixelCache) -> str | None:
     if not cache.problems:
         return None
     examples = [f"{cases.entries[at].name}: {text}" for at, text in sorted(cache.problems.items())]
-    said = f"{len(examples)} of {len(cases)} images are unreadable: {list_some([printable(one) for one in examples])}"
+    said = f"{len(examples)} of {len(cases)} images cannot be read: {list_some(examples)}"
     if len(examples) > MOST_UNREADABLE * len(cases):
         raise InvalidInputError(said, field="images", hint="Repair or remove them.")
     return said
