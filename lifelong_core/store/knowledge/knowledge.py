@@ -45,7 +45,7 @@ from lifelong_core.store.registry.tasks import find_task
 from lifelong_core.store.schema import tables
 
 if TYPE_CHECKING:
-    from lifelong_core.develop.knowledge.entry import KnowledgeEntry
+    from lifelong_core.develop.knowledge.entry import KnowledgeEntry, Training
     from lifelong_core.develop.knowledge.knowledge_base import Fingerprint, KnowledgeBase
 
 _MOST_NAMED = 5
@@ -145,6 +145,39 @@ class Knowledge:
                 self._finish(connection, "put", values["task"], {"digest": values["digest"]}, actor=actor)
             return _entry_of(connection, values["task"])
 
+    def add_training(self, task: str, training: "Training", *, samples: int, actor: str) -> KnowledgeRecord:
+        """Add a training to the entry of a task; one that is there already changes nothing.
+
+        A registered task without an entry gets one, with the facts that are known of it.
+
+        Args:
+            task: the target of the training.
+            training: how the task was trained, and how well it did.
+            samples: images of the task, for its first entry.
+            actor: name for the audit log.
+
+        Raises:
+            NotFoundError: there is neither an entry nor a registered task of that name.
+            ConflictError: the entry comes from another institution.
+            PayloadTooLargeError: the document is too large to be stored.
+        """
+        moment = now()
+        with lock_knowledge(self._database) as connection:
+            known = known_records(connection, [task]).get(task)
+            entry = _first_entry(connection, task, samples) if known is None else known.entry
+            if known is not None and known.origin != LOCAL:
+                raise ConflictError(
+                    f"the entry of {task} comes from {known.origin}, so the training is not added to it.",
+                    field="task",
+                    hint="Put an entry of this institution in its place, or train under a task name of its own.",
+                )
+            if training not in entry.trainings:
+                extended = entry.model_copy(update={"trainings": (*entry.trainings, training)})
+                values = _values(extended, LOCAL)
+                write_entry(connection, known, values, moment=moment, actor=actor)
+                self._finish(connection, "training", task, {"digest": values["digest"]}, actor=actor)
+            return _entry_of(connection, task)
+
     def put_fingerprint(self, task: str, fingerprint: "Fingerprint", *, actor: str) -> FingerprintRecord:
         """Store a fingerprint of a task; it takes the place of one of the same kind, extractor and number of bins.
 
@@ -158,7 +191,8 @@ class Knowledge:
         with self._storing({new.artifact: new.content}) as connection:
             known = known_records(connection, [task]).get(task)
             if known is None:
-                values = _first_entry(connection, task, getattr(fingerprint, "samples", 1))
+                first = _first_entry(connection, task, getattr(fingerprint, "samples", 1))
+                values = _values(first, LOCAL)
                 write_entry(connection, None, values, moment=moment, actor=actor)
             held = () if known is None else known.fingerprints
             if new.digest not in {record.digest for record in held}:
@@ -290,8 +324,8 @@ def _new_fingerprints(knowledge: "KnowledgeBase", task: str) -> Sequence[NewFing
     return [NewFingerprint.of(one) for one in knowledge.fingerprints.get(task, ())]
 
 
-def _first_entry(connection: sa.Connection, task: str, samples: int) -> dict[str, Any]:
-    """Columns of the first entry of a registered task.
+def _first_entry(connection: sa.Connection, task: str, samples: int) -> "KnowledgeEntry":
+    """The first entry of a registered task.
 
     Raises:
         NotFoundError: there is no such task.
@@ -301,8 +335,7 @@ def _first_entry(connection: sa.Connection, task: str, samples: int) -> dict[str
     registered = find_task(connection, task)
     if registered is None:
         raise _no_entry(task)
-    card = TaskCard(name=task, classes=len(registered.class_names), samples=samples)
-    return _values(KnowledgeEntry(card=card), LOCAL)
+    return KnowledgeEntry(card=TaskCard(name=task, classes=len(registered.class_names), samples=samples))
 
 
 def _entry_of(connection: sa.Connection, task: str) -> KnowledgeRecord:

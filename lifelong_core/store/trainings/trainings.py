@@ -5,6 +5,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from lifelong_core.deploy import LabeledLogits
 from lifelong_core.errors import NotFoundError
 from lifelong_core.names import check_name
 from lifelong_core.preprocessing import Preprocessing
@@ -14,7 +15,9 @@ from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row, read_record
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import document_text
+from lifelong_core.store.heads.calibration_sets import insert_calibration_set
 from lifelong_core.store.knowledge.changes import remove_unneeded, restore_missing
+from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.registry.models import insert_model, model_referenced, model_with_id
 from lifelong_core.store.registry.records import Model
 from lifelong_core.store.registry.registry import change_registry
@@ -43,11 +46,12 @@ class Trainings:
         preprocessing: Preprocessing,
         recipe: "Recipe",
         result: bytes,
+        calibration: LabeledLogits,
         test_set: bytes,
         job_id: UUID,
         actor: str,
     ) -> Model:
-        """Add the next version of a model together with its training, in one transaction.
+        """Add the next version of a model together with its training and its calibration set, in one transaction.
 
         A job that did so before gets its model again: begun anew, it registers no second one.
 
@@ -58,18 +62,21 @@ class Trainings:
             preprocessing: steps from an image to the input of the graph.
             recipe: what was asked for.
             result: a `TrainingResult` as JSON.
+            calibration: logits and labels of the calibration split; group keys are left out.
             test_set: logits and labels of the test split, `LabelledSet.to_bytes`, without group keys.
             job_id: the job that trained it.
             actor: name for the audit log.
 
         Raises:
             NotFoundError: there is no such task.
+            InvalidInputError: the calibration set has another number of classes than the task.
             ConflictError: the name belongs to another task.
             UnavailableError: database or artifacts do not answer; nothing is registered.
         """
         check_name(name, field="name")
         text = document_text(recipe.to_json, field="recipe")
-        contents = [onnx, result, test_set]
+        calibration = without_group_keys(calibration)
+        contents = [onnx, result, test_set, calibration.to_bytes()]
         digests = [self._artifacts.put(content) for content in contents]
         with change_registry(self._database) as connection:
             known = _training_where(connection, _trainings.c.job_id == job_id)
@@ -95,11 +102,12 @@ class Trainings:
                 "created_by": actor,
             }
             connection.execute(sa.insert(_trainings).values(values))
+            insert_calibration_set(connection, model, calibration, digests[3], actor=actor)
             details = {"job": str(job_id), "result": digests[1], "test_set": digests[2]}
             write_audit(
                 connection, actor=actor, action="trainings.add", subject=model.reference, details=details
             )
-        return model
+            return model_with_id(connection, model.id)
 
     def put_report(
         self, reference: str, *, test_set: bytes, report: bytes, page: bytes, actor: str

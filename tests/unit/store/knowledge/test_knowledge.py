@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from lifelong_core.develop.knowledge.entry import Training
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.knowledge.transfer_folder import read_knowledge_folder
 from lifelong_core.errors import ConflictError, NotFoundError, UnavailableError
@@ -45,6 +47,34 @@ def test_a_second_put_replaces_it_and_an_equal_one_changes_nothing(store: Store)
     assert second.changed_at > first.changed_at
     assert store.knowledge.revision() == 2
     assert actions(store) == [("knowledge.put", "moles")] * 2
+
+
+def test_a_training_is_added_once_and_makes_the_first_entry_of_a_registered_task(store: Store):
+    store.tasks.add("lesions", ("benign", "malignant"), np.array([[0.0, 1.0], [1.0, 0.0]]), actor="tests")
+    training = Training(
+        scenario="architecture",
+        source="moles",
+        hyperparameters={"model": "net@1"},
+        performance={"BA": (0.8,)},
+    )
+    first = store.knowledge.add_training("lesions", training, samples=90, actor="ann")
+    assert (first.entry.card.samples, first.entry.card.classes) == (90, 2)
+    assert (first.entry.trainings, first.transfers) == ((training,), 1)
+    assert store.knowledge.add_training("lesions", training, samples=90, actor="ann") == first
+    newer = training.model_copy(update={"hyperparameters": {"model": "net@2"}})
+    both = store.knowledge.add_training("lesions", newer, samples=90, actor="ann")
+    assert both.entry.trainings == (training, newer)
+    assert store.audit.list(action="knowledge.training", limit=9)[0].subject == "lesions"
+    with pytest.raises(NotFoundError):
+        store.knowledge.add_training("nobody", training, samples=90, actor="ann")
+
+
+def test_a_training_does_not_change_the_entry_of_another_institution(store: Store):
+    store.knowledge.import_base(KnowledgeBase.from_entries([make_entry()]), origin="clinic", actor="ann")
+    training = Training(performance={"BA": (0.8,)})
+    with pytest.raises(ConflictError, match="comes from clinic"):
+        store.knowledge.add_training("moles", training, samples=90, actor="ann")
+    assert training not in store.knowledge.get("moles").entry.trainings
 
 
 def test_entries_are_listed_by_name_in_pages(store: Store):

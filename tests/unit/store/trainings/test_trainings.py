@@ -11,7 +11,7 @@ from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.errors import ConflictError, NotFoundError, UnavailableError
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import Model, Store
-from tests.unit.store.samples import CLASSES, COSTS, add_model
+from tests.unit.store.samples import CLASSES, COSTS, add_model, calibration
 
 RECIPE = Recipe(architecture="resnet18", seed=3)
 
@@ -27,6 +27,7 @@ def record(store: Store, job_id: UUID | None = None, **changes: Any) -> Model:
         "preprocessing": Preprocessing(),
         "recipe": RECIPE,
         "result": b"result",
+        "calibration": calibration(),
         "test_set": b"test set",
         "job_id": uuid4() if job_id is None else job_id,
         "actor": "ann",
@@ -48,7 +49,13 @@ def test_a_model_is_registered_with_its_training(store: Store) -> None:
     assert store.artifacts.get(training.test_set) == b"test set"
     assert store.artifacts.get(model.artifact or "") == b"graph"
     assert (training.report, training.report_page) == (None, None)
-    assert [entry.action for entry in store.audit.list(limit=2)] == ["trainings.add", "models.add"]
+    assert model.calibration_set_id is not None
+    assert store.calibration_sets.load(model.calibration_set_id) == calibration()
+    assert [entry.action for entry in store.audit.list(limit=3)] == [
+        "trainings.add",
+        "calibration_sets.add",
+        "models.add",
+    ]
 
 
 def test_a_job_that_begins_anew_registers_no_second_model(store: Store) -> None:
@@ -109,6 +116,7 @@ def test_what_does_not_fit_is_refused(store: Store) -> None:
         "preprocessing": Preprocessing(),
         "recipe": RECIPE,
         "result": b"result",
+        "calibration": calibration(),
         "test_set": b"test set",
         "job_id": uuid4(),
         "actor": "ann",
