@@ -2,6 +2,11 @@
 
 Free of torch:
 
-- `pooling`: from scores of patches to the score of an image, and supervised by marked patches (eqs. 1 to 5 and 23).
 - `stability`: agreement of the patches that two models find positive.
+- `pooling`: from scores of patches to the score of an image, and supervised by marked patches (eqs. 1 to 5 and 23).
+
+With torch:
+
+- `pooling_modules`: the poolings for training, on logits.
+- `patch_head`: a timm backbone with a score for each patch.
 """

@@ -97,10 +97,8 @@ def stability(first: ArrayLike, second: ArrayLike, *, threshold: float = THRESHO
 
 
 def _map(values: ArrayLike, field: str) -> Floats:
+    """The scores as numbers; the correlations refuse those that are not finite."""
     try:
-        array = np.asarray(values, dtype=np.float64)
+        return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError("expected one number for each patch.", field=field) from error
-    if not np.isfinite(array).all():
-        raise InvalidInputError("expected finite scores.", field=field)
-    return array
