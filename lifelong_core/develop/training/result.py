@@ -50,7 +50,7 @@ class TrainingResult(FrozenDocument):
     task: str
     class_names: tuple[str, ...]
     recipe: Recipe
-    """with the learning rate that was found and the image size that was used"""
+    """as it was given: repeated with equal images and weights on a CPU, it gives an equal model"""
     preprocessing: Preprocessing
     weights: str
     """digest of the trained tensors"""

@@ -1,0 +1,84 @@
+"""Where and how exactly a training computes."""
+# pyright: reportUnknownMemberType=false
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.preprocessing import Preprocessing
+
+
+@dataclass(frozen=True, eq=False)
+class Computing:
+    """Device and precision of a training.
+
+    Attributes:
+        device: of torch.
+        mixed: whether the forward pass computes in bfloat16 where that is safe.
+        mean: (C, 1, 1), of the images on the scale 0..255.
+        scale: (C, 1, 1), standard deviation on the same scale.
+    """
+
+    device: torch.device
+    mixed: bool
+    mean: torch.Tensor
+    scale: torch.Tensor
+
+    def inputs(self, images: torch.Tensor) -> torch.Tensor:
+        """Inputs of the model on the device, from uint8 images (n, C, H, W)."""
+        moved = images.to(self.device, non_blocking=True).float()
+        moved = (moved / 255 - self.mean) / self.scale
+        return moved.contiguous(memory_format=torch.channels_last) if self.is_gpu else moved
+
+    def precision(self) -> AbstractContextManager[object]:
+        """Context of the forward pass."""
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.mixed)
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether it is no CPU."""
+        return self.device.type != "cpu"
+
+    def logits(self, module: torch.nn.Module, inputs: NDArray[np.float32]) -> torch.Tensor:
+        """Logits (n, classes) of a batch of preprocessed images, on the CPU in float32."""
+        with torch.inference_mode(), self.precision():
+            return module(torch.from_numpy(inputs).to(self.device)).float().cpu()
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of this name; `auto` is a GPU if torch can use one, else the CPU.
+
+    Raises:
+        InvalidInputError: torch cannot compute there.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InvalidInputError(
+            f"torch cannot compute on {name}.",
+            field="device",
+            hint="Name another device in LIFELONG_TRAINING_DEVICES: cpu, cuda or cuda:1.",
+        ) from error
+    return device
+
+
+def compute_on(device: torch.device, preprocessing: Preprocessing, *, mixed_precision: bool) -> Computing:
+    """How a training with this preprocessing computes on a device."""
+    mean, scale = (
+        torch.tensor(values, dtype=torch.float32, device=device).view(-1, 1, 1)
+        for values in (preprocessing.mean, preprocessing.standard_deviation)
+    )
+    mixed = mixed_precision and device.type == "cuda" and torch.cuda.is_bf16_supported()
+    return Computing(device, mixed, mean, scale)
+
+
+def describe_device(device: torch.device) -> str:
+    """The device in words."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else str(device)
