@@ -6,5 +6,6 @@
 - `windows`, `traffic`: forms of a window; senders and rates of its predictions
 - `target_prevalence`, `pooling`: the prevalence that the candidate assumes
 - `gain`, `affected_decisions`: what a new head saves, and which decisions it changes
+- `retraining`, `expected_performance`: should another model be trained?
 - `planning`: how many samples an estimate needs
 """
