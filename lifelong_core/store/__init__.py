@@ -44,6 +44,7 @@ from lifelong_core.store.log.records import (
     StoredRequest,
     Window,
 )
+from lifelong_core.store.proposals.records import RetrainingProposal
 from lifelong_core.store.registry.monitors import Heartbeat, MonitorProcess, Tick, Visit
 from lifelong_core.store.registry.records import Model, ModelKind, ModelLoad, Registry, ServingWorker, Task
 from lifelong_core.store.registry.serving import (
@@ -94,6 +95,7 @@ __all__ = [
     "RefusedCalibrationError",
     "Registry",
     "RequestKey",
+    "RetrainingProposal",
     "Rollout",
     "Scope",
     "ServingState",

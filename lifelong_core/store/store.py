@@ -36,6 +36,7 @@ from lifelong_core.store.log.labels import Labels
 from lifelong_core.store.log.partitions import ensure_partitions
 from lifelong_core.store.log.predictions import Predictions
 from lifelong_core.store.log.traffic import TrafficCounts
+from lifelong_core.store.proposals.proposals import RetrainingProposals
 from lifelong_core.store.registry.changes import Changes, NotifiedChanges
 from lifelong_core.store.registry.environments import Environments
 from lifelong_core.store.registry.model_removal import remove_model
@@ -97,6 +98,7 @@ class Store:
         self.traffic = TrafficCounts(database)
         self.workers = Workers(database)
         self.monitors = Monitors(database)
+        self.proposals = RetrainingProposals(database)
         self.watching = PopulationWatch(database)
         self.audit = AuditLog(database)
         self.retention = Retention(database)

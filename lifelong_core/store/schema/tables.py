@@ -441,10 +441,13 @@ retraining_proposals = sa.Table(
     # What was seen, as JSON values.
     sa.Column("details", sa.JSON, nullable=False),
     sa.Column("proposed_at", Moment, nullable=False),
+    # When a later cycle found the reason gone; null: it holds, as far as is known.
+    sa.Column("fine_at", Moment),
     # All three are null, or none; null: nobody has decided.
     sa.Column("decided_at", Moment),
     sa.Column("decided_by", sa.String(128)),
     sa.Column("decision", sa.String(16)),
+    sa.Column("decision_reason", sa.String(200)),
     # Of the retraining that was started for it; no foreign key, as above.
     sa.Column("job_id", OrderedUuid),
     sa.Index(
