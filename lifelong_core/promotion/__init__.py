@@ -5,7 +5,8 @@
 - `decision_changes`, `sign_flip`: which decisions change, and the test of whether one model errs less
 - `runtime_cost`: size of a graph and time for one image
 - `localization`: whether both models look at the same places
-- `verdict`: what speaks for and against the promotion
+- `evidence`, `verdict`: what differs, and what speaks for and against the promotion
+- `unknowns`: what the figures do not tell
 - `page`: the report as a self-contained HTML page
 
 It knows the design loop, the deploy loop and fingerprints, and neither the store nor torch.

@@ -10,8 +10,8 @@ from lifelong_core.arrays import Floats, Integers
 from lifelong_core.documents import Frozen
 from lifelong_core.promotion.sign_flip import sign_flip_test
 
-MOST_CASES = 20
-"""cases that are named, of those that get worse and of those that get better"""
+MOST_CASES = 1000
+"""changed cases that are listed; of more, half of them with the largest rise of cost, and half with the largest fall"""
 MOST_KINDS = 50
 """kinds of changes that are listed, the most frequent first"""
 LONGEST_NAME = 200
@@ -74,8 +74,24 @@ class DecisionChanges(Frozen):
     by_class: tuple[ClassChanges, ...]
     kinds: tuple[KindOfChange, ...] = Field(description=f"Most frequent first, at most {MOST_KINDS}.")
     mcnemar: McNemar
-    worse: tuple[ChangedCase, ...] = Field(description=f"The {MOST_CASES} whose cost rises most.")
-    better: tuple[ChangedCase, ...] = Field(description=f"The {MOST_CASES} whose cost falls most.")
+    cases: tuple[ChangedCase, ...] = Field(
+        description=f"Largest rise of cost first; of more than {MOST_CASES}, those in the middle are left out."
+    )
+
+    @property
+    def worse(self) -> list[ChangedCase]:
+        """Listed cases whose cost rises, most first."""
+        return [case for case in self.cases if case.cost_change > 0]
+
+    @property
+    def better(self) -> list[ChangedCase]:
+        """Listed cases whose cost falls, most first."""
+        return [case for case in reversed(self.cases) if case.cost_change < 0]
+
+    @property
+    def equal(self) -> list[ChangedCase]:
+        """Listed cases whose cost stays."""
+        return [case for case in self.cases if case.cost_change == 0]
 
     @classmethod
     def of(
@@ -100,35 +116,50 @@ class DecisionChanges(Frozen):
             is_grouped: whether these are given groups, rather than single cases.
             names: N names of cases; None: there are none.
         """
-        (decided, probabilities), (before, probabilities_before) = new, current
-        change = costs[labels, decided] - costs[labels, before]
-        rows: list[int] = np.flatnonzero(decided != before).tolist()
-        cases = [
-            ChangedCase(
-                row=row,
-                name=None if names is None else names[row][:LONGEST_NAME],
-                class_index=int(labels[row]),
-                current=int(before[row]),
-                new=int(decided[row]),
-                current_confidence=_confidence(probabilities_before[row], int(before[row])),
-                new_confidence=_confidence(probabilities[row], int(decided[row])),
-                cost_change=float(change[row]),
-            )
-            for row in rows
-        ]
-        # Of equal costs, the case of which the new model is surest is looked at first.
-        cases.sort(key=lambda case: (-case.cost_change, -case.new_confidence, case.row))
-        rising = [case for case in cases if case.cost_change > 0]
-        falling = [case for case in reversed(cases) if case.cost_change < 0]
+        decided, before = new[0], current[0]
         return cls(
             samples=labels.size,
-            changed=len(rows),
+            changed=int((decided != before).sum()),
             by_class=_by_class(labels, decided, before, classes=costs.shape[0]),
             kinds=_kinds(labels, decided, before, costs),
             mcnemar=_mcnemar(labels, decided, before, unit, is_grouped=is_grouped),
-            worse=tuple(rising[:MOST_CASES]),
-            better=tuple(falling[:MOST_CASES]),
+            cases=tuple(_listed(_changed_cases(labels, new, current, costs=costs, names=names))),
         )
+
+
+def _changed_cases(
+    labels: Integers,
+    new: tuple[Integers, Floats],
+    current: tuple[Integers, Floats],
+    *,
+    costs: Floats,
+    names: Sequence[str] | None,
+) -> list[ChangedCase]:
+    """All of them; of equal costs, the case of which the new model is surest is looked at first."""
+    (decided, probabilities), (before, probabilities_before) = new, current
+    change = costs[labels, decided] - costs[labels, before]
+    rows: list[int] = np.flatnonzero(decided != before).tolist()
+    cases = [
+        ChangedCase(
+            row=row,
+            name=None if names is None else names[row][:LONGEST_NAME],
+            class_index=int(labels[row]),
+            current=int(before[row]),
+            new=int(decided[row]),
+            current_confidence=_confidence(probabilities_before[row], int(before[row])),
+            new_confidence=_confidence(probabilities[row], int(decided[row])),
+            cost_change=float(change[row]),
+        )
+        for row in rows
+    ]
+    return sorted(cases, key=lambda case: (-case.cost_change, -case.new_confidence, case.row))
+
+
+def _listed(cases: list[ChangedCase]) -> list[ChangedCase]:
+    if len(cases) <= MOST_CASES:
+        return cases
+    half = MOST_CASES // 2
+    return [*cases[: MOST_CASES - half], *cases[len(cases) - half :]]
 
 
 def _confidence(probabilities: Floats, decision: int) -> float:

@@ -4,23 +4,16 @@ from typing import Literal
 
 from pydantic import Field
 
-from lifelong_core.design.validation.paired import MetricDifference, SubgroupDifference
+from lifelong_core.design.validation.differences import MetricDifference, SubgroupDifference
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.documents import Frozen, FrozenDocument
+from lifelong_core.promotion.cost_difference import CostDifference
 from lifelong_core.promotion.decision_changes import DecisionChanges
 from lifelong_core.promotion.localization import LocalizationComparison
 from lifelong_core.promotion.runtime_cost import RuntimeCost
 from lifelong_core.promotion.verdict import Verdict
 
 SCHEMA_VERSION = 1
-
-
-class CostDifference(Frozen):
-    """Expected cost of both models at one class prevalence."""
-
-    environment: str | None = Field(description="None: at the class shares of the held-out cases.")
-    prevalence: tuple[float, ...]
-    difference: MetricDifference
 
 
 class ModelFacts(Frozen):

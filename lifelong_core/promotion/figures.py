@@ -8,7 +8,7 @@ from lifelong_core.design.report.forest import Entry, Forest, forest, label_widt
 from lifelong_core.design.report.plots import Panel
 from lifelong_core.design.report.tables import MOST_CLASSES
 from lifelong_core.design.report.words import of
-from lifelong_core.design.validation.paired import MetricDifference
+from lifelong_core.design.validation.differences import MetricDifference
 from lifelong_core.promotion.document import PromotionReport
 
 _ORIENTATIONS = ("up", "down")

@@ -12,13 +12,18 @@ from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.outputs import ModelOutputs
 from lifelong_core.design.validation.paired import PairedValidation
 from lifelong_core.design.validation.validate import ValidationSettings
+from lifelong_core.promotion.cost_difference import CostDifference
 from lifelong_core.promotion.decision_changes import DecisionChanges
-from lifelong_core.promotion.document import CostDifference, FingerprintDistance, ModelFacts, PromotionReport
+from lifelong_core.promotion.document import FingerprintDistance, ModelFacts, PromotionReport
+from lifelong_core.promotion.evidence import Evidence, gather_evidence
 from lifelong_core.promotion.inputs import ComparedModel, HeldOutCases, Population, check_compared
 from lifelong_core.promotion.localization import LocalizationComparison
+from lifelong_core.promotion.unknowns import unknowns
 from lifelong_core.promotion.verdict import verdict
 
-CALIBRATION: tuple[str, ...] = ("NLL", "BS", "ECE", "CWCE")
+_CALIBRATION = [
+    (name, RecommendedMetric(metric=name, per_class=False)) for name in ("NLL", "BS", "ECE", "CWCE")
+]
 """Measures of the probabilities, which every report holds."""
 
 
@@ -76,45 +81,54 @@ def promotion_report(
         level=level,
         rng=rng,
     )
-    decided, decided_before = new.head.apply(new.logits), current.head.apply(current.logits)
-    chooses = new.calibration is not None and current.calibration is not None
-    paired = PairedValidation.of(
-        setting,
-        (new.reference, _outputs(new, decided, chooses=chooses)),
-        (current.reference, _outputs(current, decided_before, chooses=chooses)),
-    )
-    differences = paired.differences()
+    outputs, before = new.head.apply(new.logits), current.head.apply(current.logits)
+    paired = _paired(setting, (new, outputs), (current, before))
     changes = DecisionChanges.of(
         setting.labels,
-        (decided.decisions, decided.probabilities),
-        (decided_before.decisions, decided_before.probabilities),
+        (outputs.decisions, outputs.probabilities),
+        (before.decisions, before.probabilities),
         costs=matrix,
         unit=paired.new.samples.unit,
         is_grouped=cases.groups is not None,
         names=cases.names,
     )
-    expected = tuple(_costs(paired, new, current, matrix, populations))
-    results = paired.new.result, paired.current.result
+    found = gather_evidence(
+        paired, new, current, costs=matrix, populations=populations, mcnemar=changes.mcnemar
+    )
     return PromotionReport(
         task=task,
         new=_facts(new),
         current=_facts(current),
         origin=cases.origin,
-        verdict=verdict(*results, differences, expected[0].difference, changes.mcnemar),
-        new_result=results[0],
-        current_result=results[1],
-        differences=differences,
-        calibration=paired.of_metrics(
-            [(name, RecommendedMetric(metric=name, per_class=False)) for name in CALIBRATION]
-        ),
-        subgroups=paired.subgroup_differences(),
+        verdict=verdict(found, tuple(unknowns(found, cases, (new, current), localization))),
+        new_result=found.new,
+        current_result=found.current,
+        differences=found.differences,
+        calibration=paired.of_metrics(_CALIBRATION),
+        subgroups=found.subgroups,
         changes=changes,
-        costs=expected,
+        costs=(_at_the_cases(found), *found.environments),
         cost_matrix=tuple(tuple(row) for row in matrix.tolist()),
         fingerprints=fingerprints,
         localization=localization,
         warnings=(*_seen(cases, new, current), *_warnings(paired)),
     )
+
+
+def _paired(
+    setting: ValidationSettings,
+    new: tuple[ComparedModel, HeadOutput],
+    current: tuple[ComparedModel, HeadOutput],
+) -> PairedValidation:
+    chooses = all(model.calibration is not None for model, _ in (new, current))
+    first, second = (
+        (model.reference, _outputs(model, output, chooses=chooses)) for model, output in (new, current)
+    )
+    return PairedValidation.of(setting, first, second)
+
+
+def _at_the_cases(found: Evidence) -> CostDifference:
+    return CostDifference(environment=None, prevalence=found.new.prevalence, difference=found.cost)
 
 
 def _outputs(model: ComparedModel, output: HeadOutput, *, chooses: bool) -> ModelOutputs:
@@ -125,29 +139,6 @@ def _outputs(model: ComparedModel, output: HeadOutput, *, chooses: bool) -> Mode
     return ModelOutputs(
         probabilities=output.probabilities, decisions=output.decisions, cut_off_data=cut_off_data
     )
-
-
-def _costs(
-    paired: PairedValidation,
-    new: ComparedModel,
-    current: ComparedModel,
-    costs: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
-    populations: Sequence[Population],
-) -> Iterator[CostDifference]:
-    """Expected costs at the class shares of the cases, then of each population with the heads that decide there."""
-    shares = paired.new.result.prevalence
-    yield CostDifference(environment=None, prevalence=shares, difference=paired.expected_cost(costs, None))
-    for one in populations:
-        yield CostDifference(
-            environment=one.environment,
-            prevalence=tuple(one.prevalence.tolist()),
-            difference=paired.expected_cost(
-                costs,
-                one.prevalence,
-                new=one.new_head.apply(new.logits).decisions,
-                current=one.current_head.apply(current.logits).decisions,
-            ),
-        )
 
 
 def _facts(model: ComparedModel) -> ModelFacts:

@@ -1,7 +1,5 @@
 """Size of an ONNX graph, and the time that it takes for one image on this machine."""
 
-import importlib
-import math
 import os
 import platform
 import time
@@ -23,9 +21,6 @@ class RuntimeCost(Frozen):
     """What it costs to serve a model: memory, and time on the machine that made the report."""
 
     graph_bytes: int = Field(ge=0, description="Size of the ONNX file.")
-    parameters: int | None = Field(
-        description="Floating-point numbers in its initialisers; None: not readable."
-    )
     milliseconds: float | None = Field(
         description="Median time of one image, batch size 1; None: not measured."
     )
@@ -49,7 +44,6 @@ def measure_cost(
     times = [] if logits_of is None or image is None else _times(logits_of, image)
     return RuntimeCost(
         graph_bytes=len(graph),
-        parameters=_parameters(graph),
         milliseconds=float(np.median(times)) if times else None,
         slowest_milliseconds=float(np.quantile(times, 0.95)) if times else None,
         runs=len(times),
@@ -73,20 +67,3 @@ def _times(logits_of: Callable[[NDArray[np.float32]], Any], image: NDArray[np.fl
         logits_of(image)
         times.append(1000 * (time.perf_counter() - started))
     return times
-
-
-def _parameters(graph: bytes) -> int | None:
-    """Floating-point numbers in the initialisers; None: the graph cannot be read."""
-    # Only jobs measure, so that no other process loads the package.
-    onnx: Any = importlib.import_module("onnx")
-    try:
-        model = onnx.load_model_from_string(graph)
-    except Exception:  # noqa: BLE001  protobuf raises its own errors, and the size stays known
-        return None
-    floating = {
-        onnx.TensorProto.FLOAT,
-        onnx.TensorProto.FLOAT16,
-        onnx.TensorProto.BFLOAT16,
-        onnx.TensorProto.DOUBLE,
-    }
-    return sum(math.prod(one.dims) for one in model.graph.initializer if one.data_type in floating)

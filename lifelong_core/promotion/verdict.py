@@ -3,10 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
-from lifelong_core.design.validation.paired import MetricDifference
+from pydantic import Field
+
+from lifelong_core.design.validation.differences import MetricDifference
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.documents import Frozen
 from lifelong_core.promotion.decision_changes import McNemar
+from lifelong_core.promotion.evidence import Evidence, name_class, name_subgroup
 
 Advice: TypeAlias = Literal["promote", "decide", "reject"]
 """`decide`: the figures do not settle it, and a person has to."""
@@ -18,56 +21,69 @@ class Verdict(Frozen):
     advice: Advice
     headline: str
     reasons: tuple[str, ...]
+    unknown: tuple[str, ...] = Field(description="What the figures do not tell, in sentences.")
 
 
-def verdict(
-    new: ValidationResult,
-    current: ValidationResult,
-    differences: Sequence[MetricDifference],
-    cost: MetricDifference,
-    mcnemar: McNemar,
-) -> Verdict:
+def verdict(evidence: Evidence, unknown: Sequence[str]) -> Verdict:
     """Weigh a new model against the current one.
 
-    Rejected is a model that misses an acceptance threshold, or whose expected cost or a recommended metric is worse,
-    with an interval of the difference beyond 0, while none is better. Promoted is one that reaches its thresholds, if
-    there are any, has a better expected cost or recommended metric, and none that is worse. Everything else is left to
-    a person. Only what sums a metric up counts here: with many classes, some difference would lie beyond 0 by chance.
+    Benefits have to be shown, harms only suspected:
+
+    - Rejected is a model that misses an acceptance threshold, or that is worse in a summary or in an environment beyond
+      the chance of all of them together, while no summary is better.
+    - Promoted is a model that reaches its thresholds, if there are any, with a summary that is better beyond the chance
+      of all of them together, and nothing that may be worse: no summary and no environment by its own interval, and no
+      class or subgroup beyond the chance of all classes or subgroups together.
+    - Everything else is left to a person.
 
     Args:
-        new: validation of the new model.
-        current: validation of the current one.
-        differences: of the recommended metrics, new less current.
-        cost: difference of the expected costs at the class shares of the cases.
-        mcnemar: test of whether they err equally often.
+        evidence: the differences.
+        unknown: what they do not tell, in sentences.
     """
-    summed = [cost, *(one for one in _summaries(differences) if one.label != cost.label)]
-    better = [one for one in summed if one.direction == "better"]
-    worse = [one for one in summed if one.direction == "worse"]
-    reasons = (*_acceptance(new, "the new model"), *_acceptance(current, "the current model"))
-    reasons += tuple(_of_difference(one) for one in (*worse, *better))
-    if not better and not worse:
-        reasons += ("No recommended metric, and not the expected cost, differs beyond chance.",)
-    reasons += (_of_test(mcnemar),)
+    advice, headline = _advice(evidence)
+    return Verdict(
+        advice=advice, headline=headline, reasons=tuple(_reasons(evidence)), unknown=tuple(unknown)
+    )
+
+
+def _advice(evidence: Evidence) -> tuple[Advice, str]:
+    new, better, worse, doubtful = evidence.new, evidence.better, evidence.worse, evidence.doubtful
     if new.accepted is False:
-        return Verdict(advice="reject", headline="Do not promote: it misses its thresholds", reasons=reasons)
+        return "reject", "Do not promote: it misses its thresholds"
     if worse and not better:
-        return Verdict(advice="reject", headline="Do not promote: it is worse", reasons=reasons)
-    if better and not worse and (new.accepted or not new.acceptance):
-        return Verdict(advice="promote", headline="Promote: it is better", reasons=reasons)
-    why = "better in one respect, worse in another" if better and worse else "no difference beyond chance"
+        return "reject", "Do not promote: it is worse"
     if new.acceptance and not new.accepted:
-        why = "its thresholds cannot be judged on these cases"
-    return Verdict(advice="decide", headline=f"A person has to decide: {why}", reasons=reasons)
+        return "decide", "A person has to decide: its thresholds cannot be judged on these cases"
+    if better and not worse and not doubtful:
+        return "promote", "Promote: it is better"
+    if better:
+        return "decide", "A person has to decide: better in one respect, worse in another"
+    if doubtful:
+        return "decide", "A person has to decide: it may be worse, and nothing is better beyond chance"
+    return "decide", "A person has to decide: no difference beyond chance"
 
 
-def _summaries(differences: Sequence[MetricDifference]) -> Iterator[MetricDifference]:
-    """The first value of each metric."""
-    seen: set[str] = set()
-    for one in differences:
-        if one.label not in seen:
-            seen.add(one.label)
-            yield one
+def _reasons(evidence: Evidence) -> Iterator[str]:
+    yield from _acceptance(evidence.new, "The new model")
+    yield from _acceptance(evidence.current, "The current model")
+    told = False
+    for direction in ("worse", "better"):
+        for one in evidence.summaries:
+            if one.direction == direction:
+                told = True
+                yield _of_difference(one.label, one)
+    for place in evidence.environments:
+        if place.difference.direction != "open":
+            yield _of_difference(f"{place.difference.label} in {place.environment}", place.difference)
+    for one in evidence.classes:
+        if one.direction_among_all != "open":
+            yield _of_difference(name_class(one, evidence.new), one)
+    for one in evidence.subgroups:
+        if one.direction_among_all != "open":
+            yield _of_difference(name_subgroup(one), one)
+    if not told:
+        yield "No recommended metric, and not the expected cost, differs beyond chance."
+    yield _of_test(evidence.mcnemar)
 
 
 def _acceptance(result: ValidationResult, who: str) -> Iterator[str]:
@@ -75,13 +91,13 @@ def _acceptance(result: ValidationResult, who: str) -> Iterator[str]:
     if not total:
         return
     reached = sum(outcome.passed is True for outcome in result.acceptance)
-    yield f"{who[0].upper()}{who[1:]} reaches {reached} of {total} acceptance threshold{'s' if total != 1 else ''}."
+    yield f"{who} reaches {reached} of {total} acceptance threshold{'s' if total != 1 else ''}."
 
 
-def _of_difference(one: MetricDifference) -> str:
-    numbers = (one.number("estimate"), one.number("low"), one.number("high"))
-    change, low, high = (f"{number:+.3g}" for number in numbers)
-    return f"{one.label} is {one.direction}: {change}, with an interval from {low} to {high}."
+def _of_difference(label: str, one: MetricDifference) -> str:
+    change, low, high = (f"{one.number(bound):+.3g}" for bound in ("estimate", "low", "high"))
+    doubt = "" if one.direction_among_all == one.direction else " Of so many differences, this may be chance."
+    return f"{label} is {one.direction}: {change}, with an interval from {low} to {high}.{doubt}"
 
 
 def _of_test(mcnemar: McNemar) -> str:

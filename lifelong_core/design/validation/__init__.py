@@ -1,6 +1,6 @@
 """From a recommendation and labelled samples to the quality of a model.
 
-- `validate`, `result`: one model; `compare`, `comparison`, `model_ranks`: several; `paired`: differences of two
+- `validate`, `result`: one model; `compare`, `comparison`, `model_ranks`: several; `paired`, `differences`: of two
 - `outputs`: checked outputs of a model
 - `values`: metrics with confidence intervals; `subgroup_results`: the same by subgroup
 - `acceptance`, `warnings`: thresholds; what limits the result

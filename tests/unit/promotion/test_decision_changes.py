@@ -56,11 +56,20 @@ def test_the_most_costly_come_first_by_name() -> None:
     assert changes().worse[0].name is None
 
 
-def test_only_some_cases_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decision_changes, "MOST_CASES", 1)
+def test_a_change_between_equal_costs_is_named_too() -> None:
+    labels, current, new = np.array([1, 2]), np.array([0, 2]), np.array([2, 2])
+    found = DecisionChanges.of(
+        labels, (new, sure(new)), (current, sure(current)), costs=COSTS, unit=np.arange(2), is_grouped=False
+    )
+    assert [one.row for one in found.equal] == [one.row for one in found.cases] == [0]
+
+
+def test_only_the_largest_changes_of_many_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decision_changes, "MOST_CASES", 3)
     monkeypatch.setattr(decision_changes, "MOST_KINDS", 2)
     found = changes()
-    assert (len(found.worse), len(found.better), len(found.kinds), found.changed) == (1, 1, 2, 5)
+    assert [one.cost_change for one in found.cases] == [9.0, 1.0, -6.0]
+    assert (len(found.kinds), found.changed) == (2, 5)
 
 
 def test_mcnemar_is_over_cases_or_over_groups() -> None:
@@ -89,5 +98,5 @@ def test_equal_decisions_change_nothing() -> None:
     found = DecisionChanges.of(
         LABELS, (NEW, sure(NEW)), (NEW, sure(NEW)), costs=COSTS, unit=np.arange(8), is_grouped=False
     )
-    assert (found.changed, found.kinds, found.worse, found.better) == (0, (), (), ())
+    assert (found.changed, found.kinds, found.cases) == (0, (), ())
     assert found.mcnemar.exact == 1.0
