@@ -1,6 +1,9 @@
 """Jobs: long work that a monitor runs.
 
-- `jobs`: submit, claim, finish
+- `jobs`: submit, claim, cancel, finish, delete
+- `following`: read jobs; progress, log lines and checkpoints of their work
+- `job_log`, `checkpoints`: lines for people; states from which the next attempt goes on
+- `fencing`, `ending`: changes that only the holder of a job may make; how jobs end
 - `records`: their value types
 - `rows`: statements and values of their table
 """

@@ -2,15 +2,16 @@
 
 A claim holds a job for a limited time; the holder renews it while it works. After the holder dies, the job is claimed
 again, up to MOST_ATTEMPTS times. Each claim gets a larger token, and the transaction that ends a job compares the
-token, so that a holder without the claim cannot change the job.
+token, so that a holder without the claim cannot change the job. Progress, log lines and checkpoints are fenced in the
+same way. Attempts count anew from each checkpoint: a long job that makes progress survives any number of restarts.
 
 As with leases, the database's clock decides only when another process may claim a job. A claim from the future comes
 from a clock that was set back, and counts as expired. A late holder may still end a job without a newer claim.
 
-The audit log records submissions and results, not claims.
+The audit log records submissions, cancellations and results, not claims.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from io import BytesIO
@@ -23,36 +24,45 @@ from lifelong_core.errors import (
     ConflictError,
     InvalidInputError,
     LifelongError,
-    NotFoundError,
     UnavailableError,
 )
 from lifelong_core.names import check_name
 from lifelong_core.store.access.audit_log import write_audit
-from lifelong_core.store.artifacts import Artifacts, digest_of_file
+from lifelong_core.store.artifacts import digest_of_file
 from lifelong_core.store.engine.clock import database_time, days_before, now
-from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.deletion import delete_rows
 from lifelong_core.store.engine.documents import values_text
 from lifelong_core.store.engine.leases import this_process
-from lifelong_core.store.jobs.records import Job, JobsState, JobState
+from lifelong_core.store.jobs.checkpoints import remove_checkpoints
+from lifelong_core.store.jobs.ending import (
+    MOST_ATTEMPTS,
+    end_free,
+    end_held,
+    end_unclaimed,
+    is_unheld,
+    lock_row,
+    request_cancellation,
+)
+from lifelong_core.store.jobs.fencing import change_job
+from lifelong_core.store.jobs.following import FollowedJobs
+from lifelong_core.store.jobs.job_log import delete_lines
+from lifelong_core.store.jobs.records import Job, JobState
 from lifelong_core.store.jobs.rows import (
     artifacts_of,
     claim_of,
     claim_values,
     claimable,
     ended_before,
-    ended_with_upload,
+    ended_with_remains,
     error_text,
     is_needed,
     job_of,
-    state_of_jobs,
     upload_of,
 )
 from lifelong_core.store.lifecycle.retention import ACTOR
 from lifelong_core.store.log.identifiers import new_prediction_id
 from lifelong_core.store.schema import tables
 
-MOST_ATTEMPTS = 3
 LONGEST_KIND = 32
 LARGEST_PAYLOAD = 128 * 2**10
 """Bytes, enough for all metadata keys of a labelled set; arrays belong in artifacts."""
@@ -63,12 +73,8 @@ SENDING_SECONDS = 600.0
 _jobs = tables.jobs
 
 
-class Jobs:
-    """Submits, claims and ends jobs; each call is one short transaction."""
-
-    def __init__(self, database: Database, artifacts: Artifacts) -> None:
-        self._database = database
-        self._artifacts = artifacts
+class Jobs(FollowedJobs):
+    """Submits, claims, follows and ends jobs by short transactions."""
 
     def submit(
         self,
@@ -122,51 +128,23 @@ class Jobs:
         with self._database.write() as connection:
             return insert_job(connection, kind, payload, actor=actor, holder=holder)
 
-    def get(self, job_id: UUID) -> Job:
-        """The job with that id.
+    def claim(
+        self,
+        holder: str,
+        *,
+        lease_seconds: float,
+        kinds: Collection[str] | None = None,
+        except_kinds: Collection[str] = (),
+    ) -> Job | None:
+        """Claim the oldest job that waits or whose holder died.
 
-        Raises:
-            NotFoundError: there is none, or it was deleted after its retention time.
-        """
-        with self._database.read() as connection:
-            row = connection.execute(sa.select(_jobs).where(_jobs.c.id == job_id)).one_or_none()
-        if row is None:
-            raise NotFoundError(
-                f"there is no job {job_id}.", field="job", hint="List them: GET /v1/admin/jobs."
-            )
-        return job_of(row)
-
-    def list(self, kind: str | None = None, state: JobState | None = None, limit: int = 100) -> list[Job]:
-        """The newest jobs, newest first.
-
-        Args:
-            kind: kind of the jobs; None: all.
-            state: state of the jobs; None: all.
-            limit: largest number of jobs.
-        """
-        query = sa.select(_jobs).order_by(_jobs.c.id.desc()).limit(limit)
-        if kind is not None:
-            query = query.where(_jobs.c.kind == kind)
-        if state is not None:
-            query = query.where(_jobs.c.state == state)
-        with self._database.read() as connection:
-            return [job_of(row) for row in connection.execute(query)]
-
-    def state(self) -> JobsState:
-        """Counts of all jobs now, by the clock of the database.
-
-        Raises:
-            UnavailableError: the database does not answer.
-        """
-        with self._database.read() as connection:
-            return state_of_jobs(connection, database_time(connection))
-
-    def claim(self, holder: str, *, lease_seconds: float) -> Job | None:
-        """Claim the oldest job that waits or whose holder died; a job without attempts left fails instead.
+        A job without attempts left fails instead, and one whose cancellation was requested is cancelled.
 
         Args:
             holder: name of the claiming process, shown to people; at most 128 characters.
             lease_seconds: duration of the claim, unless it is renewed.
+            kinds: kinds of the job; None: all.
+            except_kinds: kinds that are left out.
 
         Returns:
             The job, running; None: no job waits.
@@ -174,22 +152,21 @@ class Jobs:
         Raises:
             UnavailableError: the database does not answer.
         """
-        while self._is_something_to_do():
+        while self._is_something_to_do(kinds, except_kinds):
             with self._database.write() as connection:
                 moment = database_time(connection)
                 # A row that another claim has locked counts as claimed (PostgreSQL; SQLite has one writer).
-                query = claimable(moment).with_for_update(skip_locked=True)
+                query = claimable(moment, kinds, except_kinds).with_for_update(skip_locked=True)
                 row = connection.execute(query).one_or_none()
                 if row is None:
                     return None
-                if row.attempts < MOST_ATTEMPTS:
+                if row.attempts < MOST_ATTEMPTS and row.cancelled_at is None:
                     values = claim_values(
                         moment, lease_seconds, holder, attempts=row.attempts + 1, token=row.token + 1
                     )
                     change = sa.update(_jobs).where(_jobs.c.id == row.id).values(values).returning(_jobs)
                     return job_of(connection.execute(change).one())
-                error = error_text(_UNFINISHED)
-                ended = _end(connection, job_of(row), actor=holder, state="failed", error=error)
+                ended = end_unclaimed(connection, job_of(row), actor=holder)
             self._after_end(ended)
         return None
 
@@ -202,10 +179,12 @@ class Jobs:
         """
         with self._database.write() as connection:
             moment = database_time(connection)
-            return _change(connection, job, claim_of(moment, lease_seconds))
+            return change_job(connection, job, claim_of(moment, lease_seconds))
 
     def release(self, job: Job) -> Job:
-        """Return a job to the queue, as if it was never started, because its holder must stop.
+        """Return a job to the queue, as if this attempt was never started, because its holder must stop.
+
+        One whose cancellation was requested is cancelled instead.
 
         Raises:
             ConflictError: another process has claimed it, or it has ended.
@@ -213,7 +192,52 @@ class Jobs:
         """
         values = {"state": "queued", "attempts": _jobs.c.attempts - 1, "started_at": None}
         with self._database.write() as connection:
-            return _change(connection, job, values)
+            released = change_job(connection, job, values)
+            if released.cancelled_at is None:
+                return released
+            ended = end_free(connection, released, "cancelled")
+        self._after_end(ended)
+        return ended
+
+    def cancel(self, job_id: UUID, *, actor: str) -> Job:
+        """Cancel a job: one without a holder at once, a running one when its holder sees `cancelled_at`.
+
+        A running job may still end otherwise before that.
+
+        Args:
+            job_id: of the job.
+            actor: name for the audit log.
+
+        Raises:
+            NotFoundError: there is no such job.
+            ConflictError: it has ended.
+            UnavailableError: the database does not answer.
+        """
+        with self._database.write() as connection:
+            job = lock_row(connection, job_id)
+            if job.finished_at is not None:
+                raise ConflictError(
+                    f"the job has ended: {job.state}.", field="job", hint="Only waiting and running jobs can."
+                )
+            if job.cancelled_at is None:
+                job = request_cancellation(connection, job, actor)
+            if not is_unheld(connection, job_id):
+                return job
+            ended = end_free(connection, job, "cancelled")
+        self._after_end(ended)
+        return ended
+
+    def end_cancelled(self, job: Job) -> Job:
+        """End a job whose cancellation was requested, after its work was stopped.
+
+        Args:
+            job: from the latest `claim` or `renew`.
+
+        Raises:
+            ConflictError: another process has claimed it, or it has ended.
+            UnavailableError: the database does not answer.
+        """
+        return self._end(job, state="cancelled")
 
     def succeed(self, job: Job, result: Mapping[str, Any]) -> Job:
         """End a job with its result.
@@ -242,18 +266,18 @@ class Jobs:
         """
         return self._end(job, state="failed", error=error_text(error))
 
-    def remove_uploads(self) -> None:
-        """Delete the uploads of all jobs that have ended, which the end of a job could not; harmless to repeat.
+    def remove_remains(self) -> None:
+        """Delete the uploads and checkpoints of ended jobs that the end of a job could not; harmless to repeat.
 
         Raises:
             UnavailableError: the database or the artifacts do not answer.
         """
         with self._database.read() as connection:
-            jobs = [job_of(row) for row in connection.execute(ended_with_upload())]
-        self._remove_uploads(jobs)
+            jobs = [job_of(row) for row in connection.execute(ended_with_remains())]
+        self._remove_remains(jobs)
 
     def delete_expired(self, days: int | None, today: date) -> int:
-        """Delete the jobs that ended more than `days` whole days before `today`; harmless to repeat.
+        """Delete the jobs that ended more than `days` whole days before `today`, with their logs; harmless to repeat.
 
         Artifacts that only these jobs refer to are deleted too. A set that is sent again during its deletion may be
         missing when its new job starts, which then fails.
@@ -280,6 +304,11 @@ class Jobs:
         # Before the rows, because only they refer to the artifacts.
         for digest in unneeded:
             self._artifacts.remove(digest)
+        for job in jobs:
+            remove_checkpoints(self._database, self._artifacts, job)
+            # A transaction for each log, so that other writers wait only briefly.
+            with self._database.write() as connection:
+                delete_lines(connection, job.id)
         with self._database.write() as connection:
             deleted = delete_rows(connection, _jobs, [(job.id,) for job in jobs])
             # None: another monitor deleted it first.
@@ -290,27 +319,30 @@ class Jobs:
 
     def _end(self, job: Job, *, state: JobState, **outcome: str) -> Job:
         with self._database.write() as connection:
-            ended = _end(connection, job, actor=job.holder or "", state=state, **outcome)
+            ended = end_held(connection, job, actor=job.holder or "", state=state, **outcome)
         self._after_end(ended)
         return ended
 
     def _after_end(self, job: Job) -> None:
-        # The job has ended, whatever becomes of its upload: a later `remove_uploads` deletes it.
+        # The job has ended, whatever becomes of its upload: a later `remove_remains` deletes it.
         with suppress(UnavailableError):
-            self._remove_uploads([job])
+            self._remove_remains([job])
 
-    def _remove_uploads(self, jobs: Iterable[Job]) -> None:
-        """Delete the uploads of jobs that have ended, except those that another job still needs."""
+    def _remove_remains(self, jobs: Collection[Job]) -> None:
+        """Delete checkpoints and uploads of jobs that have ended, except uploads that another job still needs."""
+        for job in jobs:
+            remove_checkpoints(self._database, self._artifacts, job)
         for digest in sorted({digest for job in jobs if (digest := upload_of(job)) is not None}):
             with self._database.read() as connection:
                 needed = is_needed(connection, digest, now())
             if not needed:
                 self._artifacts.remove(digest)
 
-    def _is_something_to_do(self) -> bool:
+    def _is_something_to_do(self, kinds: Collection[str] | None, except_kinds: Collection[str]) -> bool:
         """Whether a job is claimable; read without SQLite's write lock, which the log needs."""
         with self._database.read() as connection:
-            return connection.execute(claimable(database_time(connection))).first() is not None
+            query = claimable(database_time(connection), kinds, except_kinds)
+            return connection.execute(query).first() is not None
 
 
 def insert_job(
@@ -332,38 +364,4 @@ def insert_job(
     row = connection.execute(sa.insert(_jobs).values(values).returning(_jobs)).one()
     details = {"kind": kind}
     write_audit(connection, actor=actor, action="jobs.submit", subject=str(values["id"]), details=details)
-    return job_of(row)
-
-
-_UNFINISHED = {
-    "message": f"it was started {MOST_ATTEMPTS} times and never ended: the process died, or lost its connection to the"
-    " database or the artifacts.",
-    "hint": "Look into the log of the monitor (was the memory full?), then submit it again.",
-}
-
-
-def _end(connection: sa.Connection, job: Job, *, actor: str, state: JobState, **outcome: str) -> Job:
-    values = {"state": state, "finished_at": database_time(connection), **outcome}
-    ended = _change(connection, job, values)
-    details = {"kind": job.kind, "attempts": job.attempts}
-    verb = "succeed" if state == "succeeded" else "fail"
-    write_audit(connection, actor=actor, action=f"jobs.{verb}", subject=str(job.id), details=details)
-    return ended
-
-
-def _change(connection: sa.Connection, job: Job, values: Mapping[str, Any]) -> Job:
-    """Change a job, provided that its claim is still the latest.
-
-    Raises:
-        ConflictError: another claim is the latest, or the job has ended.
-    """
-    held = _jobs.c.id == job.id, _jobs.c.token == job.token, _jobs.c.state == "running"
-    change = sa.update(_jobs).where(*held).values(**values).returning(_jobs)
-    row = connection.execute(change).one_or_none()
-    if row is None:
-        raise ConflictError(
-            f"the job {job.id} was lost: its claim by {job.holder} has expired.",
-            field="job",
-            hint="Nothing was written; another process continues it.",
-        )
     return job_of(row)

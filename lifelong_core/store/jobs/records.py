@@ -10,7 +10,7 @@ from uuid import UUID
 from lifelong_core.deploy.documents import parse_document
 from lifelong_core.store.engine.documents import read_kept
 
-JobState: TypeAlias = Literal["queued", "running", "succeeded", "failed"]
+JobState: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Job:
     """`payload` as JSON text, unchanged"""
     state: JobState
     attempts: int
-    """number of starts, without those that were released"""
+    """number of starts since the last checkpoint, without those that were released"""
     created_at: datetime
     created_by: str
     started_at: datetime | None
@@ -36,6 +36,15 @@ class Job:
     holder: str | None
     """the process of the latest claim"""
     token: int
+    progress_document: str | None = field(repr=False)
+    """`progress` as JSON text, unchanged"""
+    checkpoint: str | None
+    """digest of the artifact from which the next attempt goes on; None: it begins anew"""
+    spare_checkpoint: str | None
+    """digest of another checkpoint, which is being stored or deleted"""
+    cancelled_at: datetime | None
+    """when its cancellation was requested; None: never"""
+    cancelled_by: str | None
 
     @cached_property
     def payload(self) -> dict[str, Any]:
@@ -70,8 +79,27 @@ class Job:
             for name, text in self._values(self.error_document).items()
         }
 
+    @cached_property
+    def progress(self) -> dict[str, Any] | None:
+        """The latest report of the work on itself; None: it has reported nothing.
+
+        Raises:
+            UnavailableError: the document is not a JSON object.
+        """
+        return None if self.progress_document is None else self._values(self.progress_document)
+
     def _values(self, text: str) -> dict[str, Any]:
         return read_kept(partial(parse_document, field="document"), text, name=f"the job {self.id}")
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line that the work of a job wrote for people."""
+
+    number: int
+    """counts up from 1 within a job"""
+    written_at: datetime
+    text: str
 
 
 @dataclass(frozen=True)

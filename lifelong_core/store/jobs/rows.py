@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import LifelongError
+from lifelong_core.errors import LifelongError, NotFoundError
 from lifelong_core.store.engine.columns import Row, read_record
 from lifelong_core.store.jobs.records import Job, JobsState
 from lifelong_core.store.schema import tables
@@ -24,16 +25,35 @@ _UPLOAD = re.compile(r'"upload":"([0-9a-f]{64})"')
 _jobs = tables.jobs
 
 
-def claimable(moment: datetime) -> sa.Select[Any]:
-    """Query for the oldest job without a holder at this time of the database."""
-    return sa.select(_jobs).where(_is_free(moment)).order_by(_jobs.c.id).limit(1)
+def claimable(
+    moment: datetime, kinds: Collection[str] | None = None, except_kinds: Collection[str] = ()
+) -> sa.Select[Any]:
+    """Query for the oldest job without a holder at this time of the database.
+
+    Args:
+        moment: time of the database.
+        kinds: kinds of the job; None: all.
+        except_kinds: kinds that are left out.
+    """
+    query = sa.select(_jobs).where(is_free(moment))
+    if kinds is not None:
+        query = query.where(_jobs.c.kind.in_(kinds))
+    if except_kinds:
+        query = query.where(_jobs.c.kind.not_in(except_kinds))
+    return query.order_by(_jobs.c.id).limit(1)
+
+
+def is_free(moment: datetime) -> sa.ColumnElement[bool]:
+    """Condition: the job has no living holder at this time of the database."""
+    over = sa.or_(_jobs.c.held_until <= moment, _jobs.c.held_from > moment)
+    return sa.or_(_jobs.c.state == "queued", sa.and_(_jobs.c.state == "running", over))
 
 
 def state_of_jobs(connection: sa.Connection, moment: datetime) -> JobsState:
     """Counts of the jobs at this time of the database."""
     jobs, count = _jobs.c, sa.func.count()
     since = sa.case((jobs.state == "queued", jobs.created_at), else_=jobs.held_until)
-    free, begun = _is_free(moment), jobs.state == "running"
+    free, begun = is_free(moment), jobs.state == "running"
     waiting, first = connection.execute(sa.select(count, sa.func.min(since)).where(free)).one()
     running = connection.execute(sa.select(count).where(begun, ~free)).scalar_one()
     failed = sa.select(jobs.kind, sa.func.max(jobs.finished_at)).where(jobs.state == "failed")
@@ -63,11 +83,11 @@ def claim_of(moment: datetime, lease_seconds: float) -> dict[str, datetime]:
 
 def ended_before(moment: datetime) -> sa.ColumnElement[bool]:
     """Condition: the job ended before that time."""
-    return sa.and_(_jobs.c.state.in_(("succeeded", "failed")), _jobs.c.finished_at < moment)
+    return _jobs.c.finished_at < moment
 
 
 def artifacts_of(job: Job) -> set[str]:
-    """Digests of the artifacts of a job, even if its documents are damaged."""
+    """Digests of the artifacts of a job except its checkpoint, even if its documents are damaged."""
     return set(_ARTIFACT.findall(f"{job.payload_document} {job.result_document}"))
 
 
@@ -77,14 +97,19 @@ def upload_of(job: Job) -> str | None:
     return None if found is None else found[1]
 
 
-def ended_with_upload() -> sa.Select[Any]:
-    """Query for the jobs that have ended and had an upload."""
-    return sa.select(_jobs).where(_jobs.c.finished_at.is_not(None), _jobs.c.payload.contains('"upload":"'))
+def ended_with_remains() -> sa.Select[Any]:
+    """Query for the jobs that have ended and had an upload, or have a checkpoint."""
+    remains = (
+        _jobs.c.payload.contains('"upload":"'),
+        _jobs.c.checkpoint.is_not(None),
+        _jobs.c.spare_checkpoint.is_not(None),
+    )
+    return sa.select(_jobs).where(_jobs.c.finished_at.is_not(None), sa.or_(*remains))
 
 
 def is_needed(connection: sa.Connection, digest: str, ended: datetime) -> bool:
-    """Whether a model, a calibration set, an evaluation, a training, a fingerprint, the ranker, or a job that had not
-    ended by this time refers to an artifact."""
+    """Whether a model, its training, a calibration set, an evaluation, a fingerprint, the ranker, or a job that had not
+    ended by this time refers to an artifact. Checkpoints belong to one job each: see `checkpoints`."""
     evaluations, trainings = tables.evaluations.c, tables.trainings.c
     needing = (
         sa.select(tables.models.c.id).where(tables.models.c.artifact == digest),
@@ -117,7 +142,12 @@ def is_needed(connection: sa.Connection, digest: str, ended: datetime) -> bool:
 def job_of(row: Row) -> Job:
     """A job from a row of `jobs`."""
     return read_record(
-        row, Job, payload_document=row.payload, result_document=row.result, error_document=row.error
+        row,
+        Job,
+        payload_document=row.payload,
+        result_document=row.result,
+        error_document=row.error,
+        progress_document=row.progress,
     )
 
 
@@ -129,6 +159,12 @@ def error_text(error: LifelongError | Mapping[str, str | None]) -> str:
     return json.dumps(kept)
 
 
-def _is_free(moment: datetime) -> sa.ColumnElement[bool]:
-    over = sa.or_(_jobs.c.held_until <= moment, _jobs.c.held_from > moment)
-    return sa.or_(_jobs.c.state == "queued", sa.and_(_jobs.c.state == "running", over))
+def existing_job(row: Row | None, job_id: UUID) -> Job:
+    """The job of a row.
+
+    Raises:
+        NotFoundError: there is no row.
+    """
+    if row is None:
+        raise NotFoundError(f"there is no job {job_id}.", field="job", hint="List them: GET /v1/admin/jobs.")
+    return job_of(row)

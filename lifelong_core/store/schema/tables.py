@@ -309,7 +309,7 @@ jobs = sa.Table(
     sa.Column("kind", sa.String(32), nullable=False),
     sa.Column("payload", sa.Text, nullable=False),
     sa.Column("state", sa.String(16), nullable=False),
-    # Number of starts, without those that were released.
+    # Number of starts since the last checkpoint, without those that were released.
     sa.Column("attempts", sa.Integer, nullable=False),
     # Fencing token of the latest claim: it grows with every claim, and older tokens are rejected.
     sa.Column("token", sa.BigInteger, nullable=False),
@@ -328,6 +328,8 @@ jobs = sa.Table(
     sa.Column("progress", sa.Text),
     # Digest of the artifact from which the next attempt goes on; null: it begins anew.
     sa.Column("checkpoint", sa.String(64)),
+    # Digest of another checkpoint, which is being stored or deleted.
+    sa.Column("spare_checkpoint", sa.String(64)),
     # Both are null, or none; null: nobody has cancelled it.
     sa.Column("cancelled_at", Moment),
     sa.Column("cancelled_by", sa.String(128)),

@@ -81,7 +81,7 @@ class Housekeeping:
             outcome = self._store.retention.delete_expired(
                 self._settings.retention_for, today, pause=self._pause, seconds=RETENTION_SECONDS
             )
-            self._store.jobs.remove_uploads()
+            self._store.jobs.remove_remains()
             jobs = self._store.jobs.delete_expired(self._settings.retention_days, today)
             self._store.console_sessions.delete_expired()
         except Exception as error:  # a failure must not stop the cycles

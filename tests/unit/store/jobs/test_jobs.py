@@ -31,44 +31,11 @@ from lifelong_core.store.jobs.jobs import (
 )
 from lifelong_core.store.schema import tables
 from tests.unit.store.at_once import at_once
+from tests.unit.store.job_samples import audited, claim, let_time_pass, move_clock, nothing_to_do, submit
 from tests.unit.store.samples import add_model, calibration, started_together
 
 RESULT = {"accepted": None, "samples": 3}
 ERROR = {"message": "the set has other classes.", "field": "labels", "hint": None}
-
-
-def submit(store: Store, kind: str = "validate", **payload: Any) -> Job:
-    return store.jobs.submit(kind, payload, actor="ann")
-
-
-def claim(store: Store, holder: str = "one", seconds: float = 60) -> Job:
-    job = store.jobs.claim(holder, lease_seconds=seconds)
-    assert job is not None
-    return job
-
-
-def nothing_to_do(store: Store) -> bool:
-    return store.jobs.claim("somebody", lease_seconds=60) is None
-
-
-def move_clock(store: Store, **step: float) -> None:
-    """What the others see when the clock was ahead by so much when the jobs were claimed."""
-    rows = tables.jobs
-    with store.database.write() as connection:
-        for row in connection.execute(sa.select(rows).where(rows.c.state == "running")).all():
-            values = {
-                "held_from": row.held_from + timedelta(**step),
-                "held_until": row.held_until + timedelta(**step),
-            }
-            connection.execute(sa.update(rows).where(rows.c.id == row.id).values(values))
-
-
-def let_time_pass(store: Store) -> None:
-    move_clock(store, seconds=-61)
-
-
-def audited(store: Store) -> list[tuple[str, str, str]]:
-    return [(entry.actor, entry.action, entry.subject) for entry in reversed(store.audit.list())]
 
 
 def test_a_job_from_its_submission_to_its_result(store: Store):
@@ -521,12 +488,12 @@ def test_an_upload_that_could_not_be_deleted_goes_later(store: Store, monkeypatc
         patched.setattr(Artifacts, "remove", refuse)
         assert store.jobs.fail(claim(store), InvalidInputError("no images.")).state == "failed"
         with pytest.raises(UnavailableError):
-            store.jobs.remove_uploads()
+            store.jobs.remove_remains()
     assert is_kept(store, digest_of(IMAGES))
     waiting = submit_images(store)
-    store.jobs.remove_uploads()
+    store.jobs.remove_remains()
     assert is_kept(store, digest_of(IMAGES))
     store.jobs.succeed(claim(store), {})
     assert store.jobs.get(waiting.id).state == "succeeded"
-    store.jobs.remove_uploads()
+    store.jobs.remove_remains()
     assert not is_kept(store, digest_of(IMAGES))

@@ -17,6 +17,7 @@ _NAME = sa.String(128)
 def upgrade() -> None:
     op.add_column("jobs", sa.Column("progress", sa.Text))
     op.add_column("jobs", sa.Column("checkpoint", _DIGEST))
+    op.add_column("jobs", sa.Column("spare_checkpoint", _DIGEST))
     op.add_column("jobs", sa.Column("cancelled_at", _MOMENT))
     op.add_column("jobs", sa.Column("cancelled_by", _NAME))
     op.create_table(
@@ -149,5 +150,5 @@ def _create_proposals() -> None:
 def downgrade() -> None:
     for table in ("retraining_proposals", "rollouts", "promotions", "trainings", "evaluations", "job_log"):
         op.drop_table(table)
-    for column in ("cancelled_by", "cancelled_at", "checkpoint", "progress"):
+    for column in ("cancelled_by", "cancelled_at", "spare_checkpoint", "checkpoint", "progress"):
         op.drop_column("jobs", column)
