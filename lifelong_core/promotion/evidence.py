@@ -53,6 +53,12 @@ class Evidence:
         return [one.label for one in self.summaries if one.direction_among_all == "better"]
 
     @property
+    def is_better_in_part(self) -> bool:
+        """Whether a class, a subgroup or an environment is better beyond the chance of all of them together."""
+        parts = (*self.classes, *self.subgroups, *(one.difference for one in self.environments))
+        return any(one.direction_among_all == "better" for one in parts)
+
+    @property
     def worse(self) -> list[str]:
         """What is worse beyond the chance of all summaries, or of all environments, together."""
         there = [f"EC in {one.environment}" for one in self.environments if _is_surely_worse(one.difference)]

@@ -60,6 +60,8 @@ def _advice(evidence: Evidence) -> tuple[Advice, str]:
         return "decide", "A person has to decide: better in one respect, worse in another"
     if doubtful:
         return "decide", "A person has to decide: it may be worse, and nothing is better beyond chance"
+    if evidence.is_better_in_part:
+        return "decide", "A person has to decide: better for a part of the cases only"
     return "decide", "A person has to decide: no difference beyond chance"
 
 

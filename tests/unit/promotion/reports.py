@@ -1,6 +1,5 @@
 """Promotion reports of drawn cases: three classes, patients, scanners."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -128,8 +127,3 @@ def report(*, strength: float = 2.6, before: float = 1.8, **more: Any) -> Promot
         "replicates": 200,
     }
     return promotion_report("lesions", new, current, cases, **given | more)
-
-
-def without_groups(cases: HeldOutCases) -> HeldOutCases:
-    """The same cases, each independent of the others."""
-    return replace(cases, groups=None)

@@ -4,13 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from netcal.metrics import ECE
+from scipy import stats
+from sklearn import metrics
 
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.validate import validate
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics import brier_score
-from lifelong_core.promotion import PromotionReport, promotion_report
+from lifelong_core.promotion import HeldOutCases, PromotionReport, promotion_report
 from tests.unit.promotion.reports import (
     CLASSES,
     COSTS,
@@ -18,7 +20,6 @@ from tests.unit.promotion.reports import (
     compared,
     population,
     report,
-    without_groups,
 )
 
 
@@ -90,13 +91,43 @@ def test_where_nothing_differs_a_person_decides() -> None:
     assert any("differs beyond chance" in reason for reason in made.verdict.reasons)
 
 
-def test_probabilities_are_measured_whether_recommended_or_not() -> None:
-    new, _, cases = compared()
+def test_the_values_of_both_models_are_those_of_public_libraries() -> None:
+    new, current, cases = compared()
     made = report()
-    found = next(one for one in made.calibration if one.label == "BS")
-    probabilities = new.head.apply(new.logits).probabilities
-    assert found.new == pytest.approx(brier_score(cases.labels, probabilities))
+    truth = np.eye(3)[cases.labels]
     assert [one.label for one in made.calibration] == ["NLL", "BS", "ECE", "CWCE"]
+    for name, model in (("new", new), ("current", current)):
+        probabilities = model.head.apply(model.logits).probabilities
+        decisions = (probabilities @ COSTS).argmin(axis=1)
+        areas = metrics.roc_auc_score(truth, probabilities, average=None)
+        expected = {
+            ("EC", None): COSTS[cases.labels, decisions].mean(),
+            **{("AUROC", k): area for k, area in enumerate(np.asarray(areas))},
+            ("NLL", None): metrics.log_loss(cases.labels, probabilities),
+            ("BS", None): ((probabilities - truth) ** 2).sum(axis=1).mean(),
+            ("ECE", None): ECE(bins=15).measure(probabilities, np.asarray(cases.labels)),
+        }
+        found = {
+            (one.label, one.class_index): getattr(one, name) for one in (*made.differences, *made.calibration)
+        }
+        for key, value in expected.items():
+            assert found[key] == pytest.approx(value, abs=1e-9), key
+        found = {(one.label, one.key): getattr(one, name) for one in made.subgroups}
+        for scanner in ("A", "B"):
+            rows = cases.metadata["scanner"] == scanner
+            there = COSTS[cases.labels[rows], decisions[rows]].mean()
+            assert found["EC", scanner] == pytest.approx(there)
+
+
+def test_errors_are_tested_as_by_a_binomial_test_of_the_cases() -> None:
+    new, current, cases = compared()
+    right = [model.head.apply(model.logits).decisions == cases.labels for model in (new, current)]
+    corrected, broken = int((right[0] & ~right[1]).sum()), int((~right[0] & right[1]).sum())
+    found = bare_report().changes.mcnemar
+    assert (found.corrected, found.broken) == (corrected, broken)
+    assert found.exact == pytest.approx(stats.binomtest(corrected, corrected + broken).pvalue)
+    tail = stats.binom.pmf(min(corrected, broken), corrected + broken, 0.5)
+    assert found.mid_p == pytest.approx(found.exact - tail)
 
 
 def test_a_populations_cost_is_that_of_its_prevalence_and_of_the_heads_that_decide_there() -> None:
@@ -114,20 +145,62 @@ def test_a_populations_cost_is_that_of_its_prevalence_and_of_the_heads_that_deci
         assert value == pytest.approx(np.dot(prevalence, rates))
 
 
-def test_without_groups_single_cases_are_resampled() -> None:
+def bare_report() -> PromotionReport:
+    """A report on cases without groups, subgroups and names."""
     new, current, cases = compared()
-    made = promotion_report(
+    bare = HeldOutCases(labels=cases.labels)
+    return promotion_report(
         "lesions",
-        new,
+        replace(new, trained_on=None, cost=None),
         current,
-        without_groups(cases),
+        bare,
         recommendation=RECOMMENDED,
         class_names=CLASSES,
         costs=COSTS,
         replicates=50,
     )
+
+
+def test_without_groups_single_cases_are_resampled() -> None:
+    made = bare_report()
     assert made.changes.mcnemar.groups is None
     assert made.new_result.cases == 240
+
+
+def test_it_says_what_it_does_not_know() -> None:
+    known = " ".join(report().verdict.unknown)
+    unknown = " ".join(bare_report().verdict.unknown)
+    for text in ("No environment", "no subgroups", "time for one image"):
+        assert text not in known
+        assert text in unknown
+    assert "data of dermatology@1 are not known" in known
+    assert "data of dermatology@2 and dermatology@1 are not known" in unknown
+    assert "no images" in known
+    similar = report(strength=2.0, before=2.0).verdict.unknown
+    assert any("cannot be excluded" in text for text in similar)
+
+
+def test_few_cases_of_which_one_class_is_absent_leave_it_to_a_person() -> None:
+    new, current, cases = compared()
+    rows = np.array([0, 1, 3, 4])  # of the first two classes
+    made = promotion_report(
+        "lesions",
+        replace(new, logits=new.logits[rows]),
+        replace(current, logits=current.logits[rows]),
+        HeldOutCases(labels=cases.labels[rows]),
+        recommendation=RECOMMENDED,
+        class_names=CLASSES,
+        costs=COSTS,
+        populations=[population("clinic-north", [0.8, 0.15, 0.05], new, current)],
+        replicates=50,
+    )
+    assert made.verdict.advice == "decide"
+    absent = [one for one in made.differences if one.class_index == 2]
+    assert absent
+    assert all(one.estimate is None and one.direction == "open" and one.reason for one in absent)
+    assert made.costs[1].difference.estimate is None
+    assert made.changes.by_class[2].samples == 0
+    assert any("malignant" in text or "class 2" in text for text in made.warnings)
 
 
 def test_calibration_cases_are_warned_of() -> None:
