@@ -102,6 +102,23 @@ def preprocess(
     return np.ascontiguousarray(pixels)
 
 
+def visible_box(preprocessing: Preprocessing, width: int, height: int) -> tuple[float, float, float, float]:
+    """The part of an image that its model sees: left, top, right and bottom, as shares of width and height.
+
+    Args:
+        preprocessing: of the model.
+        width: of the decoded image, in pixels.
+        height: likewise.
+    """
+    crop, resize = preprocessing.centre_crop, preprocessing.resize
+    if resize is not None:
+        width, height = _resized_size(resize, width, height)
+    if crop is None:
+        return 0.0, 0.0, 1.0, 1.0
+    left, top = round((width - crop.width) / 2), round((height - crop.height) / 2)
+    return left / width, top / height, (left + crop.width) / width, (top + crop.height) / height
+
+
 def _opened(data: bytes) -> Image.Image:
     try:
         return Image.open(BytesIO(data), formats=FORMATS)
@@ -171,12 +188,7 @@ def _resized(
     image: Image.Image, preprocessing: Preprocessing, resize: Resize, maximum_pixels: int
 ) -> Image.Image:
     """Return the image in the model's colours and the requested size."""
-    if resize.mode == "exact":
-        width, height = resize.width, resize.height
-    elif image.width <= image.height:
-        width, height = resize.height, int(resize.height * image.height / image.width)
-    else:
-        width, height = int(resize.height * image.width / image.height), resize.height
+    width, height = _resized_size(resize, image.width, image.height)
     if width * height > maximum_pixels:
         raise InvalidInputError(
             f"{image.width} x {image.height} pixels would become {width} x {height}.",
@@ -189,6 +201,15 @@ def _resized(
     else:
         image = _coloured(image, preprocessing)
     return image.resize((width, height), interpolation)
+
+
+def _resized_size(resize: Resize, width: int, height: int) -> tuple[int, int]:
+    """Width and height after the step."""
+    if resize.mode == "exact":
+        return resize.width, resize.height
+    if width <= height:
+        return resize.height, int(resize.height * height / width)
+    return int(resize.height * width / height), resize.height
 
 
 def _narrowed(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.arrays import Floats, Integers
 
@@ -93,6 +93,13 @@ def kendall_tau_b(first: Floats, second: Floats) -> float:
     from scipy import stats
 
     return float(np.asarray(stats.kendalltau(first, second))[0])
+
+
+def gaussian_blur(values: NDArray[np.float32], widths: Sequence[float]) -> NDArray[np.float32]:
+    """Values blurred by a Gaussian with these standard deviations, one for each axis; the edge goes on outside."""
+    from scipy import ndimage
+
+    return np.asarray(ndimage.gaussian_filter(values, widths, mode="nearest"), dtype=np.float32)
 
 
 def weighted_counts(cells: Integers, weights: Floats, *, size: int) -> Floats:

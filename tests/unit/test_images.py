@@ -10,8 +10,8 @@ from PIL import Image
 
 from lifelong_core import images
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_core.images import decode, preprocess
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images import decode, preprocess, visible_box
+from lifelong_core.preprocessing import CentreCrop, Preprocessing, Resize
 
 LIMIT = 10_000
 PLAIN_GREY = Preprocessing.model_validate({"colour": "grey", "mean": [0.0], "standard_deviation": [1.0]})
@@ -200,3 +200,27 @@ def test_samples_without_a_known_range_are_refused() -> None:
     image = Image.fromarray(np.ones((2, 2), dtype=np.float32))
     with pytest.raises(InvalidInputError, match="32-bit"):
         decode(encoded(image, "TIFF"), maximum_pixels=LIMIT)
+
+
+@pytest.mark.parametrize("size", [(200, 100), (90, 130), (64, 64)])
+@pytest.mark.parametrize(
+    "resize",
+    [
+        None,
+        Resize(height=40, width=60),
+        Resize(mode="shortest_edge", height=48, width=48),
+    ],
+)
+@pytest.mark.parametrize("is_cropped", [True, False])
+def test_the_visible_box_is_what_preprocessing_leaves(size, resize, is_cropped):
+    """A ramp shows where each pixel of the input comes from."""
+    crop = CentreCrop(height=32, width=36) if is_cropped else None
+    width, height = size
+    ramps = np.zeros((height, width, 3))
+    ramps[..., 0] = np.linspace(0, 255, width)
+    ramps[..., 1] = np.linspace(0, 255, height)[:, np.newaxis]
+    preprocessing = Preprocessing(resize=resize, centre_crop=crop)
+    seen = preprocess(Image.fromarray(np.rint(ramps).astype(np.uint8)), preprocessing)
+    left, top, right, bottom = visible_box(preprocessing, width, height)
+    assert (seen[0].min(), seen[1].min()) == pytest.approx((left, top), abs=0.03)
+    assert (seen[0].max(), seen[1].max()) == pytest.approx((right, bottom), abs=0.03)
