@@ -105,7 +105,8 @@ class TrainingBatches:
         self._seed = seed
         training = len(images.splits["training"])
         per_task = max(1, batch_size // len(self._streams))
-        self.per_epoch = math.ceil(training / per_task)
+        # Batch normalisation needs two images.
+        self.per_epoch = max(1, min(math.ceil(training / per_task), training // 2))
         """batches, of equal sizes but for one image"""
 
     def prepared(self, epoch: int, *, threads: int) -> Iterator[Batch]:
