@@ -305,6 +305,14 @@ class Settings(BaseSettings):
         description="Bytes of prediction and feedback bodies that one worker holds at once; beyond it the answer is"
         " 503. One token may use half of them.",
     )
+    shadow_queue_capacity: Positive = Field(
+        default=256,
+        description="Answered images that may wait in one worker for the decision of a shadow; more are left out and"
+        " counted.",
+    )
+    maximum_shadow_queue_bytes: Positive = Field(
+        default=100_000_000, description="Memory in bytes of these images; more are left out and counted."
+    )
     token_limits: TokenLimits = Field(
         default_factory=TokenLimits,
         description="Limits of every token in one worker; beyond them the answer is 429.",

@@ -25,10 +25,26 @@ REQUEST_SECONDS = Histogram(
 )
 PREDICTIONS = Counter(
     "lifelong_predictions_total",
-    "Predictions logged, by decision.",
-    ["model", "environment", "label"],
+    "Predictions logged, by decision and role of the model: promoted, canary, shadow (not answered), or named by the"
+    " request.",
+    ["model", "environment", "label", "role"],
     registry=REGISTRY,
 )
+CANDIDATE_FAILURES = Counter(
+    "lifelong_candidate_failures_total",
+    "Images on which the candidate of a trial failed, by its role (canary, shadow); the promoted model answered.",
+    ["model", "role"],
+    registry=REGISTRY,
+)
+DROPPED_SHADOWS = Counter(
+    "lifelong_dropped_shadows_total",
+    "Images that were answered, but not shown to the shadow. full: its queue was full. outage: the database was away."
+    " failed: the image could not be decoded again, or its prediction not logged.",
+    ["reason"],
+    registry=REGISTRY,
+)
+for _reason in ("full", "outage", "failed"):
+    DROPPED_SHADOWS.labels(_reason)
 BATCH_SIZE = Histogram(
     "lifelong_batch_size",
     "Requests in one micro-batch.",

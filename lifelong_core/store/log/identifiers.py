@@ -1,5 +1,6 @@
 """Time-ordered prediction ids (UUIDv7, RFC 9562), and the time in an id."""
 
+import hashlib
 import secrets
 import threading
 import time
@@ -78,3 +79,12 @@ def first_id_at(moment: datetime) -> UUID:
 def first_id_of(milliseconds: int) -> UUID:
     """Return the smallest id of a time in milliseconds since 1970."""
     return _assemble(milliseconds, 0)
+
+
+def shadow_prediction_id(served: UUID) -> UUID:
+    """Return the id of the prediction that a shadow makes of the same image, always the same for a served prediction.
+
+    It holds the same time, and its random bits cannot be guessed without the served id.
+    """
+    digest = hashlib.blake2b(served.bytes, digest_size=16, person=b"shadow").digest()
+    return _assemble(served.int >> 80, int.from_bytes(digest, "big") & ((1 << _RANDOM_BITS) - 1))

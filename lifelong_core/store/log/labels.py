@@ -12,7 +12,7 @@ from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row, unpack_logit_rows
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.statements import batched, upsert_into
-from lifelong_core.store.log.identifiers import is_prediction_id, logged_on
+from lifelong_core.store.log.identifiers import is_prediction_id, logged_on, shadow_prediction_id
 from lifelong_core.store.log.records import LabelledPredictions, LabelOutcome, NewLabel
 from lifelong_core.store.log.rows import group_keys
 from lifelong_core.store.schema import tables
@@ -30,6 +30,8 @@ class Labels:
     def record(self, labels: Sequence[NewLabel]) -> tuple[LabelOutcome, ...]:
         """Record the true classes of logged predictions, all in one transaction.
 
+        The prediction that a shadow made of the same image gets the same label.
+
         Returns:
             For each label: `stored`, `unchanged` (already stored), `corrected` (replaces another label), or
             `unknown` (there is no such prediction; the label is not stored).
@@ -40,7 +42,9 @@ class Labels:
         outcomes: list[LabelOutcome] = []
         changed: dict[UUID, dict[str, Any]] = {}
         with self._database.write() as connection:
-            predictions = _predictions(connection, [label.prediction_id for label in labels])
+            ids = [label.prediction_id for label in labels]
+            shadows = {one: shadow_prediction_id(one) for one in ids}
+            predictions = _predictions(connection, [*ids, *shadows.values()])
             known = {one: row.label for one, row in predictions.items()}
             for label in labels:
                 row = predictions.get(label.prediction_id)
@@ -48,13 +52,11 @@ class Labels:
                     outcomes.append("unknown")
                     continue
                 _check(label, row.bytes // 4)
-                before = known[label.prediction_id]
-                if before == label.label:
-                    outcomes.append("unchanged")
-                    continue
-                outcomes.append("stored" if before is None else "corrected")
-                known[label.prediction_id] = label.label
-                changed[label.prediction_id] = _row(label, row)
+                outcomes.append(_outcome(known[label.prediction_id], label.label))
+                for one in (label.prediction_id, shadows[label.prediction_id]):
+                    if one in predictions and known[one] != label.label:
+                        known[one] = label.label
+                        changed[one] = _row(label, predictions[one])
             _upsert(connection, list(changed.values()))
         return tuple(outcomes)
 
@@ -123,6 +125,12 @@ def _predictions(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, R
     return found
 
 
+def _outcome(before: int | None, label: int) -> LabelOutcome:
+    if before == label:
+        return "unchanged"
+    return "stored" if before is None else "corrected"
+
+
 def _check(label: NewLabel, classes: int) -> None:
     if not 0 <= label.label < classes:
         raise InvalidInputError(
@@ -134,8 +142,8 @@ def _check(label: NewLabel, classes: int) -> None:
 
 def _row(label: NewLabel, prediction: Row) -> dict[str, Any]:
     return {
-        "logged_on": logged_on(label.prediction_id),
-        "prediction_id": label.prediction_id,
+        "logged_on": logged_on(prediction.id),
+        "prediction_id": prediction.id,
         "model_id": prediction.model_id,
         "environment": prediction.environment,
         "label": label.label,

@@ -56,6 +56,11 @@ class StoredRequest:
     body_digest: bytes
     predictions: tuple[Prediction, ...]
 
+    def age(self) -> tuple[bool, UUID | None]:
+        """A key that sorts the oldest request first, and one whose predictions are erased last."""
+        first = self.predictions[0].id if self.predictions else None
+        return first is None, first
+
 
 @dataclass(frozen=True, order=True)
 class LogPosition:

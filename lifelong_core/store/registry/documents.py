@@ -35,6 +35,7 @@ def registry_document(registry: Registry) -> dict[str, Any]:
         "rollouts": [_rollout_document(rollout) for rollout in registry.rollouts.values()],
         "rollback_models": [list(pair) for pair in registry.rollback_models.items()],
         "released": sorted(registry.released),
+        "answering": [[task_id, sorted(models)] for task_id, models in registry.answering.items()],
     }
 
 
@@ -64,6 +65,9 @@ def registry_from(document: Mapping[str, Any]) -> Registry:
         ),
         rollback_models=MappingProxyType(dict(document.get("rollback_models", ()))),
         released=frozenset(document.get("released", ())),
+        answering=MappingProxyType(
+            {task_id: frozenset(models) for task_id, models in document.get("answering", ())}
+        ),
     )
 
 

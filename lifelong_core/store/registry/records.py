@@ -114,6 +114,11 @@ class Registry:
     """the model that a roll-back restores, by task"""
     released: frozenset[int] = frozenset()
     """models that were promoted earlier, and neither serve, nor are on trial, nor are restored by a roll-back"""
+    answering: MappingProxyType[int, frozenset[int]] = field(
+        default_factory=lambda: MappingProxyType[int, frozenset[int]]({})
+    )
+    """models that answer, or may have answered, requests without a version, by task: those that are or were promoted or
+    on trial"""
 
     def check_environment(self, name: str, *, may_be_new: bool) -> None:
         """Make sure that predictions may be made in an environment.
@@ -178,6 +183,24 @@ class Registry:
             return chosen[0] if chosen else max(versions.values(), key=lambda model: model.version)
         raise NotFoundError(
             f"there is no model {reference[:80]!r}.", field=field, hint="List them: `lifelong models list`."
+        )
+
+    def possible_models(self, model: Model, reference: str | None) -> frozenset[int]:
+        """Ids of the models that may have answered an earlier request with the same reference.
+
+        Args:
+            model: to which the reference resolves now.
+            reference: of the request. One with a version always means this model. Others mean the promoted model or a
+                canary, which change; with a name, only those of this name.
+        """
+        if reference is not None and "@" in reference:
+            return frozenset({model.id})
+        earlier = (self.models.get(model_id) for model_id in self.answering.get(model.task_id, ()))
+        return frozenset(
+            {
+                model.id,
+                *(one.id for one in earlier if one is not None and reference in (None, one.name)),
+            }
         )
 
     def head_for(self, model: Model, environment: str | None) -> HeadRecord:

@@ -15,7 +15,12 @@ from lifelong_core.store.heads.records import HeadPopulation, HeadRecord
 from lifelong_core.store.heads.rows import activation_of
 from lifelong_core.store.registry.records import Registry
 from lifelong_core.store.registry.rows import model_of, task_of
-from lifelong_core.store.rollouts.history import open_rollouts, promoted_before, rollback_models
+from lifelong_core.store.rollouts.history import (
+    answering_models,
+    open_rollouts,
+    promoted_before,
+    rollback_models,
+)
 from lifelong_core.store.schema import tables
 
 CHANNEL = "lifelong_registry"
@@ -88,6 +93,7 @@ def load_registry(database: Database, known_revision: int | None) -> Registry | 
                 for model_id in promoted_before(connection) - kept
                 if model_id in models and models[model_id].kind == "onnx"
             ),
+            answering=MappingProxyType(answering_models(connection)),
         )
 
 

@@ -64,6 +64,18 @@ def promoted_before(connection: sa.Connection) -> frozenset[int]:
     return frozenset(connection.execute(sa.select(_promotions.c.model_id).distinct()).scalars())
 
 
+def answering_models(connection: sa.Connection) -> dict[int, frozenset[int]]:
+    """The models that are or were promoted or on trial, by task."""
+    query = sa.union(
+        sa.select(_promotions.c.task_id, _promotions.c.model_id),
+        sa.select(_rollouts.c.task_id, _rollouts.c.model_id),
+    )
+    models: dict[int, set[int]] = {}
+    for task_id, model_id in connection.execute(query):
+        models.setdefault(task_id, set()).add(model_id)
+    return {task_id: frozenset(ids) for task_id, ids in models.items()}
+
+
 def open_rollouts(connection: sa.Connection) -> dict[int, Rollout]:
     """The trials that go on, by task."""
     query = sa.select(_rollouts).where(_rollouts.c.ended_at.is_(None))

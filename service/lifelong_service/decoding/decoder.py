@@ -1,6 +1,7 @@
 """Decoding of images for the routes: the micro-batcher decodes cheap images, a separate process the costly ones."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -10,7 +11,7 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.errors import LifelongError, UnavailableError
+from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError, UnavailableError
 from lifelong_core.images import decode, preprocess
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding.header import ImageHeader, read_header
@@ -18,6 +19,7 @@ from lifelong_service.decoding.limits import check_header, is_cheap, takes_much_
 from lifelong_service.decoding.process import DecodingProcess
 from lifelong_service.decoding.turns import Turns
 from lifelong_service.prediction.requests import ImageRequest
+from lifelong_service.prediction.route import CANARY, Route
 from lifelong_service.worker.snapshot import Snapshot
 
 MAXIMUM_WAITING: Final = 4
@@ -33,9 +35,13 @@ class ImageDecoder:
     Args:
         maximum_pixels: largest number of pixels of one image.
         turns: turns for large images, shared by the workers of this machine.
+        route: chooses the model of a request.
     """
 
-    def __init__(self, *, maximum_pixels: int, turns: Turns) -> None:
+    def __init__(
+        self, *, maximum_pixels: int, turns: Turns, route: Callable[[ImageRequest, Snapshot], Route]
+    ) -> None:
+        self._route = route
         self._maximum_pixels = maximum_pixels
         self._process = DecodingProcess(maximum_pixels=maximum_pixels, turns=turns)
         self._waiting = 0
@@ -48,7 +54,7 @@ class ImageDecoder:
     async def prepare(self, request: ImageRequest, snapshot: Snapshot) -> ImageRequest:
         """Decode a costly image; return the request with the pixels, or with the declared size of a cheap image.
 
-        The result names the model version of the applied preprocessing. An error of a request with an id is kept in the
+        The result holds the model whose preprocessing was applied. An error of a request with an id is kept in the
         result, because the id may have been answered before, or belong to another body.
 
         Raises:
@@ -68,8 +74,18 @@ class ImageDecoder:
         if is_cheap(header, len(request.image)):
             weight = max(1, math.ceil(header.pixels / PIXELS_PER_SAMPLE))
             return replace(request, declared=(header.width, header.height), weight=weight)
-        model = snapshot.registry.resolve_model(request.context.model)
-        preprocessing = snapshot.classifier(model).preprocessing
+        route = self._route(request, snapshot)
+        try:
+            return await self._decoded(request, header, route, snapshot.classifier(route.model).preprocessing)
+        except (InvalidInputError, PayloadTooLargeError):
+            if route.role != CANARY:
+                raise
+            route = route.without_candidate()
+            return await self._decoded(request, header, route, snapshot.classifier(route.model).preprocessing)
+
+    async def _decoded(
+        self, request: ImageRequest, header: ImageHeader, route: Route, preprocessing: Preprocessing
+    ) -> ImageRequest:
         if self._waiting >= MAXIMUM_WAITING:
             raise UnavailableError(
                 f"{self._waiting} large images wait to be decoded already.",
@@ -86,9 +102,7 @@ class ImageDecoder:
         finally:
             self._waiting -= 1
         weight = max(1, math.ceil(pixels.size / 3 / PIXELS_PER_SAMPLE))
-        return replace(
-            request, context=replace(request.context, model=model.reference), pixels=pixels, weight=weight
-        )
+        return replace(request, route=route, pixels=pixels, weight=weight)
 
     def decode_now(self, image: bytes, preprocessing: Preprocessing) -> NDArray[np.float32]:
         """Return the model's input for one image, decoded in the calling thread or in the decoding process.

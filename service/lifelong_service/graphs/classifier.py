@@ -30,6 +30,10 @@ COARSE_MIXING_TOLERANCE = 1e-2
 """The same where products are rounded to 10 bits: half precision, and TF32 of accelerators."""
 
 
+class GraphTimeoutError(UnavailableError):
+    """A run of the graph took longer than the limit."""
+
+
 @dataclass(frozen=True)
 class Classifier:
     """A loaded graph with one image input and one output of logits (N, C).
@@ -56,7 +60,7 @@ class Classifier:
 
         Raises:
             InvalidInputError: the graph fails on these inputs.
-            UnavailableError: it takes longer than the limit.
+            GraphTimeoutError: it takes longer than the limit.
         """
         with nullcontext() if self.limit is None else self.limit.limit() as options:
             return self._logits(inputs, options)
@@ -95,7 +99,7 @@ class Classifier:
             return np.asarray(self.session.run(None, {self.input_name: batch}, options)[0])
         except Exception as error:  # ONNX Runtime has an exception class for each of its status codes
             if self.limit is not None and options is not None and options.terminate:
-                raise UnavailableError(
+                raise GraphTimeoutError(
                     f"the model takes longer than {self.limit.seconds:g} s.",
                     field="image",
                     hint="Try again later; if it always happens with this image, send it to the model's developers.",

@@ -15,6 +15,7 @@ from lifelong_core.store.registry.records import Model, Task
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.prediction.answers import DecidedRequest, image_answer, logits_answer
 from lifelong_service.prediction.requests import LogitsRequest, PredictionRequest
+from lifelong_service.prediction.route import Route
 
 
 @dataclass
@@ -23,9 +24,13 @@ class BatchItem:
 
     request: PredictionRequest
     outcome: bytes | Exception | None = None
-    key: RequestKey | None = None
+    keys: tuple[RequestKey, ...] = ()
+    """under which the request may have been answered, its own first; empty without a request id"""
+    is_new: bool = False
+    """whether the log holds it since this batch"""
     classifier: Classifier | None = None
     # Each of these is set by one stage and read by later ones only.
+    route: Route = field(init=False)
     model: Model = field(init=False)
     task: Task = field(init=False)
     head: HeadRecord = field(init=False)
@@ -35,6 +40,11 @@ class BatchItem:
     output: HeadOutput = field(init=False)
     predictions: Sequence[Prediction] = field(init=False)
     entry: LogEntry = field(init=False)
+
+    @property
+    def key(self) -> RequestKey | None:
+        """The key under which the request is logged."""
+        return self.keys[0] if self.keys else None
 
 
 def group_by(items: Sequence[BatchItem], key: Callable[[BatchItem], Hashable]) -> list[list[BatchItem]]:

@@ -1,4 +1,4 @@
-"""The stages of a micro-batch: decode, infer, decide, log, answer.
+"""The stages of a micro-batch: choose the model, decode, infer, decide, log, answer.
 
 A batch uses one snapshot of the registry and one log transaction. An error affects only its own request: each stage
 continues with the others.
@@ -14,16 +14,19 @@ from numpy.typing import NDArray
 from lifelong_core.deploy.head import HeadOutput
 from lifelong_core.errors import InvalidInputError, LifelongError, UnavailableError
 from lifelong_core.images import decode, preprocess
-from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
 from lifelong_core.store.lifecycle.privacy import group_hash
 from lifelong_core.store.log.identifiers import new_prediction_id
-from lifelong_core.store.log.records import LogEntry, Prediction, RequestKey
+from lifelong_core.store.log.records import LogEntry, Prediction
+from lifelong_core.store.registry.records import Model
 from lifelong_service import metrics
 from lifelong_service.prediction.batch_item import BatchItem, encode_outcome, group_by, run_stage
 from lifelong_service.prediction.idempotency import Idempotency
 from lifelong_service.prediction.prediction_log import PredictionLog
 from lifelong_service.prediction.requests import ANONYMOUS, ImageRequest, LogitsRequest, PredictionRequest
+from lifelong_service.prediction.route import CANARY, Route
+from lifelong_service.prediction.routing import Router, keys_of
+from lifelong_service.prediction.shadow_images import ShadowImage
 from lifelong_service.worker.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
@@ -37,6 +40,8 @@ class BatchPipeline:
         log: stores predictions before they are answered.
         snapshot: the served registry and graphs; raises UnavailableError before the first one.
         group_key: secret key of the group hash; raises UnavailableError where this host lacks the right key.
+        router: chooses the model of each request.
+        shadows: takes the answered images that a shadow decides about, too.
     """
 
     def __init__(
@@ -46,11 +51,15 @@ class BatchPipeline:
         log: PredictionLog,
         snapshot: Callable[[], Snapshot],
         group_key: Callable[[], bytes],
+        router: Router,
+        shadows: Callable[[ShadowImage], None],
     ) -> None:
         self._settings = settings
         self._log = log
         self._snapshot = snapshot
         self._group_key = group_key
+        self._router = router
+        self._shadows = shadows
         self._idempotency = Idempotency(log.answered)
 
     def __call__(self, requests: Sequence[PredictionRequest]) -> list[bytes | Exception]:
@@ -60,26 +69,54 @@ class BatchPipeline:
         items = [BatchItem(request) for request in requests]
         snapshot = self._snapshot()
         run_stage(items, lambda item: self._resolve(item, snapshot))
-        # Inference is costly: repeated images are answered before it, repeated logits when the log rejects them.
-        images = [item for item in items if isinstance(item.request, ImageRequest)]
+        # Inference is costly: repeated images are answered before it, repeated logits when the log rejects them, except
+        # those that another model may have answered.
+        images = [item for item in items if isinstance(item.request, ImageRequest) or len(item.keys) > 1]
         self._idempotency.answer_known(images, snapshot)
-        run_stage(items, lambda item: self._prepare(item, snapshot))
-        self._infer(items)
-        run_stage(items, self._check_logits)
+        left = [item for item in items if item.outcome is None]
+        self._compute(left, snapshot)
+        self._replace_failed_canaries(left, snapshot)
         self._idempotency.answer_failed(items, snapshot)
         self._decide(items)
         run_stage(items, self._ensure_environment)
         run_stage(items, self._make_entry)
         self._keep(items, snapshot)
         run_stage(items, encode_outcome)
+        self._offer_to_shadow(items)
         return [item.outcome if item.outcome is not None else RuntimeError("no outcome") for item in items]
 
     def _resolve(self, item: BatchItem, snapshot: Snapshot) -> None:
-        context = item.request.context
-        item.model = model = snapshot.registry.resolve_model(context.model)
-        item.task = snapshot.task(model)
-        if context.request_id is not None:
-            item.key = RequestKey(model.id, context.environment, context.request_id)
+        request = item.request
+        route = request.route if isinstance(request, ImageRequest) else None
+        # The graph may have been released while the image was decoded.
+        if route is None or route.model.id not in snapshot.classifiers:
+            route = self._router.route(request, snapshot)
+        self._take_route(item, route, snapshot)
+
+    def _take_route(self, item: BatchItem, route: Route, snapshot: Snapshot) -> None:
+        item.route, item.model, item.task = route, route.model, snapshot.task(route.model)
+        item.keys = keys_of(route, item.request.context)
+
+    def _compute(self, items: Sequence[BatchItem], snapshot: Snapshot) -> None:
+        """Set the logits and the head of each item."""
+        run_stage(items, lambda item: self._prepare(item, snapshot))
+        self._infer(items)
+        run_stage(items, self._check_logits)
+
+    def _replace_failed_canaries(self, items: Sequence[BatchItem], snapshot: Snapshot) -> None:
+        """Let the promoted model answer where a canary failed; an error of both is that of the request."""
+        failed = [
+            (item, item.route, item.outcome)
+            for item in items
+            if item.route.role == CANARY and isinstance(item.outcome, Exception)
+        ]
+        for item, route, _ in failed:
+            item.outcome = item.classifier = None
+            self._take_route(item, route.without_candidate(), snapshot)
+        self._compute([item for item, _, _ in failed], snapshot)
+        for item, route, error in failed:
+            if item.outcome is None and route.rollout is not None:
+                self._router.note_failure(route.rollout, route.model, error)
 
     def _prepare(self, item: BatchItem, snapshot: Snapshot) -> None:
         model = item.model
@@ -89,14 +126,17 @@ class BatchPipeline:
             item.logits = item.request.logits
         else:
             item.classifier = snapshot.classifier(model)
-            item.pixels = self._pixels(item.request, item.classifier.preprocessing)
+            item.pixels = self._pixels(item.request, model)
         item.head = head = snapshot.registry.head_for(model, item.request.context.environment)
         self._idempotency.keep_head(head)
 
-    def _pixels(self, request: ImageRequest, preprocessing: Preprocessing) -> NDArray[np.float32]:
+    def _pixels(self, request: ImageRequest, model: Model) -> NDArray[np.float32]:
         if request.fault is not None:
             raise request.fault
-        if request.pixels is not None:
+        route, preprocessing = request.route, model.preprocessing
+        if preprocessing is None:
+            raise TypeError("only models of kind onnx take images")
+        if request.pixels is not None and route is not None and route.model.preprocessing == preprocessing:
             return request.pixels
         limit = self._settings.maximum_image_pixels
         image = decode(request.image, maximum_pixels=limit, declared=request.declared)
@@ -205,8 +245,9 @@ class BatchPipeline:
         """
         repeated: list[BatchItem] = []
         for item, new in zip(items, self._log.append([item.entry for item in items]), strict=True):
+            item.is_new = new
             if new:
-                self._count(item)
+                _count(item)
             else:  # an earlier request, perhaps in this batch, has the same key
                 repeated.append(item)
         self._idempotency.answer_rejected(repeated, snapshot)
@@ -216,12 +257,28 @@ class BatchPipeline:
         if self._append([item], snapshot):
             raise UnavailableError("a request with this id is being answered.", hint="Try again later.")
 
-    def _count(self, item: BatchItem) -> None:
-        names = item.head.head.decision_names
-        for prediction in item.predictions:
-            metrics.PREDICTIONS.labels(
-                item.model.reference, prediction.environment, names[prediction.decision]
-            ).inc()
+    def _offer_to_shadow(self, items: Sequence[BatchItem]) -> None:
+        for item in items:
+            request, rollout = item.request, item.route.rollout if item.is_new else None
+            if rollout is not None and rollout.stage == "shadow" and isinstance(request, ImageRequest):
+                self._shadows(
+                    ShadowImage(
+                        rollout,
+                        request.image,
+                        item.pixels,
+                        item.model,
+                        item.predictions[0],
+                        item.entry.token_id,
+                    )
+                )
+
+
+def _count(item: BatchItem) -> None:
+    names = item.head.head.decision_names
+    for prediction in item.predictions:
+        metrics.PREDICTIONS.labels(
+            item.model.reference, prediction.environment, names[prediction.decision], item.route.role
+        ).inc()
 
 
 def _infer_together(items: Sequence[BatchItem]) -> None:

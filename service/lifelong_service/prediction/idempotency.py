@@ -36,11 +36,11 @@ class Idempotency:
 
     def answer_known(self, items: Sequence[BatchItem], snapshot: Snapshot) -> None:
         """Answer repeated requests before any costly work, as far as they are known now."""
-        self._answer(items, snapshot, self._answered.find)
+        self._answer(items, snapshot, self._answered.find, lambda item: item.keys)
 
     def answer_rejected(self, items: Sequence[BatchItem], snapshot: Snapshot) -> None:
         """Answer the requests whose entries the log rejected because their request ids are taken."""
-        self._answer(items, snapshot, self._answered.first_answers)
+        self._answer(items, snapshot, self._answered.first_answers, lambda item: item.keys[:1])
 
     def answer_failed(self, items: Sequence[BatchItem], snapshot: Snapshot) -> None:
         """Answer repeated logits that failed before they reached the log; the others keep their errors."""
@@ -58,19 +58,27 @@ class Idempotency:
             if item.outcome is None:
                 item.outcome = error
 
-    def _answer(self, items: Sequence[BatchItem], snapshot: Snapshot, look_up: LookUp) -> None:
-        keyed = [(item, item.key) for item in items if item.outcome is None and item.key is not None]
+    def _answer(
+        self,
+        items: Sequence[BatchItem],
+        snapshot: Snapshot,
+        look_up: LookUp,
+        keys_of: Callable[[BatchItem], Sequence[RequestKey]],
+    ) -> None:
+        keyed = [item for item in items if item.outcome is None and item.keys]
         if not keyed:
             return
         try:
-            stored = look_up({key for _, key in keyed})
+            stored = look_up({key for item in keyed for key in keys_of(item)})
         except Exception as error:  # noqa: BLE001 - raised to its requests
-            for item, _ in keyed:
+            for item in keyed:
                 item.outcome = error
             return
-        for item, key in keyed:
-            if key in stored:
-                run_stage([item], lambda item, first=stored[key]: self._answer_again(item, first, snapshot))
+        for item in keyed:
+            found = [stored[key] for key in keys_of(item) if key in stored]
+            if found:
+                first = min(found, key=StoredRequest.age)
+                run_stage([item], lambda item, first=first: self._answer_again(item, first, snapshot))
 
     def _answer_again(self, item: BatchItem, stored: StoredRequest, snapshot: Snapshot) -> None:
         if stored.body_digest != item.request.body_digest():
@@ -81,6 +89,7 @@ class Idempotency:
             )
         if len(stored.predictions) != item.request.samples:
             return  # its rows are being deleted, and the key with the last ones
+        item.model = snapshot.registry.models[stored.key.model_id]
         item.head = self._head(item.model, stored.predictions[0].head_version, snapshot)
         item.predictions = stored.predictions
         item.output = item.head.head.apply(np.stack([prediction.logits for prediction in stored.predictions]))

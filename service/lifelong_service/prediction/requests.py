@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Logits
 from lifelong_core.errors import LifelongError
 from lifelong_core.store.access.records import Token
+from lifelong_service.prediction.route import Route
 
 ANONYMOUS = "anonymous"
 """The actor of requests without a token."""
@@ -44,7 +45,8 @@ class ImageRequest:
         context: model, environment and request id.
         image: encoded bytes.
         declared: width and height in the header; a decoded image of another size is refused.
-        pixels: the model's input, if another process decoded the image; the context then names the model version.
+        pixels: the model's input, if another process decoded the image for the model of `route`.
+        route: the model that answers; None: the pipeline chooses.
         weight: number of samples that it counts as in a micro-batch.
         fault: the reason why the image cannot be decoded.
     """
@@ -53,6 +55,7 @@ class ImageRequest:
     image: bytes
     declared: tuple[int, int] | None = None
     pixels: NDArray[np.float32] | None = None
+    route: Route | None = None
     weight: int = 1
     fault: LifelongError | None = None
 

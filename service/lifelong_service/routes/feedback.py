@@ -1,5 +1,6 @@
 """`/v1/feedback`: true classes of logged predictions."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from fastapi import APIRouter
@@ -203,18 +204,25 @@ def _request(
     store: Store, registry: Registry, label: Label, prefix: str, token: Token | None
 ) -> StoredRequest | None:
     model = registry.resolve_model(label.model, field=f"{prefix}model")
+    models = registry.possible_models(model, label.model)
     request_id = label.request_id or ""
     if label.environment is not None:
-        return store.predictions.request(RequestKey(model.id, label.environment, request_id))
-    found = store.predictions.find_request(model.id, request_id)
+        keys = [RequestKey(model_id, label.environment, request_id) for model_id in models]
+        return _first(store.predictions.requests(keys).values())
+    found = [one for model_id in models for one in store.predictions.find_request(model_id, request_id)]
     stored = [one for one in found if token is None or token.may_use(one.key.environment)]
-    if len(stored) > 1:
+    if len({one.key.environment for one in stored}) > 1:
         raise ConflictError(
             "several environments have a request of that id.",
             field=f"{prefix}environment",
             hint="Name the environment.",
         )
-    return stored[0] if stored else None
+    return _first(stored)
+
+
+def _first(stored: Iterable[StoredRequest]) -> StoredRequest | None:
+    """The request that was answered first: its answer is the one that all repetitions got."""
+    return min(stored, key=StoredRequest.age, default=None)
 
 
 def _class(store: Store, registry: Registry, prediction: Prediction, label: Label, prefix: str) -> int:

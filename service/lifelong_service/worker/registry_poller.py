@@ -211,11 +211,27 @@ class RegistryPoller:
         return bool(finished)
 
     def _drop_unneeded(self, registry: Registry) -> None:
-        """Drop the graphs of models that were removed, or lost their head in a restored database."""
+        """Drop the graphs of models that were removed or released, or lost their head in a restored database."""
+        waiting = self._served_meanwhile(registry)
         for known in (self._classifiers, self._failures, self._retry_at):
             for model_id in list(known):
-                if model_id not in registry.models or not needs_graph(registry, registry.models[model_id]):
+                is_present = model_id in registry.models
+                needed = is_present and needs_graph(registry, registry.models[model_id])
+                if not needed and not (is_present and model_id in waiting):
                     del known[model_id]
+
+    def _served_meanwhile(self, registry: Registry) -> set[int]:
+        """Models that answer until the promoted models of their tasks are loaded; they may be released already."""
+        snapshot = self.serving.snapshot
+        if snapshot is None:
+            return set()
+        return {
+            shown.promoted_model_id
+            for shown in snapshot.registry.tasks.values()
+            if shown.promoted_model_id is not None
+            and (task := registry.tasks.get(shown.id)) is not None
+            and task.promoted_model_id not in self._classifiers
+        }
 
     def _publish(self, registry: Registry) -> None:
         previous = self.serving.snapshot

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Self
 
-from lifelong_core.errors import InvalidInputError, UnavailableError
+from lifelong_core.errors import ConflictError, InvalidInputError, UnavailableError
 from lifelong_core.store.registry.records import Model, ModelLoad, Registry, Task, without_head
 from lifelong_service.graphs.classifier import Classifier
 
@@ -19,7 +19,7 @@ class Snapshot:
 
     Attributes:
         registry: tasks, models and heads of one revision. Until a promoted model is loaded, its task keeps the
-            previously served one.
+            previously served one; trials whose candidate is not loaded are left out.
         classifiers: the loaded graphs by model id.
         failures: reasons why the other graphs could not be loaded, by model id.
     """
@@ -36,12 +36,13 @@ class Snapshot:
         classifiers: Mapping[int, Classifier],
         failures: Mapping[int, str],
     ) -> Self:
-        """Return the next snapshot: a newly promoted model waits until it is loaded, other changes apply at once."""
+        """Return the next snapshot: promoted models and candidates wait until they are loaded; other changes do not."""
         tasks = {
             task.id: _keeping_served(task, previous, registry, classifiers)
             for task in registry.tasks.values()
         }
-        shown = replace(registry, tasks=MappingProxyType(tasks))
+        rollouts = {task: one for task, one in registry.rollouts.items() if one.model_id in classifiers}
+        shown = replace(registry, tasks=MappingProxyType(tasks), rollouts=MappingProxyType(rollouts))
         return cls(shown, MappingProxyType(dict(classifiers)), MappingProxyType(dict(failures)))
 
     def loads(self) -> dict[int, ModelLoad]:
@@ -58,7 +59,8 @@ class Snapshot:
 
         Raises:
             InvalidInputError: the model is external: it takes logits only.
-            ConflictError: the model has no head, because it was never calibrated.
+            ConflictError: the model has no head, because it was never calibrated, or it was promoted earlier and its
+                graph is released.
             UnavailableError: the graph is not loaded yet, or cannot be.
         """
         if model.kind == "external":
@@ -70,6 +72,13 @@ class Snapshot:
         classifier = self.classifiers.get(model.id)
         if classifier is not None:
             return classifier
+        if model.id in self.registry.released:
+            raise ConflictError(
+                f"{model.reference} was promoted earlier, and its graph is released.",
+                field="model",
+                hint="Name another version, or none; to load it again: `lifelong models shadow"
+                f" {model.reference}`.",
+            )
         if not needs_graph(self.registry, model):
             raise without_head(model)
         if model.id in self.failures:
@@ -110,9 +119,10 @@ class Snapshot:
 
 
 def needs_graph(registry: Registry, model: Model) -> bool:
-    """Whether a worker loads the model: it is of kind onnx and has a head."""
+    """Whether a worker loads the model: it is of kind onnx, has a head, and is not released."""
     place = (model.id, None)
-    return model.kind == "onnx" and (place in registry.heads or place in registry.damaged)
+    is_released = model.id in registry.released
+    return model.kind == "onnx" and not is_released and (place in registry.heads or place in registry.damaged)
 
 
 def _keeping_served(

@@ -20,6 +20,9 @@ from lifelong_service.prediction.group_keyring import GroupKeyring
 from lifelong_service.prediction.micro_batcher import MicroBatcher
 from lifelong_service.prediction.prediction_log import PredictionLog
 from lifelong_service.prediction.requests import PredictionRequest
+from lifelong_service.prediction.routing import Router
+from lifelong_service.prediction.shadow import Shadow
+from lifelong_service.prediction.shadow_images import ShadowQueue
 from lifelong_service.process.launch import parent_process
 from lifelong_service.worker.audit_tasks import AuditTask
 from lifelong_service.worker.draining import stop_orphaned_worker
@@ -42,6 +45,7 @@ class WorkerParts:
     models: ModelLoader
     log: PredictionLog
     batcher: MicroBatcher[PredictionRequest, bytes]
+    shadow: Shadow
     decoder: ImageDecoder
     token_limiter: TokenLimiter
     login_limiter: LoginLimiter
@@ -81,6 +85,11 @@ def build_parts(settings: Settings) -> WorkerParts:
         audit=audit,
         is_current=serving.is_current,
     )
+    router = Router()
+    decoder = _build_decoder(settings, router)
+    shadow_queue = ShadowQueue(
+        capacity=settings.shadow_queue_capacity, maximum_bytes=settings.maximum_shadow_queue_bytes
+    )
     return WorkerParts(
         serving=serving,
         connection=connection,
@@ -88,8 +97,30 @@ def build_parts(settings: Settings) -> WorkerParts:
         run_limit=run_limit,
         models=models,
         log=log,
-        batcher=_build_batcher(settings, log, serving, group_keyring),
-        decoder=_build_decoder(settings),
+        batcher=MicroBatcher(
+            BatchPipeline(
+                settings,
+                log=log,
+                snapshot=serving.current,
+                group_key=group_keyring.current,
+                router=router,
+                shadows=shadow_queue.offer,
+            ),
+            capacity=settings.queue_capacity,
+            maximum_samples=settings.maximum_batch_size,
+            maximum_wait_seconds=settings.maximum_wait_seconds,
+            watch=metrics.QUEUE_LENGTH.set,
+        ),
+        shadow=Shadow(
+            shadow_queue,
+            snapshot=serving.current,
+            decode=decoder.decode_now,
+            # As from a spool: the group may have been erased since the answer.
+            write=lambda entries: connection.get().predictions.deliver(entries),
+            outage=lambda: log.outage,
+            router=router,
+        ),
+        decoder=decoder,
         token_limiter=TokenLimiter(settings.limits_for),
         login_limiter=LoginLimiter(settings.failed_logins_per_minute),
         body_budget=BodyBudget(maximum_bytes=settings.maximum_held_body_bytes),
@@ -112,19 +143,7 @@ def build_parts(settings: Settings) -> WorkerParts:
     )
 
 
-def _build_batcher(
-    settings: Settings, log: PredictionLog, serving: ServingState, group_keyring: GroupKeyring
-) -> MicroBatcher[PredictionRequest, bytes]:
-    return MicroBatcher(
-        BatchPipeline(settings, log=log, snapshot=serving.current, group_key=group_keyring.current),
-        capacity=settings.queue_capacity,
-        maximum_samples=settings.maximum_batch_size,
-        maximum_wait_seconds=settings.maximum_wait_seconds,
-        watch=metrics.QUEUE_LENGTH.set,
-    )
-
-
-def _build_decoder(settings: Settings) -> ImageDecoder:
+def _build_decoder(settings: Settings, router: Router) -> ImageDecoder:
     # The spool folder is on a local disk that the workers of this machine share.
     turns = Turns(settings.resolved_spool_directory, number=usual_number())
-    return ImageDecoder(maximum_pixels=settings.maximum_image_pixels, turns=turns)
+    return ImageDecoder(maximum_pixels=settings.maximum_image_pixels, turns=turns, route=router.route)

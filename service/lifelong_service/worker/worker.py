@@ -50,6 +50,7 @@ class Worker:
         parts.run_limit.start()
         parts.poller.start()
         parts.log.start()
+        parts.shadow.start()
         parts.batcher.start()
         # All present objects stay alive, so the collector need not visit them: its pauses were the longest. A
         # collection first would free almost nothing and delay the first answer by 0.14 s.
@@ -68,6 +69,7 @@ class Worker:
         parts = self._parts
         parts.decoder.close()
         parts.batcher.close()
+        parts.shadow.close()
         parts.log.close()
         parts.run_limit.close()
         parts.poller.close()

@@ -36,6 +36,16 @@ def linear(
     )
 
 
+def scaled(factor: float) -> bytes:
+    """The linear logits times a factor: tells which of several versions gave them."""
+    nodes = [
+        helper.make_node("Flatten", ["image"], ["pixels"]),
+        helper.make_node("MatMul", ["pixels", "weights"], ["logits"]),
+    ]
+    weights = linear_weights() * np.float32(factor)
+    return _graph(nodes, [weights], ["weights"], ["N", 1, EDGE, EDGE])
+
+
 def one_logit(*, rank: int = 2, element: int = TensorProto.FLOAT) -> bytes:
     """The mean grey value minus a half, as (N, 1) or (N,): the logit of the positive one of two classes."""
     nodes = [

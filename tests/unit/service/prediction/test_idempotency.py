@@ -15,6 +15,7 @@ from lifelong_core.store.log.predictions import Predictions
 from lifelong_core.store.schema import tables
 from lifelong_service.prediction.batch_pipeline import BatchPipeline
 from lifelong_service.prediction.requests import LogitsRequest, RequestContext
+from lifelong_service.prediction.routing import Router
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.waiting import eventually
 
@@ -177,6 +178,8 @@ def test_heads_of_two_models_with_one_version_number_are_never_confused(
         log=service.worker.log,
         snapshot=lambda: service.worker.snapshot,
         group_key=lambda: b"k" * 32,
+        router=Router(),
+        shadows=lambda _: None,
     )
     first = pipeline(requests)
     decided = [json.loads(answer)["predictions"][0]["decision"] for answer in first]  # type: ignore[arg-type]

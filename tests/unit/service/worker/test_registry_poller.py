@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,11 +16,12 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.errors import InvalidInputError, UnavailableError
+from lifelong_core.errors import ConflictError, InvalidInputError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.registry.changes import Changes
 from lifelong_core.store.registry.records import Model, Registry, Task
+from lifelong_core.store.rollouts.records import Rollout
 from lifelong_service import metrics
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.process import launch
@@ -124,6 +126,62 @@ def test_heads_do_not_wait_for_graphs(poller: RegistryPoller, source: Source) ->
         snapshot.classifier(model(2))
     source.gate.set()
     assert settle(poller).registry.resolve_model(None).id == 2
+
+
+def trial(registry: Registry, candidate: int) -> Registry:
+    rollout = Rollout(1, 1, candidate, "canary", 0.5, NOW, "test", NOW)
+    return replace(registry, rollouts=MappingProxyType({1: rollout}))
+
+
+def test_a_candidate_is_used_when_it_is_loaded(poller: RegistryPoller, source: Source) -> None:
+    source.gate.clear()
+    source.current = trial(registry(2, models=2, promoted=1), candidate=2)
+    poller.poll()
+    assert poller.serving.current().registry.rollouts == {}
+    source.gate.set()
+    assert settle(poller).registry.rollouts == source.current.rollouts
+    # Its promotion needs no further load.
+    source.current = registry(3, models=2, promoted=2)
+    poller.poll()
+    assert poller.serving.current().registry.resolve_model(None).id == 2
+
+
+def test_a_candidate_that_cannot_be_loaded_is_not_used(
+    poller: RegistryPoller, source: Source, caplog: pytest.LogCaptureFixture
+) -> None:
+    source.broken.add(2)
+    source.current = trial(registry(2, models=2, promoted=1), candidate=2)
+    poller.poll()
+    snapshot = settle(poller)
+    assert snapshot.registry.rollouts == {}
+    assert "broken graph" in snapshot.failures[2]
+    assert metrics.REGISTRY.get_sample_value("lifelong_failed_models") == 1
+    assert "cannot load a model" in [record.getMessage() for record in caplog.records]
+
+
+def test_the_graph_of_a_released_model_is_dropped_when_its_successor_answers(
+    poller: RegistryPoller, source: Source
+) -> None:
+    first = weakref.ref(poller.serving.current().classifier(model(1)))
+    source.gate.clear()
+    # Two promotions at once: model 2 is what a roll-back restores, and model 1 still answers.
+    released = replace(registry(2, models=3, promoted=3), released=frozenset({1}))
+    source.current = released
+    poller.poll()
+    assert poller.serving.current().registry.resolve_model(None).id == 1
+    assert first() is not None
+    source.gate.set()
+    snapshot = settle(poller)
+    assert set(snapshot.classifiers) == {2, 3}
+    del snapshot
+    assert first() is None
+    with pytest.raises(ConflictError, match="released") as refused:
+        poller.serving.current().classifier(model(1))
+    assert "lifelong models shadow m@1" in (refused.value.hint or "")
+    # As the candidate of a trial it is needed again.
+    source.current = replace(trial(registry(3, models=3, promoted=3), candidate=1), released=frozenset())
+    poller.poll()
+    assert set(settle(poller).classifiers) == {1, 2, 3}
 
 
 def test_every_change_of_the_head_that_answers_a_place_is_counted_and_logged(

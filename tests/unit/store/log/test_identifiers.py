@@ -6,7 +6,12 @@ import pytest
 
 from lifelong_core.store import logged_at, logged_on, new_prediction_id
 from lifelong_core.store.log import identifiers
-from lifelong_core.store.log.identifiers import PredictionIds, first_id_at, is_prediction_id
+from lifelong_core.store.log.identifiers import (
+    PredictionIds,
+    first_id_at,
+    is_prediction_id,
+    shadow_prediction_id,
+)
 
 
 def test_an_id_is_a_uuid_of_version_7():
@@ -88,3 +93,13 @@ def test_only_a_uuid_7_with_a_time_of_our_calendar_can_be_a_prediction():
     assert logged_on(first_id_at(last)) == date(9999, 12, 31)
     assert not is_prediction_id(UUID(int=first_id_at(last).int + (1 << 80)))
     assert not any(is_prediction_id(stranger) for stranger in (uuid4(), uuid1(), UUID(int=0)))
+
+
+def test_the_id_of_a_shadow_follows_from_the_served_one() -> None:
+    served = [PredictionIds().next() for _ in range(50)]
+    shadows = [shadow_prediction_id(one) for one in served]
+    assert shadows == [shadow_prediction_id(one) for one in served]
+    assert len({*served, *shadows}) == 100
+    for one, shadow in zip(served, shadows, strict=True):
+        assert is_prediction_id(shadow)
+        assert logged_at(shadow) == logged_at(one)

@@ -1,4 +1,5 @@
 import threading
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -6,6 +7,7 @@ import pytest
 
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import LogEntry, NewLabel, Prediction, Store, new_prediction_id
+from lifelong_core.store.log.identifiers import shadow_prediction_id
 from tests.unit.store.samples import entry, ids_of, prediction
 
 
@@ -92,3 +94,14 @@ def test_the_same_labels_sent_at_once_are_kept_once(store: Store):
     assert store.labels.newest_labelled(1, "default", limit=99, classes=3).labels.tolist() == [
         index % 3 for index in range(30)
     ]
+
+
+def test_a_label_also_counts_for_the_shadow_of_the_same_image(store: Store):
+    one, two = logged(store, 2)
+    shadow = replace(prediction(model_id=2), id=shadow_prediction_id(one.id))
+    assert store.labels.record([NewLabel(one.id, 1), NewLabel(two.id, 1)]) == ("stored", "stored")
+    store.predictions.append([LogEntry((shadow,))])
+    # Logged after the label: a repetition of the label brings it.
+    assert store.labels.record([NewLabel(one.id, 1), NewLabel(one.id, 2)]) == ("unchanged", "corrected")
+    found = store.labels.newest_labelled(2, "default", limit=10, classes=3)
+    assert (found.ids, found.labels.tolist()) == ((shadow.id,), [2])
