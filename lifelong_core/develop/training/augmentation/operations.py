@@ -32,6 +32,7 @@ LARGEST_CHANGE = 0.9
 LARGEST_BLUR = 2.0
 """Standard deviation of the blur in pixels, for an edge of 224."""
 _SMALLEST_BLUR = 0.1
+_LARGEST_VALUE = 255
 _EDGE = 224
 _BILINEAR = InterpolationMode.BILINEAR
 
@@ -53,7 +54,8 @@ def _posterize(images: Images, magnitude: float) -> Images:
 
 
 def _solarize(images: Images, magnitude: float) -> Images:
-    return F.solarize(images, 256 - 256 * abs(magnitude))
+    threshold = 256 - 256 * abs(magnitude)
+    return images if threshold > _LARGEST_VALUE else F.solarize(images, threshold)
 
 
 def _blur(images: Images, magnitude: float) -> Images:
