@@ -39,10 +39,14 @@ class Step(Frozen):
     a strength."""
 
 
+SubPolicy: TypeAlias = Annotated[tuple[Step, ...], Field(max_length=20)]
+"""Steps that are applied one after another."""
+
+
 class AugmentationPolicy(FrozenDocument):
     """For each image one sub-policy is drawn at random, and its steps are applied in order."""
 
-    sub_policies: Annotated[tuple[tuple[Step, ...], ...], Field(max_length=100)] = ()
+    sub_policies: Annotated[tuple[SubPolicy, ...], Field(max_length=100)] = ()
     """empty: images are not changed"""
     searched_on: str | None = None
     """task that the policy was searched for; None: it was written by hand"""

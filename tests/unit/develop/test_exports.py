@@ -26,6 +26,10 @@ def test_an_unknown_name_is_no_attribute() -> None:
             "from lifelong_core.develop import KnowledgeBase, distance, rank_sources",
             {"torch", "timm", "sklearn", "opendp", "PIL"},
         ),
+        (
+            "from lifelong_core.develop.training import policy, progress, recipe, result",
+            {"torch", "timm", "sklearn", "onnxruntime"},
+        ),
     ],
 )
 def test_importing_takes_only_what_is_needed(statement: str, absent: set[str]) -> None:

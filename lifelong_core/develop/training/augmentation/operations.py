@@ -45,10 +45,6 @@ def _affine(
     return F.affine(images, angle, shift, 1.0, list(shear), interpolation=_BILINEAR)
 
 
-def _saturate(images: Images, magnitude: float) -> Images:
-    return images if images.shape[1] == 1 else F.adjust_saturation(images, 1 + LARGEST_CHANGE * magnitude)
-
-
 def _posterize(images: Images, magnitude: float) -> Images:
     return F.posterize(images, 8 - round(4 * abs(magnitude)))
 
@@ -76,7 +72,7 @@ OPERATIONS: Mapping[Operation, Apply] = MappingProxyType(
         "rotate": lambda images, m: _affine(images, angle=LARGEST_ROTATION * m),
         "brightness": lambda images, m: F.adjust_brightness(images, 1 + LARGEST_CHANGE * m),
         "contrast": lambda images, m: F.adjust_contrast(images, 1 + LARGEST_CHANGE * m),
-        "saturation": _saturate,
+        "saturation": lambda images, m: F.adjust_saturation(images, 1 + LARGEST_CHANGE * m),
         "sharpness": lambda images, m: F.adjust_sharpness(images, 1 + LARGEST_CHANGE * m),
         "posterize": _posterize,
         "solarize": _solarize,

@@ -45,7 +45,7 @@ def random_crop(images: torch.Tensor, size: tuple[int, int], generator: torch.Ge
     left = torch.randint(images.shape[-1] - width + 1, (count, 1, 1, 1), generator=generator)
     rows = (top + torch.arange(height).view(1, 1, -1, 1)).expand(count, channels, height, images.shape[-1])
     columns = (left + torch.arange(width).view(1, 1, 1, -1)).expand(count, channels, height, width)
-    return images.gather(2, rows).gather(3, columns)
+    return images.gather(2, rows.to(images.device)).gather(3, columns.to(images.device))
 
 
 def apply_policy(
@@ -64,10 +64,10 @@ def apply_policy(
 
 
 def _apply_steps(steps: Sequence[Step], images: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Change the given images themselves."""
     for step in steps:
         happens = torch.rand(len(images), generator=generator) < step.probability
         signs = torch.randint(2, (len(images),), generator=generator) * 2 - 1
-        images = images.clone()
         for sign in (-1, 1):
             positions = torch.nonzero(happens & (signs == sign)).flatten()
             if len(positions):
