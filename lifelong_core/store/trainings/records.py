@@ -23,8 +23,7 @@ class StoredTraining:
     result: str
     """digest of the artifact: a `TrainingResult` as JSON"""
     test_set: str
-    """digest of the artifact: `LabelledSet.to_bytes` of the test split, or `PairedSet.to_bytes`, which also holds the
-    promoted model's logits of it; logits and labels, never images"""
+    """digest of the artifact: `LabelledSet.to_bytes` of the test split, with the names of the images; never images"""
     report: str | None
     """digest of the artifact: a `PromotionReport` as JSON; None: the task had no other promoted model"""
     report_page: str | None

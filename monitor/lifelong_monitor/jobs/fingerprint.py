@@ -1,41 +1,25 @@
 """The kind `fingerprint`: makes the fingerprints of a task from images, which are not kept."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from importlib import import_module
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from lifelong_core.develop.fingerprints.disclosure import disclosure
-from lifelong_core.documents import FrozenDocument
-from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError
-from lifelong_core.image_roots import find_root
+from lifelong_core.errors import ConfigurationError, ConflictError
 from lifelong_core.names import Name
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_core.store.knowledge.records import LOCAL
+from lifelong_monitor.jobs.images import ImageLocation, ImageSource, develop_module, images_of
 
-_FEATURES = "lifelong_core.develop.features"
-
-ImageSource: TypeAlias = Any
-"""`lifelong_core.develop.features.sources.entry.ImageSource`"""
 TaskFingerprints: TypeAlias = Any
 """`lifelong_core.develop.features.result.TaskFingerprints`"""
 
 
-class Payload(FrozenDocument):
+class Payload(ImageLocation):
     """Images of a task, as an upload or by their path, and what to make of them."""
 
     task: Name
-    upload: str | None = None
-    """digest of the artifact"""
-    archive: Literal["tar", "tar.gz", "zip"] | None = None
-    """form of the upload"""
-    path: str | None = None
-    """folder or file below one of `image_roots`"""
     kinds: tuple[str, ...] = ("histogram",)
     bins: Annotated[int, Field(ge=2)] = 100
     samples: Annotated[int, Field(ge=2)] = 10_000
@@ -47,12 +31,6 @@ class Payload(FrozenDocument):
     keywords: tuple[str, ...] = ()
     modality: str | None = None
     dataset: str | None = None
-
-    @model_validator(mode="after")
-    def _check_source(self) -> "Payload":
-        if (self.upload is None) == (self.path is None) or (self.upload is None) != (self.archive is None):
-            raise ValueError("expected either a path, or an upload and its form")
-        return self
 
 
 def work(store: Store, job: Job) -> dict[str, Any]:
@@ -69,12 +47,25 @@ def work(store: Store, job: Job) -> dict[str, Any]:
         ConflictError: another monitor has begun the job anew.
     """
     settings, asked = Settings.load(), Payload.from_document(job.payload)
-    with _images_of(store, settings, asked) as images:
-        made = _fingerprint(settings, asked, images)
-    # Not after the end of the claim: another attempt may have stored its own.
+    with images_of(store, settings, asked, labelled=asked.labelled) as images:
+        made = make_fingerprints(settings, asked, images)
+    check_held(store, job)
+    return store_fingerprints(store, job, asked, made)
+
+
+def check_held(store: Store, job: Job) -> None:
+    """Make sure that this attempt still holds the job: another one may have stored its own results.
+
+    Raises:
+        ConflictError: another monitor has begun the job anew.
+    """
     held = store.jobs.get(job.id)
     if (held.token, held.state) != (job.token, job.state):
         raise ConflictError(f"the job {job.id} was lost: its claim has expired.", field="job")
+
+
+def store_fingerprints(store: Store, job: Job, asked: Payload, made: TaskFingerprints) -> dict[str, Any]:
+    """Store fingerprints, and take the facts of the images over to the task card; the result of the job."""
     for fingerprint in made.fingerprints.values():
         store.knowledge.put_fingerprint(asked.task, fingerprint, actor=job.created_by)
     card, warnings = _update_card(store, asked, made.facts, actor=job.created_by)
@@ -96,14 +87,20 @@ def work(store: Store, job: Job) -> dict[str, Any]:
     }
 
 
-def _fingerprint(settings: Settings, asked: Payload, images: ImageSource) -> TaskFingerprints:
+def make_fingerprints(settings: Settings, asked: Payload, images: ImageSource) -> TaskFingerprints:
+    """The fingerprints of the images, with the extractor of the settings.
+
+    Raises:
+        ConfigurationError: torch is not installed, or the settings name no extractor.
+        InvalidInputError: the images cannot be fingerprinted.
+    """
     if settings.fingerprint_extractor is None:
         raise ConfigurationError(
             "the settings of the monitor name no extractor.",
             field="LIFELONG_FINGERPRINT_EXTRACTOR",
             hint="Make one with `lifelong fingerprint extractor make`, or get the one that your partners share.",
         )
-    return _features("task").fingerprint_task(
+    return develop_module("features.task").fingerprint_task(
         images,
         settings.fingerprint_extractor,
         settings.fingerprint_weights,
@@ -113,46 +110,6 @@ def _fingerprint(settings: Settings, asked: Payload, images: ImageSource) -> Tas
         seed=asked.seed,
         most_unreadable=asked.most_unreadable,
     )
-
-
-@contextmanager
-def _images_of(store: Store, settings: Settings, asked: Payload) -> Generator[ImageSource, None, None]:
-    """The source of the images; nothing of an upload is unpacked to the disk."""
-    open_images = _features("sources.opening").open_images
-    if asked.path is not None:
-        root = find_root(asked.path, settings.image_roots)
-        yield open_images(asked.path, labelled=asked.labelled, within=root)
-        return
-    with TemporaryDirectory(prefix="lifelong-") as folder, _open_upload(store, asked.upload or "") as number:
-        # Archives are told by their names.
-        link = Path(folder) / f"upload.{asked.archive}"
-        link.symlink_to(f"/dev/fd/{number}")
-        yield open_images(link, labelled=asked.labelled)
-
-
-@contextmanager
-def _open_upload(store: Store, digest: str) -> Generator[int, None, None]:
-    """The descriptor of the uploaded archive."""
-    if not store.artifacts.has(digest):
-        raise InvalidInputError("the upload was deleted.", field="upload", hint="Send the images again.")
-    with store.artifacts.open(digest) as file:
-        yield file.fileno()
-
-
-def _features(module: str) -> Any:
-    """A module of `lifelong_core.develop.features`; imported by name, because only a job's process may load torch.
-
-    Raises:
-        ConfigurationError: torch or another library is not installed.
-    """
-    try:
-        return import_module(f"{_FEATURES}.{module}")
-    except ImportError as error:
-        raise ConfigurationError(
-            f"images cannot be fingerprinted here: {error}.",
-            field="lifelong[develop]",
-            hint='Install the libraries where jobs run: pip install "lifelong[develop]".',
-        ) from error
 
 
 def _update_card(store: Store, asked: Payload, facts: Any, *, actor: str) -> tuple[dict[str, Any], list[str]]:

@@ -17,6 +17,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "cycle": "lifelong_monitor.jobs.cycle",
         "fingerprint": "lifelong_monitor.jobs.fingerprint",
         "rank": "lifelong_monitor.jobs.rank",
+        "retrain": "lifelong_monitor.jobs.retrain",
         "replay": "lifelong_monitor.jobs.replay",
         "validate": "lifelong_monitor.jobs.validate",
     }

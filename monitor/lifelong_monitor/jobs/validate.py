@@ -50,7 +50,11 @@ def work(store: Store, job: Job) -> dict[str, Any]:
         InvalidInputError: the payload, or what it names, does not fit.
         NotFoundError: what it names does not exist.
     """
-    asked = Payload.from_document(job.payload)
+    return evaluate(store, job, Payload.from_document(job.payload))
+
+
+def evaluate(store: Store, job: Job, asked: Payload) -> dict[str, Any]:
+    """The work, as part of a job of any kind; an evaluation that the job stored of the model before is replaced."""
     model, task, head = _served(store, asked)
     data = LabelledSet.from_bytes(store.artifacts.get(asked.labelled_set))
     check_classes(data.labelled, task)

@@ -2,6 +2,7 @@
 
 from lifelong_core.develop.evaluation_transforms import describe_timm_transform, timm_data_config
 from lifelong_core.develop.training.recipe import Recipe
+from lifelong_core.errors import InvalidInputError
 from lifelong_core.preprocessing import Preprocessing
 
 
@@ -11,7 +12,11 @@ def training_preprocessing(recipe: Recipe) -> Preprocessing:
     Raises:
         InvalidInputError: timm has no such architecture, or its transform has a step that preprocessing lacks.
     """
-    config = timm_data_config(recipe.architecture, size=recipe.image_size)
+    try:
+        config = timm_data_config(recipe.architecture, size=recipe.image_size)
+    except InvalidInputError as error:
+        error.field = error.field or "architecture"
+        raise
     if recipe.colour == "grey":
         _, height, width = config.input_size
         config = config.model_copy(

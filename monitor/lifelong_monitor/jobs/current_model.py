@@ -1,0 +1,165 @@
+"""The promoted model of a task on the test images of a new one: their promotion report."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong_core.deploy import LabeledLogits
+from lifelong_core.develop.training.result import TrainingResult
+from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.promotion import HeldOutCases
+from lifelong_core.promotion.page import promotion_html
+from lifelong_core.promotion.runtime_cost import RuntimeCost, measure_cost
+from lifelong_core.store import Model, Store
+from lifelong_monitor.jobs.images import ImageSource, develop_module
+from lifelong_monitor.jobs.promotion_reports import ModelCases, compare_registered, store_report
+
+OnnxClassifier: TypeAlias = Any
+"""`lifelong_core.develop.training.export.onnx_classifier.OnnxClassifier`"""
+
+_AT_ONCE = 64
+"""Images in memory."""
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True)
+class ReportFiles:
+    """A promotion report as files."""
+
+    report: bytes
+    page: bytes
+
+
+def compare_with_current(
+    store: Store,
+    new: Model,
+    current: Model,
+    images: ImageSource,
+    *,
+    test: LabeledLogits,
+    names: Sequence[str],
+    trained_on: str,
+    replicates: int,
+    level: float,
+) -> tuple[ReportFiles, dict[str, Any]]:
+    """Compare a trained model with the promoted one on its test images.
+
+    Args:
+        store: of both models.
+        new: the trained model.
+        current: the promoted model, with its stored graph and preprocessing.
+        images: the source of the images.
+        test: logits of the new model on the N test images, and their classes.
+        names: N names of the test images within the source.
+        trained_on: digest of the new model's data.
+        replicates: number of resampled data sets.
+        level: nominal coverage of the intervals.
+
+    Returns:
+        The report as files; and their digests, the advice and the reference of the current model.
+
+    Raises:
+        LifelongError: an image can no longer be read, or the stored graph cannot be run.
+    """
+    classifier, first = _classifier(store, current), names[:1]
+    report = compare_registered(
+        store,
+        ModelCases(
+            model=new,
+            logits=test.logits,
+            cost=_cost(store, new, _classifier(store, new), images, first),
+            trained_on=trained_on,
+        ),
+        ModelCases(
+            model=current,
+            logits=_logits_of(classifier, images, names),
+            cost=_cost(store, current, classifier, images, first),
+            trained_on=_trained_on(store, current),
+        ),
+        HeldOutCases(
+            labels=test.labels,
+            groups=test.groups,
+            names=list(names),
+            origin=f"test split of the training of {new.reference}",
+        ),
+        replicates=replicates,
+        level=level,
+    )
+    files = ReportFiles(report.to_json().encode(), promotion_html(report).encode())
+    return files, {"against": current.reference, **store_report(store, report)}
+
+
+def _classifier(store: Store, model: Model) -> OnnxClassifier:
+    """The stored graph of a model with its stored preprocessing.
+
+    Raises:
+        InvalidInputError: ONNX Runtime cannot load it.
+    """
+    graph = store.artifacts.get(model.artifact or "")
+    try:
+        return develop_module("training.export.onnx_classifier").OnnxClassifier(graph, model.preprocessing)
+    except Exception as error:  # ONNX Runtime raises errors of many kinds
+        raise InvalidInputError(
+            f"the stored graph of {model.reference} cannot be loaded ({type(error).__name__}).", field="model"
+        ) from error
+
+
+def _logits_of(classifier: OnnxClassifier, images: ImageSource, names: Sequence[str]) -> NDArray[np.float32]:
+    """Logits (N, C) of the images of these names."""
+    found: dict[str, NDArray[np.float32]] = {}
+    decoded = _decoded(classifier, images, names)
+    while batch := list(islice(decoded, _AT_ONCE)):
+        # Without a resize, images have sizes of their own.
+        for _, group in groupby(sorted(batch, key=lambda one: one[1].shape), key=lambda one: one[1].shape):
+            several = list(group)
+            logits = classifier.logits(np.stack([pixels for _, pixels in several]))
+            found.update(zip((name for name, _ in several), logits, strict=True))
+    return np.stack([found[name] for name in names])
+
+
+def _decoded(
+    classifier: OnnxClassifier, images: ImageSource, names: Sequence[str]
+) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    """Name and preprocessed pixels of each of these images, in any order.
+
+    Raises:
+        InvalidInputError: one is not there any more, or cannot be read.
+    """
+    decode = develop_module("features.decoding").decode_entry
+    limits = develop_module("features.sources.limits").DEFAULT_LIMITS
+    printable = develop_module("features.sources.entry").printable
+    wanted = set(names)
+    entries = [one for one in images.entries() if one is not None and printable(one.name) in wanted]
+    missing = sorted(wanted - {printable(one.name) for one in entries})
+    if missing:
+        raise InvalidInputError(
+            f"{len(missing)} test images are not there any more: {', '.join(missing[:_MOST_NAMED])}.",
+            field="images",
+        )
+    for opened in images.read(entries):
+        image = decode(opened, classifier.preprocessing, limits)
+        name = printable(image.entry.name)
+        if image.pixels is None:
+            raise InvalidInputError(f"{name} cannot be read: {image.problem}", field="images")
+        yield name, image.pixels
+
+
+def _cost(
+    store: Store, model: Model, classifier: OnnxClassifier, images: ImageSource, first: Sequence[str]
+) -> RuntimeCost:
+    """Size and time of a model, measured on the first test image."""
+    _, pixels = next(_decoded(classifier, images, first))
+    return measure_cost(store.artifacts.get(model.artifact or ""), classifier.logits, pixels[np.newaxis])
+
+
+def _trained_on(store: Store, model: Model) -> str | None:
+    """Digest of the data that a model was trained on; None: not known."""
+    try:
+        result = store.trainings.get(model.reference).result
+        return TrainingResult.from_json(store.artifacts.get(result)).data
+    except (NotFoundError, InvalidInputError):
+        return None
