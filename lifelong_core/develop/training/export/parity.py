@@ -34,32 +34,41 @@ def check_parity(
         through_service: for the first of these images, the logits of the graph by the service's own way from the file.
 
     Raises:
-        InvalidInputError: they differ by more than the tolerance.
+        InvalidInputError: they differ by more than the tolerance, or those of torch are not finite.
     """
     reference = copy.deepcopy(module).eval().float().cpu()
     with torch.inference_mode():
         expected = reference(torch.from_numpy(inputs)).numpy()
+    if not np.isfinite(expected).all():
+        raise InvalidInputError(
+            "the trained model gives logits that are not finite.",
+            field="learning_rate",
+            hint="Give a lower learning rate in the recipe.",
+        )
     # Once together and once alone: an axis that was fixed at export shows in one of them.
     found = classifier.logits(inputs)
     alone = np.concatenate([classifier.logits(inputs[at : at + 1]) for at in range(min(4, len(inputs)))])
+    difference = max(_difference(expected, found), _difference(expected[: len(alone)], alone))
     served = [logits() for logits in through_service]
-    parity = Parity(
-        images=len(inputs),
-        largest_difference=max(_difference(expected, found), _difference(expected[: len(alone)], alone)),
-        largest_difference_through_service=_difference(expected[: len(served)], np.array(served))
-        if served
-        else 0.0,
-        tolerance=RELATIVE_TOLERANCE * max(1.0, float(np.abs(expected).max())),
-    )
-    worst = max(parity.largest_difference, parity.largest_difference_through_service)
-    if not worst <= parity.tolerance:
+    difference_served = _difference(expected[: len(served)], np.array(served)) if served else 0.0
+    worst, tolerance = max(difference, difference_served), _tolerance(expected)
+    if worst > tolerance:
         raise InvalidInputError(
             f"the exported graph gives other logits than the trained model: they differ by {worst:.3g}, at most"
-            f" {parity.tolerance:.3g} is allowed.",
+            f" {tolerance:.3g} is allowed.",
             field="architecture",
             hint="The model was not registered. Choose another architecture, and report this one.",
         )
-    return parity
+    return Parity(
+        images=len(inputs),
+        largest_difference=difference,
+        largest_difference_through_service=difference_served,
+        tolerance=tolerance,
+    )
+
+
+def _tolerance(expected: NDArray[np.float32]) -> float:
+    return RELATIVE_TOLERANCE * max(1.0, float(np.abs(expected).max()))
 
 
 def _difference(expected: NDArray[np.float32], found: NDArray[np.float32]) -> float:
