@@ -23,7 +23,10 @@ class StoredTraining:
     result: str
     """digest of the artifact: a `TrainingResult` as JSON"""
     test_set: str
-    """digest of the artifact: `LabelledSet.to_bytes` of the test split, with the names of the images; never images"""
+    """digest of the artifact: logits, labels and names of the images of the test split, never images.
+
+    With a report it is `PairedSet.to_bytes`, which also holds the logits of the model that was promoted then; else
+    `LabelledSet.to_bytes`."""
     report: str | None
     """digest of the artifact: a `PromotionReport` as JSON; None: the task had no other promoted model"""
     report_page: str | None

@@ -109,11 +109,15 @@ class Trainings:
             )
             return model_with_id(connection, model.id)
 
-    def put_report(self, reference: str, *, report: bytes, page: bytes, actor: str) -> StoredTraining:
+    def put_report(
+        self, reference: str, *, test_set: bytes, report: bytes, page: bytes, actor: str
+    ) -> StoredTraining:
         """Add the promotion report to the training of a model, or replace it.
 
         Args:
             reference: the model.
+            test_set: the test split with the logits of both models, `PairedSet.to_bytes`; it replaces the set of the
+                new model alone.
             report: a `PromotionReport` as JSON.
             page: its HTML page.
             actor: name for the audit log.
@@ -122,13 +126,13 @@ class Trainings:
             NotFoundError: there is no such model, or it was not trained here.
             UnavailableError: database or artifacts do not answer; nothing is changed.
         """
-        contents = [report, page]
+        contents = [test_set, report, page]
         digests = [self._artifacts.put(content) for content in contents]
         with change_registry(self._database) as connection:
             restore_missing(self._artifacts, dict(zip(digests, contents, strict=True)))
             model = model_referenced(connection, reference)
             before = _training_of(connection, model)
-            values = {"report": digests[0], "report_page": digests[1]}
+            values = {"test_set": digests[0], "report": digests[1], "report_page": digests[2]}
             change = sa.update(_trainings).where(_trainings.c.model_id == model.id).values(values)
             after = _stored(connection.execute(change.returning(_trainings)).one())
             remove_unneeded(connection, self._artifacts, before.artifacts - after.artifacts)

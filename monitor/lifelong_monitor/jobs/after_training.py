@@ -3,25 +3,36 @@
 Each step can be taken again; what is missing for a step is a warning, because the model is trained all the same.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from scipy.special import softmax
 
-from lifelong_core.arrays import Logits
+from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
+from lifelong_core.deploy.paired_set import PairedSet
 from lifelong_core.develop.knowledge.entry import Training
 from lifelong_core.develop.knowledge.transferable import INITIAL_WEIGHTS
 from lifelong_core.develop.training.result import TrainingResult
-from lifelong_core.errors import ConflictError, LifelongError, UnavailableError, UnidentifiableError
+from lifelong_core.errors import (
+    ConflictError,
+    InvalidInputError,
+    LifelongError,
+    UnavailableError,
+    UnidentifiableError,
+)
 from lifelong_core.metrics import compute_metrics
+from lifelong_core.promotion import PromotionReport
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, RefusedCalibrationError, Store, StoredTraining, register_calibration
+from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.registry.records import Model, Registry, Task
 from lifelong_monitor.jobs import fingerprint, validate
 from lifelong_monitor.jobs.current_model import compare_with_current
 from lifelong_monitor.jobs.images import ImageLocation, ImageSource
+from lifelong_monitor.jobs.promotion_reports import store_report
 
 IMAGE = "image"
 """Key of the test set's metadata: names of the images."""
@@ -40,7 +51,9 @@ class AfterTraining:
     model: Model
     training: StoredTraining
     result: TrainingResult
-    test: LabelledSet
+    test: LabeledLogits
+    names: tuple[str, ...]
+    """of the test images"""
     location: ImageLocation
     """of the images"""
     replicates: int
@@ -64,6 +77,7 @@ class AfterTraining:
         training = store.trainings.of_job(job.id)
         if training is None:
             raise ConflictError(f"the model of job {job.id} was removed.", field="model")
+        test, names = _read_test_set(store.artifacts.get(training.test_set))
         return cls(
             store=store,
             settings=settings,
@@ -72,7 +86,8 @@ class AfterTraining:
             model=_registry(store).models[training.model_id],
             training=training,
             result=TrainingResult.from_json(store.artifacts.get(training.result)),
-            test=LabelledSet.from_bytes(store.artifacts.get(training.test_set)),
+            test=test,
+            names=names,
             location=location,
             replicates=replicates,
             level=level,
@@ -108,8 +123,7 @@ class AfterTraining:
             task=self.task.name,
             model=self.model.reference,
             recommendation_version=attached.version,
-            labelled_set=self.training.test_set,
-            metadata=(),
+            labelled_set=self.store.artifacts.put(LabelledSet(self.test).to_bytes()),
             replicates=self.replicates,
             level=self.level,
         )
@@ -118,6 +132,9 @@ class AfterTraining:
     def compare(self, images: ImageSource) -> dict[str, Any] | None:
         """The promotion report against the promoted model; None: there is no other one, or it cannot be compared."""
         current = _registry(self.store).models.get(self._promoted() or 0)
+        if self.training.report is not None:
+            report = PromotionReport.from_json(self.store.artifacts.get(self.training.report))
+            return {"against": report.current.reference, **store_report(self.store, report)}
         if current is None or current.id == self.model.id or self._recommendation_is_missing():
             return None
         if current.kind != "onnx":
@@ -126,13 +143,13 @@ class AfterTraining:
             )
             return None
         try:
-            stored, report = compare_with_current(
+            files, told = compare_with_current(
                 self.store,
                 self.model,
                 current,
                 images,
-                test=self.test.labelled,
-                names=self.test.metadata[IMAGE].tolist(),
+                test=self.test,
+                names=self.names,
                 trained_on=self.result.data,
                 replicates=self.replicates,
                 level=self.level,
@@ -145,9 +162,13 @@ class AfterTraining:
             )
             return None
         self.store.trainings.put_report(
-            self.model.reference, report=stored.report, page=stored.page, actor=self.job.created_by
+            self.model.reference,
+            test_set=files.test_set,
+            report=files.report,
+            page=files.page,
+            actor=self.job.created_by,
         )
-        return report
+        return told
 
     def fingerprint(self, images: ImageSource) -> str | None:
         """The digest of the task's fingerprint, made unless there is one of so many images; None: there is none."""
@@ -205,12 +226,25 @@ class AfterTraining:
         return found[-1].digest if found else None
 
 
-def classifier_performance(test: LabelledSet) -> dict[str, float]:
+def test_set_of(test: LabeledLogits, names: Sequence[str]) -> bytes:
+    """The test split of a training, before it is compared, as a file; group keys are left out."""
+    return LabelledSet(without_group_keys(test), {IMAGE: np.array(names)}).to_bytes()
+
+
+def _read_test_set(content: bytes) -> tuple[LabeledLogits, tuple[str, ...]]:
+    """Logits and labels of the test split, and the names of its images; the promoted model's logits are left out."""
+    try:
+        alone = LabelledSet.from_bytes(content)
+    except InvalidInputError:
+        both = PairedSet.from_bytes(content)
+        return both.new.labelled, () if both.names is None else tuple(both.names.tolist())
+    return alone.labelled, tuple(str(name) for name in alone.metadata[IMAGE])
+
+
+def classifier_performance(test: LabeledLogits) -> dict[str, float]:
     """The measures of the knowledge base on a test set: the likeliest class decides; undefined ones are left out."""
-    logits: Logits = test.labelled.logits
-    found = compute_metrics(
-        MEASURES, labels=test.labelled.labels, probabilities=softmax(logits.astype(np.float64), axis=1)
-    )
+    probabilities = softmax(test.logits.astype(np.float64), axis=1)
+    found = compute_metrics(MEASURES, labels=test.labels, probabilities=probabilities)
     values = {name: float(np.mean(found[name])) for name in MEASURES}
     return {name: value for name, value in values.items() if np.isfinite(value)}
 

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.deploy import LabeledLogits
+from lifelong_core.deploy.labelled_set import LabelledSet
+from lifelong_core.deploy.paired_set import LONGEST_NAME, PairedSet
 from lifelong_core.develop.training.result import TrainingResult
 from lifelong_core.errors import InvalidInputError, NotFoundError
-from lifelong_core.promotion import HeldOutCases
 from lifelong_core.promotion.page import promotion_html
 from lifelong_core.promotion.runtime_cost import RuntimeCost, measure_cost
 from lifelong_core.store import Model, Store
+from lifelong_monitor.jobs.compare import held_out_cases
 from lifelong_monitor.jobs.images import ImageSource, develop_module
 from lifelong_monitor.jobs.promotion_reports import ModelCases, compare_registered, store_report
 
@@ -30,6 +32,8 @@ _MOST_NAMED = 3
 class ReportFiles:
     """A promotion report as files."""
 
+    test_set: bytes
+    """`PairedSet.to_bytes`"""
     report: bytes
     page: bytes
 
@@ -66,6 +70,11 @@ def compare_with_current(
         LifelongError: an image can no longer be read, or the stored graph cannot be run.
     """
     classifier, first = _classifier(store, current), names[:1]
+    data = PairedSet(
+        LabelledSet(test),
+        _logits_of(classifier, images, names),
+        np.array([name[-LONGEST_NAME:] for name in names]),
+    )
     report = compare_registered(
         store,
         ModelCases(
@@ -76,20 +85,15 @@ def compare_with_current(
         ),
         ModelCases(
             model=current,
-            logits=_logits_of(classifier, images, names),
+            logits=data.current_logits,
             cost=_cost(store, current, classifier, images, first),
             trained_on=_trained_on(store, current),
         ),
-        HeldOutCases(
-            labels=test.labels,
-            groups=test.groups,
-            names=list(names),
-            origin=f"test split of the training of {new.reference}",
-        ),
+        held_out_cases(data, origin=f"test split of the training of {new.reference}"),
         replicates=replicates,
         level=level,
     )
-    files = ReportFiles(report.to_json().encode(), promotion_html(report).encode())
+    files = ReportFiles(data.to_bytes(), report.to_json().encode(), promotion_html(report).encode())
     return files, {"against": current.reference, **store_report(store, report)}
 
 

@@ -6,14 +6,12 @@ import numpy as np
 from pydantic import Field
 
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.names import Name
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
-from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.registry.records import Task
-from lifelong_monitor.jobs.after_training import IMAGE, AfterTraining
+from lifelong_monitor.jobs.after_training import AfterTraining, test_set_of
 from lifelong_monitor.jobs.fingerprint import check_held
 from lifelong_monitor.jobs.images import ImageLocation, ImageSource, develop_module, images_at, images_of
 from lifelong_monitor.jobs.training_run import Reporting, TrainingOutcome, work_folder
@@ -75,9 +73,8 @@ def work(store: Store, job: Job) -> dict[str, Any]:
 
 
 def _register(store: Store, job: Job, asked: Payload, outcome: TrainingOutcome) -> None:
-    test = without_group_keys(_labelled(outcome.test))
-    names = develop_module("features.sources.entry")
-    printable = np.array([names.printable(name) for name in outcome.test.names])
+    printable = develop_module("features.sources.entry").printable
+    names = [printable(name) for name in outcome.test.names]
     store.trainings.record(
         asked.task,
         asked.model,
@@ -86,7 +83,7 @@ def _register(store: Store, job: Job, asked: Payload, outcome: TrainingOutcome) 
         recipe=asked.recipe,
         result=outcome.result.to_json().encode(),
         calibration=_labelled(outcome.calibration),
-        test_set=LabelledSet(test, {IMAGE: printable}).to_bytes(),
+        test_set=test_set_of(_labelled(outcome.test), names),
         job_id=job.id,
         actor=job.created_by,
     )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy.labelled_set import LabelledSet
+from lifelong_core.deploy.paired_set import PairedSet
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.develop.training import run
 from lifelong_core.develop.training.recipe import Optimisation, Recipe
@@ -148,11 +149,28 @@ def test_the_current_model_gets_the_logits_that_it_gave_to_the_same_images(store
     found = do()
     report = PromotionReport.from_json(store.artifacts.get(found["promotion"]["result"]))
     assert report.changes.changed == 0
-    tests = [
-        LabelledSet.from_bytes(store.artifacts.get(store.trainings.get(one).test_set))
-        for one in ("net@1", "net@2")
-    ]
-    np.testing.assert_array_equal(tests[0].labelled.logits, tests[1].labelled.logits)
+    both = PairedSet.from_bytes(store.artifacts.get(store.trainings.get("net@2").test_set))
+    np.testing.assert_allclose(both.new.labelled.logits, both.current_logits, atol=1e-5)
+
+
+def test_a_job_that_is_killed_after_its_report_shows_it_again(
+    store: Store, do: Run, submit: Callable[..., Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attach(store)
+    do()
+    job = submit()
+    with monkeypatch.context() as killed:
+        killed.setattr(AfterTraining, "fingerprint", die)
+        with pytest.raises(KeyboardInterrupt):
+            work_of("retrain")(store, job)
+    before = store.trainings.get("net@2")
+    found = work_of("retrain")(store, job)
+    assert (found["promotion"]["against"], found["promotion"]["result"]) == ("net@1", before.report)
+    assert store.trainings.get("net@2") == before
+
+
+def die(*_: Any) -> None:
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("step", ["calibrate", "evaluate", "compare", "fingerprint", "add_to_knowledge"])
@@ -161,9 +179,6 @@ def test_a_job_that_is_killed_between_two_steps_registers_one_model(
 ) -> None:
     attach(store)
     job = submit()
-
-    def die(*_: Any) -> None:
-        raise KeyboardInterrupt
 
     with monkeypatch.context() as killed:
         killed.setattr(AfterTraining, step, die)

@@ -70,20 +70,27 @@ def test_a_job_that_begins_anew_registers_no_second_model(store: Store) -> None:
 def test_a_report_replaces_the_one_before(store: Store) -> None:
     record(store)
     bare = store.trainings.get("net@1")
-    first = store.trainings.put_report("net@1", report=b"report", page=b"page", actor="ann")
-    again = store.trainings.put_report("net@1", report=b"report 2", page=b"page", actor="ann")
+    first = store.trainings.put_report(
+        "net@1", test_set=b"paired", report=b"report", page=b"page", actor="ann"
+    )
+    again = store.trainings.put_report(
+        "net@1", test_set=b"paired", report=b"report 2", page=b"page", actor="ann"
+    )
     assert again == store.trainings.get("net@1")
     assert store.artifacts.get(again.report or "") == b"report 2"
     assert is_kept(store, again.report_page)
     assert not is_kept(store, first.report)
-    assert is_kept(store, bare.test_set)
+    assert not is_kept(store, bare.test_set)
+    assert is_kept(store, again.test_set)
     assert again.report_page == first.report_page
 
 
 def test_a_removed_model_takes_its_training_along(store: Store) -> None:
     record(store)
     record(store, result=b"another result", test_set=b"another set")
-    training = store.trainings.put_report("net@1", report=b"report", page=b"page", actor="ann")
+    training = store.trainings.put_report(
+        "net@1", test_set=b"paired", report=b"report", page=b"page", actor="ann"
+    )
     other = store.trainings.get("net@2")
     store.remove_model("net@1", actor="ann")
     assert store.trainings.of_job(training.job_id) is None
@@ -122,7 +129,7 @@ def test_what_does_not_fit_is_refused(store: Store) -> None:
     with pytest.raises(NotFoundError, match="not trained here"):
         store.trainings.get("taken@1")
     with pytest.raises(NotFoundError, match="not trained here"):
-        store.trainings.put_report("taken", report=b"", page=b"", actor="ann")
+        store.trainings.put_report("taken", test_set=b"", report=b"", page=b"", actor="ann")
     assert store.trainings.of_job(given["job_id"]) is None
 
 
