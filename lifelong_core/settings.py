@@ -50,8 +50,11 @@ Group = TypeVar("Group", bound=BaseModel)
 Positive = Annotated[int, Field(gt=0)]
 Network = Annotated[str, AfterValidator(_check_network)]
 
-OTHER_VARIABLES = frozenset({"LIFELONG_CONFIG", "LIFELONG_TOKEN", "LIFELONG_SHARED_DATA"})
-"""Variables with our prefix that are not settings: the file, a client's token, the data of the tests."""
+OTHER_VARIABLES = frozenset(
+    {"LIFELONG_CONFIG", "LIFELONG_TOKEN", "LIFELONG_SHARED_DATA", "LIFELONG_JOB_DEVICE"}
+)
+"""Variables with our prefix that are not settings: the file, a client's token, the data of the tests, and what a runner
+tells the process of a job."""
 
 RENAMED_SETTINGS = {
     "log_patience_seconds": "log_timeout_seconds",

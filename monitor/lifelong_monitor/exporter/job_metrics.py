@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from lifelong_core.store.jobs.records import JobsState
 from lifelong_monitor.jobs.kinds import KINDS
 
-JobOutcome: TypeAlias = Literal["succeeded", "failed", "again"]
+JobOutcome: TypeAlias = Literal["succeeded", "failed", "cancelled", "again"]
 """`again`: it was not finished here, and is begun again, here or by another monitor."""
 JOB_OUTCOMES: Final[tuple[JobOutcome, ...]] = get_args(JobOutcome)
 OTHER_KIND = "other"
@@ -37,14 +37,14 @@ class JobMetrics:
         registry.register(self._state)
         self._jobs = Counter(
             "lifelong_jobs_total",
-            "Jobs that this monitor ran since it started, by kind and outcome: succeeded, failed, or again (it was"
-            " interrupted and is begun again).",
+            "Jobs that this monitor ran since it started, by kind and outcome: succeeded, failed, cancelled, or again"
+            " (it was interrupted and is begun again).",
             ("kind", "outcome"),
             registry=registry,
         )
         self._running = Gauge(
             "lifelong_jobs_running",
-            "Jobs that this monitor runs now: one at a time.",
+            "Jobs that this monitor runs now: a training on each device, and one other job.",
             ("kind",),
             registry=registry,
         )

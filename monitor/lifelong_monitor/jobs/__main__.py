@@ -12,7 +12,7 @@ from uuid import UUID
 
 from lifelong_core.errors import ConflictError, LifelongError
 from lifelong_core.settings import Settings
-from lifelong_core.store import Store
+from lifelong_core.store import Job, Store
 from lifelong_monitor.jobs.kinds import Work, work_of
 from lifelong_monitor.jobs.outcome import Outcome
 from lifelong_monitor.jobs.parent_watchdog import end_with_runner
@@ -36,7 +36,8 @@ def tell(run: Callable[[], Outcome]) -> int:
 
 
 def outcome_of(identifier: UUID, find_work: Callable[[str], Work], *, token: int | None = None) -> Outcome:
-    """The outcome of the work: a result, or an error of ours. Unexpected exceptions propagate.
+    """The outcome of the work: a result, or an error of ours or for want of memory or disk space. Unexpected exceptions
+    propagate.
 
     Args:
         identifier: of the job.
@@ -45,12 +46,22 @@ def outcome_of(identifier: UUID, find_work: Callable[[str], Work], *, token: int
     """
     try:
         with Store.from_settings(Settings.load()) as store:
-            job = store.jobs.get(identifier)
-            if token is not None and (job.token, job.state) != (token, "running"):
-                raise ConflictError(f"the job {identifier} was lost: its claim has expired.", field="job")
+            job = _present_job(store, identifier, token)
             return Outcome(result=find_work(job.kind)(store, job))
     except LifelongError as error:
         return Outcome.of_error(error)
+    except Exception as error:
+        outcome = Outcome.of_exhaustion(error)
+        if outcome is None:
+            raise
+        return outcome
+
+
+def _present_job(store: Store, identifier: UUID, token: int | None) -> Job:
+    job = store.jobs.get(identifier)
+    if token is not None and (job.token, job.state) != (token, "running"):
+        raise ConflictError(f"the job {identifier} was lost: its claim has expired.", field="job")
+    return job
 
 
 def _private_output() -> int:

@@ -1,10 +1,19 @@
 """What a job's subprocess tells its runner, as one JSON document on its standard output."""
 
+import errno
 import json
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from lifelong_core.errors import LifelongError, UnavailableError
+
+LESS_MEMORY = (
+    "Ask for less at once (a smaller batch_size or image_size, fewer samples), or use a machine or device with more"
+    " memory."
+)
+"""Hint of an error for want of memory."""
+_FREE_DISK = "Delete what is not needed on the machine of the monitor, then submit it again."
+_LONGEST_CAUSE = 300
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,19 @@ class Outcome:
     error: JobError | None = None
     is_passing: bool = False
     """whether the error may pass: the database or the artifacts did not answer"""
+
+    @classmethod
+    def of_exhaustion(cls, error: Exception) -> Self | None:
+        """The work ran out of memory or disk space, by an error of a library; None: the error says something else."""
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            said, hint = "a disk of the machine was full", _FREE_DISK
+        # That of torch on a GPU is found by its name: torch is not imported here.
+        elif isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+            said, hint = "the memory was full", LESS_MEMORY
+        else:
+            return None
+        first = str(error).strip().partition("\n")[0][:_LONGEST_CAUSE]
+        return cls(error=JobError(f"it was ended because {said}: {first or type(error).__name__}", hint=hint))
 
     @classmethod
     def of_error(cls, error: LifelongError) -> Self:

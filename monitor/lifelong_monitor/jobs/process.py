@@ -41,6 +41,11 @@ class JobProcess:
         self._complained = _Tail(self._process.stderr, _LONGEST_REPORT)
 
     @property
+    def pid(self) -> int:
+        """Its id, which is that of its session and process group, too."""
+        return self._process.pid
+
+    @property
     def status(self) -> int | None:
         """The exit status, negative for a signal; None while it runs."""
         return self._process.poll()

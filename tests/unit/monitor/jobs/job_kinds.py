@@ -2,11 +2,13 @@
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from lifelong_core.store import Job, Store
 from lifelong_monitor.jobs.__main__ import main
+from lifelong_monitor.jobs.context import open_context
 
 
 def echo(store: Store, job: Job) -> dict[str, Any]:
@@ -16,5 +18,24 @@ def echo(store: Store, job: Job) -> dict[str, Any]:
     return {"said": store.artifacts.put(job.payload["say"].encode()), "nice": os.nice(0), "oom": int(modesty)}
 
 
+def train(store: Store, job: Job) -> dict[str, Any]:
+    """Counts the steps in its checkpoints; hangs at some steps, unless it begins there."""
+    with open_context(store, job) as context:
+        begun_at = step = int(context.checkpoint() or 0)
+        with Path(job.payload["pids"]).open("a") as pids:
+            pids.write(f"{os.getpid()}\n")
+        (context.folder / "cache").write_bytes(b"images")
+        context.log(f"begins at step {begun_at} on {context.device}")
+        while step < job.payload["steps"]:
+            step += 1
+            context.report(
+                {"phase": "training", "fraction": step / job.payload["steps"], "loss": float("nan")}
+            )
+            context.save_checkpoint(str(step).encode())
+            if step in job.payload["hang_at"]:
+                time.sleep(600)
+        return {"begun_at": begun_at, "steps": step}
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], {"echo": echo}.__getitem__))
+    sys.exit(main(sys.argv[1], {"echo": echo, "retrain": train}.__getitem__))

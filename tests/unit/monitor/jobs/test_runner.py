@@ -51,7 +51,7 @@ def running(
     store: Store, settings: Settings, exporter: Exporter, command: Sequence[str], **changes: Any
 ) -> Iterator[None]:
     stopping = threading.Event()
-    settings = settings.model_copy(update={"job_poll_seconds": 0.05} | changes)
+    settings = settings.model_copy(update={"job_poll_seconds": 0.05, "training_devices": ()} | changes)
     runner = JobRunner(store, settings, exporter.jobs, stopping=stopping, command=command)
     runner.start()
     try:
@@ -236,7 +236,9 @@ def test_a_signal_for_all_processes_of_the_service_gives_the_job_back(
 
     monkeypatch.setattr(store.jobs, "renew", renew)
     job = store.jobs.submit("validate", {}, actor="tests")
-    quick = settings.model_copy(update={"job_poll_seconds": 0.05, "lease_seconds": 3.0})
+    quick = settings.model_copy(
+        update={"job_poll_seconds": 0.05, "lease_seconds": 3.0, "training_devices": ()}
+    )
     command = light(HANGS, tmp_path / "pids")
     runner = JobRunner(store, quick, exporter.jobs, stopping=stopping, command=command)
     runner.start()
@@ -303,7 +305,7 @@ def test_the_end_of_a_job_is_recorded_when_the_database_is_back(
         return real(job, result)
 
     monkeypatch.setattr(store.jobs, "succeed", succeed)
-    monkeypatch.setattr("lifelong_monitor.jobs.runner.FINISH_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr("lifelong_monitor.jobs.lane.FINISH_AGAIN_SECONDS", 0.05)
     job = store.jobs.submit("validate", {}, actor="tests")
     with running(store, settings, exporter, telling(result={})):
         assert ended(store, job).attempts == 1
@@ -319,13 +321,13 @@ def test_without_a_database_it_says_so_once_and_goes_on(
 ) -> None:
     real, asked = store.jobs.claim, list[str]()
 
-    def claim(holder: str, *, lease_seconds: float) -> Job | None:
+    def claim(holder: str, **options: Any) -> Job | None:
         asked.append(holder)
         if len(asked) <= 3:
             raise UnavailableError("gone for a moment.")
         if len(asked) == 4:
             raise ZeroDivisionError("a defect")
-        return real(holder, lease_seconds=lease_seconds)
+        return real(holder, **options)
 
     monkeypatch.setattr(store.jobs, "claim", claim)
     with running(store, settings, exporter, telling(result={})):

@@ -1,0 +1,61 @@
+"""What a job may use of its machine: memory of its processes, and space on the disk of the data directory."""
+
+import os
+import shutil
+from pathlib import Path
+
+from lifelong_core.errors import LifelongError
+from lifelong_core.settings import Settings
+
+GIBIBYTE = 2**30
+_KIBIBYTE = 1024
+_SESSION = 3
+"""Position of the session in /proc/PID/stat, behind the name of the program."""
+
+
+def memory_of_session(session: int) -> int:
+    """Bytes of memory that the processes of a session use together; pages that they share count once.
+
+    Processes that end meanwhile count nothing.
+    """
+    return sum(_memory_of(process) for process in _processes_of(session))
+
+
+def disk_error(settings: Settings) -> LifelongError | None:
+    """The error for too little free space on the disk of the data directory; None: there is enough."""
+    folder = settings.data_directory.resolve()
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if free >= settings.job_disk_bytes:
+        return None
+    return LifelongError(
+        f"the disk of {settings.data_directory} has {free / GIBIBYTE:.1f} GiB left, less than the"
+        f" {settings.job_disk_bytes / GIBIBYTE:.1f} GiB that a training has to leave free.",
+        field="LIFELONG_JOB_DISK_BYTES",
+        hint="Delete what is not needed there, or lower the limit of the monitor; then submit it again.",
+    )
+
+
+def _processes_of(session: int) -> list[Path]:
+    found: list[Path] = []
+    for name in os.listdir("/proc"):  # noqa: PTH208 - once a second, and faster
+        folder = Path("/proc", name)
+        if name.isdecimal() and _session_of(folder) == session:
+            found.append(folder)
+    return found
+
+
+def _session_of(process: Path) -> int | None:
+    try:
+        return int((process / "stat").read_text(errors="replace").rpartition(")")[2].split()[_SESSION])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+def _memory_of(process: Path) -> int:
+    try:
+        lines = (process / "smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * _KIBIBYTE for line in lines if line.startswith("Pss:"))

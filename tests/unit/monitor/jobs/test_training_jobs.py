@@ -1,0 +1,243 @@
+"""Trainings run on the devices of their monitor beside other jobs, are cancelled, limited, and resumed."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from lifelong_core.settings import Settings
+from lifelong_core.store import Job, Store
+from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.jobs.attempt import Attempt
+from lifelong_monitor.jobs.limits import memory_of_session
+from lifelong_monitor.jobs.outcome import Outcome
+from lifelong_monitor.jobs.process import JobProcess
+from tests.unit.monitor.jobs.test_runner import (
+    HANGS,
+    REAL,
+    count,
+    ended,
+    is_alive,
+    light,
+    pids,
+    running,
+    telling,
+    until,
+)
+
+DEVICE = """
+import json, os
+result = {"device": os.environ.get("LIFELONG_JOB_DEVICE")}
+print(json.dumps({"result": result, "error": None, "is_passing": False}))
+"""
+MEBIBYTE = 2**20
+GROWS = f"""
+import os, time
+if os.fork() == 0:
+    kept = b"x" * {512 * MEBIBYTE}
+    time.sleep(600)
+{HANGS}
+"""
+
+
+@pytest.fixture
+def exporter() -> Exporter:
+    return Exporter(cycle_interval_seconds=3600)
+
+
+def submit(store: Store, kind: str = "retrain", **payload: object) -> Job:
+    return store.jobs.submit(kind, payload, actor="tests")
+
+
+def message(job: Job) -> str:
+    return str((job.error or {})["message"])
+
+
+def folders(settings: Settings) -> list[Path]:
+    return list((settings.data_directory / "jobs").glob("*"))
+
+
+def test_one_training_at_a_time_on_each_device_beside_other_jobs(
+    store: Store, settings: Settings, exporter: Exporter, tmp_path: Path
+) -> None:
+    trainings = [submit(store), submit(store, "search_augmentation"), submit(store)]
+    other = submit(store, "validate")
+    with running(
+        store, settings, exporter, light(HANGS, tmp_path / "pids"), training_devices=("cpu", "cuda:1")
+    ):
+        until(lambda: len(pids(tmp_path / "pids")) == 3)
+        states = [store.jobs.get(job.id).state for job in (*trainings, other)]
+        assert states == ["running", "running", "queued", "running"]
+    left = [store.jobs.get(job.id) for job in (*trainings, other)]
+    assert [(job.state, job.attempts) for job in left] == [("queued", 0)] * 4
+
+
+def test_a_training_knows_the_device_of_its_lane_and_other_jobs_have_none(
+    store: Store, settings: Settings, exporter: Exporter
+) -> None:
+    training, other = submit(store), submit(store, "validate")
+    with running(store, settings, exporter, light(DEVICE), training_devices=("cuda:1",)):
+        assert ended(store, training).result == {"device": "cuda:1"}
+        assert ended(store, other).result == {"device": None}
+
+
+def test_without_devices_trainings_wait_for_another_monitor(
+    store: Store, settings: Settings, exporter: Exporter
+) -> None:
+    training, other = submit(store), submit(store, "validate")
+    with running(store, settings, exporter, telling(result={}), training_devices=()):
+        ended(store, other)
+    assert store.jobs.get(training.id).state == "queued"
+
+
+@pytest.mark.parametrize("kind", ["retrain", "validate"])
+def test_a_cancelled_job_is_ended_with_its_processes(
+    store: Store, settings: Settings, exporter: Exporter, tmp_path: Path, kind: str
+) -> None:
+    job = submit(store, kind)
+    with running(store, settings, exporter, light(HANGS, tmp_path / "pids"), training_devices=("cpu",)):
+        (pid,) = until(lambda: pids(tmp_path / "pids"))
+        folder = settings.data_directory / "jobs" / str(job.id)
+        folder.mkdir(parents=True)
+        store.jobs.cancel(job.id, actor="eve")
+        assert ended(store, job).state == "cancelled"
+        assert not is_alive(pid)
+        until(lambda: count(exporter, "cancelled", kind if kind == "validate" else "other"))
+    assert folders(settings) == []
+
+
+def test_trainings_have_a_time_limit_of_their_own(
+    store: Store, settings: Settings, exporter: Exporter
+) -> None:
+    job = submit(store)
+    limits = {
+        "job_time_limit_seconds": 3600,
+        "training_time_limit_seconds": 1.5,
+        "training_devices": ("cpu",),
+    }
+    with running(store, settings, exporter, light(HANGS, os.devnull), **limits):
+        failed = ended(store, job)
+    assert message(failed) == "it was ended because it took longer than 1.5 s."
+    assert (failed.error or {})["field"] == "LIFELONG_TRAINING_TIME_LIMIT_SECONDS"
+
+
+def test_a_job_whose_processes_together_use_too_much_memory_is_ended(
+    store: Store, settings: Settings, exporter: Exporter, tmp_path: Path
+) -> None:
+    job = submit(store, "validate")
+    with running(store, settings, exporter, light(GROWS, tmp_path / "pids"), job_memory_bytes=400 * MEBIBYTE):
+        failed = ended(store, job)
+    assert message(failed) == "it was ended because its processes used more than 0.39 GiB of memory."
+    assert (failed.error or {})["field"] == "LIFELONG_JOB_MEMORY_BYTES"
+    assert "smaller batch_size" in str((failed.error or {})["hint"])
+    assert not any(is_alive(pid) for pid in pids(tmp_path / "pids"))
+
+
+def test_the_memory_of_a_session_counts_all_of_its_processes_and_no_others() -> None:
+    with JobProcess(light(GROWS, os.devnull), dict(os.environ)) as process:
+        until(lambda: memory_of_session(process.pid) > 500 * MEBIBYTE)
+        assert memory_of_session(process.pid) < 700 * MEBIBYTE
+    assert memory_of_session(process.pid) == 0
+
+
+def test_a_training_does_not_start_on_a_full_disk(
+    store: Store, settings: Settings, exporter: Exporter
+) -> None:
+    job, other = submit(store), submit(store, "validate")
+    lacking = {"job_disk_bytes": 2**60, "training_devices": ("cpu",)}
+    with running(store, settings, exporter, telling(result={}), **lacking):
+        failed = ended(store, job)
+        assert ended(store, other).state == "succeeded"
+    assert (failed.error or {})["field"] == "LIFELONG_JOB_DISK_BYTES"
+    assert "Delete what is not needed" in str((failed.error or {})["hint"])
+
+
+def test_a_full_disk_costs_a_begun_training_an_attempt_but_not_its_checkpoint(
+    store: Store, settings: Settings
+) -> None:
+    submit(store)
+    job = store.jobs.claim("one", lease_seconds=60)
+    assert job is not None
+    job = store.jobs.save_checkpoint(job, b"epoch 3")
+    full = settings.model_copy(update={"job_disk_bytes": 2**60})
+    attempt = Attempt(store, full, job, telling(result={}), "cpu", threading.Event())
+    watched, outcome = attempt.run(0)
+    assert (watched, outcome is not None and outcome.is_passing) == ("ended", True)
+    assert store.jobs.checkpoint(job) == b"epoch 3"
+
+
+@pytest.mark.parametrize(("kind", "attempts"), [("validate", 1), ("retrain", 3)])
+def test_only_a_job_with_checkpoints_is_repeated_after_a_kill(
+    store: Store, settings: Settings, exporter: Exporter, kind: str, attempts: int
+) -> None:
+    job = submit(store, kind)
+    killed = light("import os; os.kill(os.getpid(), 9)")
+    with running(store, settings, exporter, killed, training_devices=("cpu",), lease_seconds=0.3):
+        failed = ended(store, job)
+    assert failed.attempts == attempts
+    assert "perhaps because the memory was full" in message(failed)
+    assert "smaller batch_size" in str((failed.error or {})["hint"])
+
+
+def test_a_training_goes_on_from_its_checkpoint_after_a_kill_and_a_restart(
+    store: Store, settings: Settings, exporter: Exporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIFELONG_DATA_DIRECTORY", str(settings.data_directory))
+    file = tmp_path / "pids"
+    job = submit(store, steps=3, hang_at=[1, 2], pids=str(file))
+    options = {"training_devices": ("cpu",), "lease_seconds": 2.0}
+
+    def has_progress(fraction: float) -> bool:
+        return (store.jobs.get(job.id).progress or {}).get("fraction", 0) >= fraction
+
+    with running(store, settings, exporter, REAL, **options):
+        until(lambda: store.jobs.checkpoint(job) == b"1" and has_progress(1 / 3))
+        assert [path.name for path in folders(settings)] == [str(job.id)]
+        os.kill(pids(file)[0], signal.SIGKILL)
+        until(lambda: store.jobs.checkpoint(job) == b"2")
+        assert store.jobs.get(job.id).attempts == 1
+    assert (store.jobs.get(job.id).state, folders(settings)) == ("queued", [])
+    with running(store, settings, exporter, REAL, **options):
+        done = ended(store, job)
+    assert (done.result, done.checkpoint) == ({"begun_at": 2, "steps": 3}, None)
+    assert done.progress == {"phase": "training", "fraction": 1.0}
+    lines = [line.text for line in store.jobs.log(job.id)]
+    assert (lines[0], lines[-1]) == ("begins at step 0 on cpu", "begins at step 2 on cpu")
+    assert len(pids(file)) == 3
+
+
+def test_folders_that_a_killed_monitor_left_are_removed_at_the_next_start(
+    store: Store, settings: Settings, exporter: Exporter
+) -> None:
+    waiting = submit(store)
+    submit(store, "validate")
+    elsewhere = store.jobs.claim("another", lease_seconds=60, except_kinds=("retrain",))
+    assert elsewhere is not None
+    for name in (str(waiting.id), str(elsewhere.id), "no-id"):
+        (settings.data_directory / "jobs" / name).mkdir(parents=True)
+    with running(store, settings, exporter, telling(result={}), training_devices=()):
+        assert [path.name for path in folders(settings)] == [str(elsewhere.id)]
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "hint"),
+    [
+        (MemoryError(), "the memory was full: MemoryError", "smaller batch_size"),
+        (
+            type("OutOfMemoryError", (RuntimeError,), {})("CUDA out of memory.\nTried"),
+            "CUDA out of memory.",
+            "batch",
+        ),
+        (OSError(28, "No space left on device"), "a disk of the machine was full: [Errno 28]", "Delete"),
+    ],
+)
+def test_want_of_memory_or_space_says_what_to_do(error: Exception, said: str, hint: str) -> None:
+    outcome = Outcome.of_exhaustion(error)
+    assert outcome is not None
+    assert outcome.error is not None
+    assert said in outcome.error.message
+    assert hint in str(outcome.error.hint)
+    assert Outcome.of_exhaustion(OSError(2, "No such file")) is None
+    assert Outcome.of_exhaustion(ValueError("memory")) is None
