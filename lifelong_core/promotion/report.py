@@ -115,6 +115,11 @@ def promotion_report(
     )
 
 
+def seen_warning(reference: str) -> str:
+    """The warning that the held-out cases are the calibration set of a model."""
+    return f"These are the calibration cases of {reference}, which favours it."
+
+
 def _paired(
     setting: ValidationSettings,
     new: tuple[ComparedModel, HeadOutput],
@@ -160,7 +165,7 @@ def _seen(cases: HeldOutCases, *models: ComparedModel) -> Iterator[str]:
             and np.array_equal(known.labels, cases.labels)
             and np.array_equal(known.logits, model.logits)
         ):
-            yield f"These are the calibration cases of {model.reference}, which favours it."
+            yield seen_warning(model.reference)
 
 
 def _warnings(paired: PairedValidation) -> Iterator[str]:

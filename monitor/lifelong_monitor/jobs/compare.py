@@ -6,8 +6,10 @@ from pydantic import Field
 
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.paired_set import PairedSet
+from lifelong_core.design.report.pages import validation_html
 from lifelong_core.documents import FrozenDocument
 from lifelong_core.promotion import HeldOutCases
+from lifelong_core.promotion.report import seen_warning
 from lifelong_core.store import Job, Store
 from lifelong_core.store.heads.calibration_sets import check_classes
 from lifelong_monitor.jobs.promotion_reports import ModelCases, compare_registered, store_report
@@ -29,6 +31,9 @@ class Payload(FrozenDocument):
 def work(store: Store, job: Job) -> dict[str, Any]:
     """Compare both models as their default heads decide now; report and page become artifacts.
 
+    The values of the new model become an evaluation, as those of a validation do, unless the cases are its own
+    calibration set.
+
     Raises:
         InvalidInputError: the payload, or what it names, does not fit.
         NotFoundError: what it names does not exist.
@@ -47,6 +52,20 @@ def work(store: Store, job: Job) -> dict[str, Any]:
         replicates=asked.replicates,
         level=asked.level,
     )
+    if seen_warning(new.reference) not in report.warnings:
+        result = report.new_result
+        store.evaluations.put(
+            new.reference,
+            result=result.to_json().encode(),
+            report=validation_html(result).encode(),
+            labelled_set=data.new.to_bytes(),
+            head=report.new.head,
+            recommendation_version=asked.recommendation_version,
+            accepted=result.accepted,
+            samples=result.samples,
+            job_id=job.id,
+            actor=job.created_by,
+        )
     return {"model": new.reference, "against": current.reference, **store_report(store, report)}
 
 

@@ -12,11 +12,21 @@ from lifelong_service.prediction.logits_bodies import LogitsBody
 from lifelong_service.routes.admin.calibration_sets import NewCalibrationSet
 from lifelong_service.routes.admin.fingerprints import NewFingerprint
 from lifelong_service.routes.admin.models import NewModel
+from lifelong_service.routes.admin.promotion_reports import NewPairedSet
 from lifelong_service.routes.admin.validations import NewLabelledSet
 from lifelong_service.routes.feedback import Label, Labels
 from lifelong_service.schemas.references import resolve_references
 
-_BODIES = (Label, Labels, LogitsBody, NewCalibrationSet, NewFingerprint, NewLabelledSet, NewModel)
+_BODIES = (
+    Label,
+    Labels,
+    LogitsBody,
+    NewCalibrationSet,
+    NewFingerprint,
+    NewLabelledSet,
+    NewModel,
+    NewPairedSet,
+)
 """Request bodies that endpoints parse themselves, named `#/components/schemas/{class}`."""
 
 _TEXT_OR_NULL = {"type": ["string", "null"]}

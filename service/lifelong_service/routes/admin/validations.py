@@ -114,7 +114,7 @@ def show_job(request: Request, job: UUID) -> JobAnswer:
 @router.get("/v1/admin/jobs/{job}/result", responses={200: {"model": ValidationDocument}})
 @access(Scope.READ)
 def show_result(request: Request, job: UUID) -> Response:
-    """The result of a validation as one JSON document; status 409 until it is complete."""
+    """The result of a validation or a comparison as one JSON document; status 409 until it is complete."""
     content = _artifact(worker_of(request).store, job, "result")
     return Response(content, media_type="application/json")
 
@@ -126,7 +126,7 @@ def show_result(request: Request, job: UUID) -> Response:
 )
 @access(Scope.READ)
 def show_report(request: Request, job: UUID) -> Response:
-    """The result of a validation as a self-contained HTML page; status 409 until it is complete."""
+    """The result of a validation or a comparison as a self-contained HTML page; status 409 until it is complete."""
     content = _artifact(worker_of(request).store, job, "report")
     return Response(content, media_type="text/html", headers=REPORT_HEADERS)
 
@@ -179,7 +179,16 @@ def _from_npz(content: bytes, maximum_bytes: int) -> LabelledSet:
 
 
 def _from_json(content: bytes, maximum_bytes: int) -> LabelledSet:
-    document = parse_document(content, NewLabelledSet)
+    return _pseudonymous(labelled_set_of(parse_document(content, NewLabelledSet), maximum_bytes))
+
+
+def labelled_set_of(document: NewLabelledSet, maximum_bytes: int) -> LabelledSet:
+    """The arrays of a JSON body, with the group keys as they are.
+
+    Raises:
+        InvalidInputError: an array or the metadata do not fit; the field names them.
+        PayloadTooLargeError: the arrays would take more than `maximum_bytes`.
+    """
     columns = {f"metadata.{key}": values for key, values in document.metadata.items()}
     check_columns({"groups": document.groups, **columns}, maximum_bytes)
     groups = None if document.groups is None else np.asarray(document.groups)
@@ -190,7 +199,7 @@ def _from_json(content: bytes, maximum_bytes: int) -> LabelledSet:
                 f"expected texts of at most {MAXIMUM_GROUP_LENGTH} characters.", field=f"metadata.{key[:80]}"
             )
     metadata: Any = document.metadata  # which checks that lists are columns
-    return _pseudonymous(LabelledSet(labelled, metadata))
+    return LabelledSet(labelled, metadata)
 
 
 def _pseudonymous(data: LabelledSet) -> LabelledSet:

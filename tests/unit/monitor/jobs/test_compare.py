@@ -12,7 +12,7 @@ from lifelong_core.deploy.paired_set import PairedSet
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.promotion import PromotionReport
-from lifelong_core.store import Model, Store, register_calibration
+from lifelong_core.store import Model, NotAcceptedError, Store, check_accepted, register_calibration
 from lifelong_monitor.jobs.kinds import work_of
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, SHIFTED, draw
 from tests.unit.monitor.recommendations import RECOMMENDED, attach
@@ -80,6 +80,28 @@ def test_both_models_are_compared_as_their_heads_decide(
     assert (found["advice"], found["samples"]) == (report.verdict.advice, 150)
     page = store.artifacts.get(found["report"]).decode()
     assert f"Promotion of {challenger.reference}" in page
+
+
+def test_it_counts_as_a_validation_of_the_new_model(
+    store: Store, challenger: Model, data: PairedSet, payload: Payload
+) -> None:
+    with pytest.raises(NotAcceptedError, match="never validated"):
+        check_accepted(store, challenger.reference)
+    found, report = done(store, payload)
+    (evaluation,) = store.evaluations.list(challenger.reference)
+    assert (evaluation.accepted, evaluation.samples) == (found["accepted"], 150) == (True, 150)
+    assert store.artifacts.get(evaluation.result).decode() == report.new_result.to_json()
+    assert check_accepted(store, challenger.reference) is None
+
+
+def test_on_its_own_calibration_set_it_does_not(
+    store: Store, challenger: Model, data: PairedSet, payload: Payload
+) -> None:
+    own = draw(BALANCED, 600, seed=2)
+    seen = PairedSet(LabelledSet(own), own.logits[:, ::-1].copy())
+    _, report = done(store, payload | {"labelled_set": store.artifacts.put(seen.to_bytes())})
+    assert "calibration cases of" in report.warnings[0]
+    assert store.evaluations.list(challenger.reference) == []
 
 
 def test_an_environment_of_known_prevalence_has_its_own_cost(

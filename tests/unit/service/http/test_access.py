@@ -51,6 +51,7 @@ SCOPES = {
     ("POST", "/v1/admin/tasks/{task}/recommendations"): "admin",
     ("POST", "/v1/admin/tasks/{task}/fingerprints"): "operate",
     ("POST", "/v1/admin/models/{reference}/validations"): "operate",
+    ("POST", "/v1/admin/models/{reference}/reports"): "operate",
     ("PUT", "/v1/admin/knowledge/{task}"): "operate",
     ("DELETE", "/v1/admin/knowledge/{task}"): "admin",
     ("POST", "/v1/admin/knowledge/import"): "operate",

@@ -1,0 +1,116 @@
+"""`/v1/admin/models/{reference}/reports`: promotion reports, a new model against the current one."""
+
+from typing import Annotated
+
+import numpy as np
+from fastapi import APIRouter, Query
+from pydantic import StringConstraints
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from lifelong_core.arrays import as_logits
+from lifelong_core.deploy.paired_set import CURRENT, LONGEST_NAME, PairedSet
+from lifelong_core.store.access.records import Scope
+from lifelong_core.store.evaluations.comparisons import (
+    comparisons_of,
+    find_pair,
+    paired_test_set,
+    submit_comparison,
+)
+from lifelong_service.documents.design import job_document
+from lifelong_service.http.bodies import parse_document
+from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.http.labelled_bodies import (
+    LABELLED_TYPES,
+    check_columns,
+    labelled_request_body,
+    read_labelled,
+)
+from lifelong_service.http.parameters import check_parameters
+from lifelong_service.routes.admin.jobs import accept_job
+from lifelong_service.routes.admin.validations import PART, NewLabelledSet, labelled_set_of
+from lifelong_service.schemas.design import JobAnswer, JobList
+
+router = APIRouter(route_class=GuardedRoute, tags=["validations"])
+
+
+class NewPairedSet(NewLabelledSet):
+    """Labelled logits of a new model, with `current_logits` (N, C), those of the current model for the same samples.
+
+    `names` holds N names of samples, such as files: the report names those whose decision changes.
+    """
+
+    current_logits: list[list[float]]
+    names: list[Annotated[str, StringConstraints(max_length=LONGEST_NAME)]] | None = None
+
+
+@router.post(
+    "/v1/admin/models/{reference}/reports",
+    status_code=202,
+    responses={202: {"model": JobAnswer}},
+    openapi_extra=labelled_request_body(NewPairedSet, PART),
+)
+@access(Scope.OPERATE, media_types=LABELLED_TYPES, body_limit="maximum_labelled_bytes")
+async def compare_models(
+    request: Request,
+    reference: str,
+    against: str | None = None,
+    origin: Annotated[str, Query(max_length=200)] = "",
+    replicates: Annotated[int, Query(ge=100, le=10_000)] = 1000,
+    level: Annotated[float, Query(ge=0.5, lt=1)] = 0.95,
+) -> JSONResponse:
+    """Make the promotion report of a model against another one of its task, by default the promoted one; returns a job.
+
+    The body holds labelled cases with the logits of both models, as npz (`logits`, `current_logits`, `labels`,
+    optionally `groups`, `names` and `metadata_KEY`) or JSON. Without a body, the report is made of the test set of the
+    model's training, if that was compared with the same model. `origin` says in words where the cases come from. The
+    default heads decide. A monitor runs the job: the address in `Location` returns its state, `.../report` the page,
+    and `.../result` the report as JSON. The report also counts as a validation of the new model.
+    """
+    check_parameters(request.query_params, ("against", "origin", "replicates", "level"))
+    worker = worker_of(request)
+    pair = await run_in_threadpool(find_pair, worker.store, reference, against)
+    if _has_body(request):
+        data = await read_labelled(request, PART, from_json=_from_json, from_npz=_from_npz)
+    else:
+        data = await run_in_threadpool(paired_test_set, worker.store, pair)
+        origin = origin or f"test split of the training of {pair.new.reference}"
+    job = await run_in_threadpool(
+        submit_comparison,
+        worker.store,
+        pair,
+        data,
+        origin=origin,
+        replicates=replicates,
+        level=level,
+        actor=actor_of(request),
+    )
+    return accept_job(job)
+
+
+@router.get("/v1/admin/models/{reference}/reports")
+@access(Scope.READ)
+def list_reports(request: Request, reference: str) -> JobList:
+    """The jobs that compared this model with another one, newest first, as long as jobs are kept.
+
+    `result` holds the advice and its headline; the page is at `/v1/admin/jobs/{id}/report`.
+    """
+    store = worker_of(request).store
+    return {"jobs": [job_document(job) for job in comparisons_of(store, store.models.get(reference))]}
+
+
+def _has_body(request: Request) -> bool:
+    return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+
+
+def _from_npz(content: bytes, maximum_bytes: int) -> PairedSet:
+    return PairedSet.from_bytes(content, maximum_bytes=maximum_bytes)
+
+
+def _from_json(content: bytes, maximum_bytes: int) -> PairedSet:
+    document = parse_document(content, NewPairedSet)
+    check_columns({"names": document.names}, maximum_bytes)
+    names = None if document.names is None else np.asarray(document.names)
+    current = as_logits(document.current_logits, field=CURRENT)
+    return PairedSet(labelled_set_of(document, maximum_bytes), current, names)
