@@ -46,17 +46,38 @@ def run_job(store: "Store", kind: str, payload: Mapping[str, Any], timeout: time
         UnavailableError: no monitor runs, or the job did not end in time.
         ConflictError: the job failed.
     """
-    from lifelong_core.errors import ConflictError, UnavailableError
+    expect_monitor(store)
+    return finish_job(store, store.jobs.submit(kind, payload, actor=actor()), timeout)
+
+
+def expect_monitor(store: "Store") -> None:
+    """Make sure that a monitor runs, which does the jobs.
+
+    Raises:
+        UnavailableError: none runs.
+    """
+    from lifelong_core.errors import UnavailableError
 
     if all(monitor.is_lost for monitor in store.monitors.list(visits=False)):
         raise UnavailableError(
             "no monitor runs, and monitors do the jobs.", hint="Start one: `lifelong monitor`."
         )
-    job = await_job(store, store.jobs.submit(kind, payload, actor=actor()), timeout)
-    if job.state == "failed":
-        error = job.error or {}
+
+
+def finish_job(store: "Store", job: "Job", timeout: timedelta) -> "Job":
+    """The job when it has succeeded.
+
+    Raises:
+        UnavailableError: it did not end in time.
+        ConflictError: it failed.
+    """
+    from lifelong_core.errors import ConflictError
+
+    ended = await_job(store, job, timeout)
+    if ended.state == "failed":
+        error = ended.error or {}
         raise ConflictError(error.get("message"), field=error.get("field"), hint=error.get("hint"))
-    return job
+    return ended
 
 
 def await_job(store: "Store", job: "Job", timeout: timedelta) -> "Job":

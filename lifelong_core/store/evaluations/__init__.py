@@ -2,6 +2,6 @@
 
 - `records`: one evaluation as a value
 - `evaluations`: stores and finds them
-- `comparisons`: submits the comparison of two models
+- `validations`, `comparisons`: submit the validation of a model, and the comparison of two
 - `acceptance`: promotes nothing that misses the acceptance thresholds of its task
 """

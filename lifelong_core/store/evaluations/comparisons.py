@@ -1,13 +1,17 @@
-"""Comparisons of two models of a task: checked, and submitted as a job."""
+"""Comparisons of two models of a task: checked, submitted as a job, and found as reports."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from lifelong_core.arrays import expect_logits
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.deploy.paired_set import PairedSet
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.store.evaluations.validations import recommendation_version
 from lifelong_core.store.heads.calibration_sets import check_classes
 from lifelong_core.store.jobs.records import Job
 from lifelong_core.store.lifecycle.privacy import without_group_keys
@@ -16,6 +20,8 @@ from lifelong_core.store.store import Store
 
 KIND = "compare"
 """Kind of the job."""
+_MOST_JOBS = 1000
+"""Newest comparisons of all models that are looked through."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +67,7 @@ def find_pair(store: Store, reference: str, against: str | None = None) -> Pair:
         )
     for model in (new, current):
         registry.head_for(model, "")
-    attached = store.recommendations.current(task.name)
-    if attached is None:
-        raise ConflictError(
-            f"the task {task.name} has no recommendation, so there are no metrics to compare its models by.",
-            field="task",
-            hint=f"Attach one: `lifelong recommend --attach {task.name}`,"
-            f" or POST /v1/admin/tasks/{task.name}/recommendations.",
-        )
-    return Pair(new, current, task, attached.version)
+    return Pair(new, current, task, recommendation_version(store, task))
 
 
 def submit_comparison(
@@ -116,35 +114,89 @@ def submit_comparison(
     return store.jobs.submit(KIND, payload, labelled_set=stored.to_bytes(), actor=actor)
 
 
-def comparisons_of(store: Store, model: Model, *, most: int = 1000) -> list[Job]:
-    """The newest comparisons of a model with another one, newest first, as long as jobs are kept."""
-    return [job for job in store.jobs.list(KIND, None, most) if job.payload.get("model") == model.reference]
+@dataclass(frozen=True)
+class StoredReport:
+    """A promotion report of a model."""
+
+    job_id: UUID
+    """of the comparison or the training that made it; it may be deleted by now"""
+    created_at: datetime
+    created_by: str
+    against: str
+    """reference of the model that it was compared with"""
+    advice: str
+    """`promote`, `decide` or `reject`"""
+    headline: str
+    document: str
+    """digest of the artifact: a `PromotionReport` as JSON"""
+    page: str
+    """digest of its HTML page"""
 
 
-def paired_test_set(store: Store, pair: Pair) -> PairedSet:
-    """The test set of the new model's training with the logits of the current model.
+def reports_of(store: Store, model: Model) -> list[StoredReport]:
+    """The promotion reports of a model: of comparisons, as long as jobs are kept, and of its training; newest first.
 
     Raises:
-        NotFoundError: the new model was not trained here, or not compared with the current one.
+        UnavailableError: the database or the artifact storage does not answer.
     """
-    hint = "Send labelled cases with the logits of both models."
-    training = store.trainings.get(pair.new.reference)
-    try:
-        data = PairedSet.from_bytes(store.artifacts.get(training.test_set))
-    except InvalidInputError as error:
+    found = [_of_job(job) for job in store.jobs.list(KIND, "succeeded", _MOST_JOBS)]
+    own = [report for reference, report in found if reference == model.reference]
+    own += _of_training(store, model)
+    return sorted(own, key=lambda one: one.created_at, reverse=True)
+
+
+def find_report(store: Store, reference: str, job_id: UUID) -> StoredReport:
+    """One of the promotion reports of a model.
+
+    Raises:
+        NotFoundError: there is no such model, or none of its reports is of this job.
+    """
+    model = store.models.get(reference)
+    found = next((one for one in reports_of(store, model) if one.job_id == job_id), None)
+    if found is None:
         raise NotFoundError(
-            f"the training of {pair.new.reference} was not compared with a promoted model.",
-            field="labelled_set",
-            hint=hint,
-        ) from error
-    against = None if training.report is None else _compared_with(store.artifacts.get(training.report))
-    if against != pair.current.reference:
-        raise NotFoundError(
-            f"the training of {pair.new.reference} holds logits of {against}, not of {pair.current.reference}.",
-            field="against",
-            hint=hint,
+            f"{model.reference} has no promotion report of the job {job_id}.",
+            field="job",
+            hint=f"List them: GET /v1/admin/models/{model.reference}/reports.",
         )
-    return data
+    return found
+
+
+def _of_job(job: Job) -> tuple[str, StoredReport]:
+    """Reference of the new model, and its report."""
+    result = job.result or {}
+    report = StoredReport(
+        job_id=job.id,
+        created_at=job.finished_at or job.created_at,
+        created_by=job.created_by,
+        against=result["against"],
+        advice=result["advice"],
+        headline=result["headline"],
+        document=result["result"],
+        page=result["report"],
+    )
+    return result["model"], report
+
+
+def _of_training(store: Store, model: Model) -> Iterator[StoredReport]:
+    """The report that the training of the model made, if it did."""
+    try:
+        training = store.trainings.get(model.reference)
+    except NotFoundError:
+        return
+    if training.report is None or training.report_page is None:
+        return
+    document = json.loads(store.artifacts.get(training.report))
+    yield StoredReport(
+        job_id=training.job_id,
+        created_at=training.created_at,
+        created_by=training.created_by,
+        against=document["current"]["reference"],
+        advice=document["verdict"]["advice"],
+        headline=document["verdict"]["headline"],
+        document=training.report,
+        page=training.report_page,
+    )
 
 
 def _current(store: Store, promoted: Model | None, task: Task, against: str | None) -> Model:
@@ -161,11 +213,3 @@ def _current(store: Store, promoted: Model | None, task: Task, against: str | No
             hint="Name the model to compare with.",
         )
     return promoted
-
-
-def _compared_with(report: bytes) -> str | None:
-    """Reference of the current model of a promotion report; None: it cannot be read."""
-    try:
-        return json.loads(report)["current"]["reference"]
-    except (ValueError, LookupError, TypeError):
-        return None

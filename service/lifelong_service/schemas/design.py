@@ -36,6 +36,10 @@ ValidationDocument: TypeAlias = Annotated[
     dict[str, Any], schema_of(f"{_DESIGN}.validation.result:ValidationResult")
 ]
 
+PromotionReportDocument: TypeAlias = Annotated[
+    dict[str, Any], schema_of("lifelong_core.promotion.document:PromotionReport")
+]
+
 
 class InterviewSummary(TypedDict):
     """An interview without its questions and answers; `stage` is `damaged` where it cannot be read."""
@@ -245,3 +249,21 @@ class JobList(TypedDict):
     """Jobs, newest first."""
 
     jobs: list[JobAnswer]
+
+
+class PromotionReportSummary(TypedDict):
+    """A promotion report of a model; `job` made it."""
+
+    model: str
+    against: str
+    job: str
+    created_at: str
+    created_by: str
+    advice: str
+    headline: str
+
+
+class PromotionReportList(TypedDict):
+    """Promotion reports of a model, newest first."""
+
+    reports: list[PromotionReportSummary]

@@ -1,24 +1,24 @@
 """`/v1/admin/models/{reference}/reports`: promotion reports, a new model against the current one."""
 
 from typing import Annotated
+from uuid import UUID
 
 import numpy as np
 from fastapi import APIRouter, Query
 from pydantic import StringConstraints
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
 from lifelong_core.arrays import as_logits
 from lifelong_core.deploy.paired_set import CURRENT, LONGEST_NAME, PairedSet
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.evaluations.comparisons import (
-    comparisons_of,
     find_pair,
-    paired_test_set,
+    find_report,
+    reports_of,
     submit_comparison,
 )
-from lifelong_service.documents.design import job_document
 from lifelong_service.http.bodies import parse_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.http.labelled_bodies import (
@@ -29,8 +29,13 @@ from lifelong_service.http.labelled_bodies import (
 )
 from lifelong_service.http.parameters import check_parameters
 from lifelong_service.routes.admin.jobs import accept_job
-from lifelong_service.routes.admin.validations import PART, NewLabelledSet, labelled_set_of
-from lifelong_service.schemas.design import JobAnswer, JobList
+from lifelong_service.routes.admin.validations import (
+    PART,
+    REPORT_HEADERS,
+    NewLabelledSet,
+    labelled_set_of,
+)
+from lifelong_service.schemas.design import JobAnswer, PromotionReportDocument, PromotionReportList
 
 router = APIRouter(route_class=GuardedRoute, tags=["validations"])
 
@@ -63,19 +68,14 @@ async def compare_models(
     """Make the promotion report of a model against another one of its task, by default the promoted one; returns a job.
 
     The body holds labelled cases with the logits of both models, as npz (`logits`, `current_logits`, `labels`,
-    optionally `groups`, `names` and `metadata_KEY`) or JSON. Without a body, the report is made of the test set of the
-    model's training, if that was compared with the same model. `origin` says in words where the cases come from. The
-    default heads decide. A monitor runs the job: the address in `Location` returns its state, `.../report` the page,
-    and `.../result` the report as JSON. The report also counts as a validation of the new model.
+    optionally `groups`, `names` and `metadata_KEY`) or JSON. `origin` says in words where the cases come from. The
+    default heads decide. A monitor runs the job: the address in `Location` returns its state;
+    then it is listed among the reports of the model. The report also counts as a validation of the new model.
     """
     check_parameters(request.query_params, ("against", "origin", "replicates", "level"))
     worker = worker_of(request)
     pair = await run_in_threadpool(find_pair, worker.store, reference, against)
-    if _has_body(request):
-        data = await read_labelled(request, PART, from_json=_from_json, from_npz=_from_npz)
-    else:
-        data = await run_in_threadpool(paired_test_set, worker.store, pair)
-        origin = origin or f"test split of the training of {pair.new.reference}"
+    data = await read_labelled(request, PART, from_json=_from_json, from_npz=_from_npz)
     job = await run_in_threadpool(
         submit_comparison,
         worker.store,
@@ -91,17 +91,47 @@ async def compare_models(
 
 @router.get("/v1/admin/models/{reference}/reports")
 @access(Scope.READ)
-def list_reports(request: Request, reference: str) -> JobList:
-    """The jobs that compared this model with another one, newest first, as long as jobs are kept.
-
-    `result` holds the advice and its headline; the page is at `/v1/admin/jobs/{id}/report`.
-    """
+def list_reports(request: Request, reference: str) -> PromotionReportList:
+    """The promotion reports of a model, newest first: of comparisons, as long as jobs are kept, and of its training."""
     store = worker_of(request).store
-    return {"jobs": [job_document(job) for job in comparisons_of(store, store.models.get(reference))]}
+    model = store.models.get(reference)
+    return {
+        "reports": [
+            {
+                "model": model.reference,
+                "against": one.against,
+                "job": str(one.job_id),
+                "created_at": one.created_at.isoformat(),
+                "created_by": one.created_by,
+                "advice": one.advice,
+                "headline": one.headline,
+            }
+            for one in reports_of(store, model)
+        ]
+    }
 
 
-def _has_body(request: Request) -> bool:
-    return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+@router.get("/v1/admin/models/{reference}/reports/{job}", responses={200: {"model": PromotionReportDocument}})
+@access(Scope.READ)
+def show_document(request: Request, reference: str, job: UUID) -> Response:
+    """A promotion report as one JSON document; `job` is that of the comparison or the training that made it."""
+    store = worker_of(request).store
+    return Response(
+        store.artifacts.get(find_report(store, reference, job).document), media_type="application/json"
+    )
+
+
+@router.get(
+    "/v1/admin/models/{reference}/reports/{job}/page",
+    response_class=Response,
+    responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
+)
+@access(Scope.READ)
+def show_page(request: Request, reference: str, job: UUID) -> Response:
+    """A promotion report as a self-contained HTML page."""
+    store = worker_of(request).store
+    content = store.artifacts.get(find_report(store, reference, job).page)
+    return Response(content, media_type="text/html", headers=REPORT_HEADERS)
 
 
 def _from_npz(content: bytes, maximum_bytes: int) -> PairedSet:

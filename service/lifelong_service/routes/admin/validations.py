@@ -10,16 +10,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from lifelong_core.arrays import as_logits, expect_logits
+from lifelong_core.arrays import as_logits
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.names import Name
 from lifelong_core.store import Job, JobState, Store
 from lifelong_core.store.access.records import Scope
-from lifelong_core.store.heads.calibration_sets import check_classes
-from lifelong_core.store.lifecycle.privacy import without_group_keys
-from lifelong_core.store.registry.records import Model, Task
+from lifelong_core.store.evaluations.validations import submit_validation
 from lifelong_service.documents.design import job_document
 from lifelong_service.http.bodies import parse_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
@@ -81,11 +79,13 @@ async def validate_model(
     worker = worker_of(request)
     data = await read_labelled(request, PART, from_json=_from_json, from_npz=_from_npz)
     job = await run_in_threadpool(
-        _submit,
+        submit_validation,
         worker.store,
         reference,
         data,
-        parameters={"environment": environment, "replicates": replicates, "level": level},
+        environment=environment,
+        replicates=replicates,
+        level=level,
         actor=actor_of(request),
     )
     return accept_job(job)
@@ -131,55 +131,12 @@ def show_report(request: Request, job: UUID) -> Response:
     return Response(content, media_type="text/html", headers=REPORT_HEADERS)
 
 
-def _submit(
-    store: Store, reference: str, data: LabelledSet, *, parameters: dict[str, Any], actor: str
-) -> Job:
-    model, task = _served(store, reference, parameters["environment"])
-    version = _recommendation_version(store, task)
-    check_classes(data.labelled, task)
-    payload = {
-        "task": task.name,
-        "model": model.reference,
-        "recommendation_version": version,
-        "metadata": list(data.metadata),
-        **parameters,
-    }
-    return store.jobs.submit("validate", payload, labelled_set=data.to_bytes(), actor=actor)
-
-
-def _served(store: Store, reference: str, environment: str | None) -> tuple[Model, Task]:
-    """Return the model and its task; the model needs an active head, whose decisions are validated."""
-    model = store.models.get(reference)
-    registry = store.registry()
-    if registry is None:
-        raise TypeError("without a known revision the store returns a registry")
-    if environment is not None and environment not in store.environments.list():
-        raise NotFoundError(
-            f"there is no environment {environment[:80]!r}.",
-            field="environment",
-            hint="List them: GET /v1/admin/environments.",
-        )
-    registry.head_for(model, environment or "")
-    return model, registry.tasks[model.task_id]
-
-
-def _recommendation_version(store: Store, task: Task) -> int:
-    attached = store.recommendations.current(task.name)
-    if attached is None:
-        raise ConflictError(
-            f"the task {task.name} has no recommendation, so there are no metrics to judge its models by.",
-            field="task",
-            hint=f"Attach a recommendation: POST /v1/admin/tasks/{task.name}/recommendations.",
-        )
-    return attached.version
-
-
 def _from_npz(content: bytes, maximum_bytes: int) -> LabelledSet:
-    return _pseudonymous(LabelledSet.from_bytes(content, maximum_bytes=maximum_bytes))
+    return LabelledSet.from_bytes(content, maximum_bytes=maximum_bytes)
 
 
 def _from_json(content: bytes, maximum_bytes: int) -> LabelledSet:
-    return _pseudonymous(labelled_set_of(parse_document(content, NewLabelledSet), maximum_bytes))
+    return labelled_set_of(parse_document(content, NewLabelledSet), maximum_bytes)
 
 
 def labelled_set_of(document: NewLabelledSet, maximum_bytes: int) -> LabelledSet:
@@ -200,16 +157,6 @@ def labelled_set_of(document: NewLabelledSet, maximum_bytes: int) -> LabelledSet
             )
     metadata: Any = document.metadata  # which checks that lists are columns
     return LabelledSet(labelled, metadata)
-
-
-def _pseudonymous(data: LabelledSet) -> LabelledSet:
-    """Return the set with numbers instead of group keys; the grouping stays.
-
-    Raises:
-        InvalidInputError: the logits are probabilities.
-    """
-    expect_logits(data.labelled.logits)
-    return LabelledSet(without_group_keys(data.labelled), data.metadata)
 
 
 def _artifact(store: Store, identifier: UUID, name: str) -> bytes:

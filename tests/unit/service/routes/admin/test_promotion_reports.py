@@ -66,7 +66,7 @@ def path_of(model: Model, query: str = "") -> str:
 
 
 def trained(service: Service) -> Model:
-    """A model that was trained here, and its test set with the logits of another one."""
+    """A model that was trained here."""
     return service.store.trainings.record(
         "skin",
         "trained",
@@ -103,16 +103,27 @@ def test_labelled_cases_of_both_models_become_a_report(service: Service, challen
     assert kept.new.labelled.groups.dtype.kind == "i", "group keys are not kept"
     running = claimed(service)
     service.store.jobs.succeed(running, compare.work(service.store, running))
-    (listed,) = service.client.get(path_of(challenger)).json()["jobs"]
-    assert (listed["id"], listed["result"]["samples"]) == (job["id"], 180)
-    assert listed["result"]["advice"] in ("promote", "decide", "reject")
+    (listed,) = service.client.get(path_of(challenger)).json()["reports"]
+    assert (listed["job"], listed["model"], listed["against"]) == (
+        job["id"],
+        challenger.reference,
+        "linear@1",
+    )
+    assert listed["advice"] in ("promote", "decide", "reject")
     service.client.checks_answers = False
-    report = PromotionReport.from_json(service.client.get(f"{JOBS}/{job['id']}/result").text)
+    content = service.client.get(path_of(challenger, f"/{job['id']}")).text
+    assert content == service.client.get(f"{JOBS}/{job['id']}/result").text
+    report = PromotionReport.from_json(content)
     assert (report.new.reference, report.current.reference) == (challenger.reference, "linear@1")
     assert report.origin == "clinic"
     assert {one.name for one in report.changes.cases} <= set(NAMES)
-    assert "Promotion of" in service.client.get(f"{JOBS}/{job['id']}/report").text
-    assert service.client.get("/v1/admin/models/linear@1/reports").json() == {"jobs": []}
+    page = service.client.get(path_of(challenger, f"/{job['id']}/page"))
+    assert "Promotion of" in page.text
+    assert page.headers["Content-Security-Policy"].startswith("default-src 'none'; style-src 'unsafe-inline'")
+    assert service.client.get("/v1/admin/models/linear@1/reports").json() == {"reports": []}
+    for what in ("", "/page"):
+        answer = service.client.get(f"/v1/admin/models/linear@1/reports/{job['id']}{what}")
+        assert refused(answer) == (404, "job")
 
 
 def test_it_may_come_as_json_or_in_a_form(service: Service, challenger: Model) -> None:
@@ -126,26 +137,24 @@ def test_it_may_come_as_json_or_in_a_form(service: Service, challenger: Model) -
     assert bare.status_code == 202
 
 
-def test_without_cases_it_is_made_of_the_test_set_of_the_training(
-    service: Service, challenger: Model
-) -> None:
+def test_the_report_of_a_training_is_among_them(service: Service, challenger: Model) -> None:
     model = trained(service)
-    register_calibration(service.store, model.reference, calibration(1), actor="test")
-    answer = service.client.post(path_of(model))
-    assert refused(answer) == (404, "labelled_set")
-    both = PairedSet(LabelledSet(calibration(5)), calibration(6).logits)
-    for reference, expected in ((challenger.reference, (404, "against")), ("linear@1", None)):
-        report = b'{"current": {"reference": "%s"}}' % reference.encode()
-        service.store.trainings.put_report(
-            model.reference, test_set=both.to_bytes(), report=report, page=b"", actor="test"
-        )
-        answer = service.client.post(path_of(model))
-        if expected is not None:
-            assert refused(answer) == expected
-    assert answer.status_code == 202
-    payload = answer.json()["payload"]
-    assert payload["origin"] == f"test split of the training of {model.reference}"
-    assert PairedSet.from_bytes(service.store.artifacts.get(payload["labelled_set"])) == both
+    assert service.client.get(path_of(model)).json() == {"reports": []}
+    document = (
+        b'{"current": {"reference": "linear@1"}, "verdict": {"advice": "decide", "headline": "Decide"}}'
+    )
+    training = service.store.trainings.put_report(
+        model.reference, report=document, page=b"<p>page</p>", actor="test"
+    )
+    (listed,) = service.client.get(path_of(model)).json()["reports"]
+    assert (listed["job"], listed["against"], listed["headline"]) == (
+        str(training.job_id),
+        "linear@1",
+        "Decide",
+    )
+    service.client.checks_answers = False
+    assert service.client.get(path_of(model, f"/{training.job_id}")).content == document
+    assert service.client.get(path_of(model, f"/{training.job_id}/page")).text == "<p>page</p>"
 
 
 def test_what_does_not_fit_is_refused(service: Service, challenger: Model) -> None:
@@ -177,7 +186,7 @@ def test_what_does_not_fit_is_refused(service: Service, challenger: Model) -> No
         answer = service.client.post(path_of(challenger), json=body)
         assert refused(answer) == (422, field)
     assert service.client.get(JOBS).json() == {"jobs": []}
-    assert refused(service.client.post(path_of(challenger))) == (404, "model")
+    assert refused(service.client.post(path_of(challenger))) == (422, "labelled_set")
 
 
 def test_a_task_without_recommendation_has_no_metrics_to_compare_by(service: Service) -> None:

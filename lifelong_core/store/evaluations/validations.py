@@ -1,0 +1,91 @@
+"""Validations of a model: checked, and submitted as a job."""
+
+from typing import Any
+
+from lifelong_core.arrays import expect_logits
+from lifelong_core.deploy.labelled_set import LabelledSet
+from lifelong_core.errors import ConflictError, NotFoundError
+from lifelong_core.store.heads.calibration_sets import check_classes
+from lifelong_core.store.jobs.records import Job
+from lifelong_core.store.lifecycle.privacy import without_group_keys
+from lifelong_core.store.registry.records import Model, Task
+from lifelong_core.store.store import Store
+
+KIND = "validate"
+"""Kind of the job."""
+
+
+def submit_validation(
+    store: Store,
+    reference: str,
+    data: LabelledSet,
+    *,
+    environment: str | None,
+    replicates: int,
+    level: float,
+    actor: str,
+) -> Job:
+    """Submit the job that validates a model with the metrics that are recommended for its task.
+
+    Args:
+        store: of the model.
+        reference: the model.
+        data: labelled logits; their group keys are replaced by numbers.
+        environment: whose head decides; None: the default head of the model.
+        replicates: number of resampled data sets.
+        level: nominal coverage of the intervals.
+        actor: name for the audit log.
+
+    Raises:
+        NotFoundError: there is no such model or environment.
+        ConflictError: the task has no recommendation, or the model has no head.
+        InvalidInputError: the logits have another number of classes than the task, or are probabilities.
+        UnavailableError: database or artifacts do not answer.
+    """
+    model, task = _served(store, reference, environment)
+    payload: dict[str, Any] = {
+        "task": task.name,
+        "model": model.reference,
+        "recommendation_version": recommendation_version(store, task),
+        "metadata": list(data.metadata),
+        "environment": environment,
+        "replicates": replicates,
+        "level": level,
+    }
+    check_classes(data.labelled, task)
+    expect_logits(data.labelled.logits)
+    stored = LabelledSet(without_group_keys(data.labelled), data.metadata)
+    return store.jobs.submit(KIND, payload, labelled_set=stored.to_bytes(), actor=actor)
+
+
+def recommendation_version(store: Store, task: Task) -> int:
+    """Version of the present recommendation of a task.
+
+    Raises:
+        ConflictError: it has none.
+    """
+    attached = store.recommendations.current(task.name)
+    if attached is None:
+        raise ConflictError(
+            f"the task {task.name} has no recommendation, so there are no metrics to judge its models by.",
+            field="task",
+            hint=f"Attach one: `lifelong recommend --attach {task.name}`,"
+            f" or POST /v1/admin/tasks/{task.name}/recommendations.",
+        )
+    return attached.version
+
+
+def _served(store: Store, reference: str, environment: str | None) -> tuple[Model, Task]:
+    """The model and its task; the model needs an active head, whose decisions are validated."""
+    model = store.models.get(reference)
+    registry = store.registry()
+    if registry is None:
+        raise TypeError("without a known revision the store returns a registry")
+    if environment is not None and environment not in store.environments.list():
+        raise NotFoundError(
+            f"there is no environment {environment[:80]!r}.",
+            field="environment",
+            hint="List them: GET /v1/admin/environments.",
+        )
+    registry.head_for(model, environment or "")
+    return model, registry.tasks[model.task_id]
