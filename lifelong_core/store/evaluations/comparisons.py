@@ -114,6 +114,30 @@ def submit_comparison(
     return store.jobs.submit(KIND, payload, labelled_set=stored.to_bytes(), actor=actor)
 
 
+def paired_test_set(store: Store, pair: Pair) -> PairedSet:
+    """The test set of the new model's training with the logits of the current model.
+
+    Raises:
+        NotFoundError: the new model was not trained here, or not compared with the current one then.
+    """
+    hint = "Send labelled cases with the logits of both models."
+    training = store.trainings.get(pair.new.reference)
+    report = next(_of_training(store, pair.new), None)
+    if report is None:
+        raise NotFoundError(
+            f"the training of {pair.new.reference} was not compared with another model.",
+            field="labelled_set",
+            hint=hint,
+        )
+    if report.against != pair.current.reference:
+        raise NotFoundError(
+            f"the training of {pair.new.reference} kept logits of {report.against}, not of {pair.current.reference}.",
+            field="against",
+            hint=hint,
+        )
+    return PairedSet.from_bytes(store.artifacts.get(training.test_set))
+
+
 @dataclass(frozen=True)
 class StoredReport:
     """A promotion report of a model."""

@@ -16,6 +16,7 @@ from lifelong_core.store.access.records import Scope
 from lifelong_core.store.evaluations.comparisons import (
     find_pair,
     find_report,
+    paired_test_set,
     reports_of,
     submit_comparison,
 )
@@ -68,14 +69,19 @@ async def compare_models(
     """Make the promotion report of a model against another one of its task, by default the promoted one; returns a job.
 
     The body holds labelled cases with the logits of both models, as npz (`logits`, `current_logits`, `labels`,
-    optionally `groups`, `names` and `metadata_KEY`) or JSON. `origin` says in words where the cases come from. The
+    optionally `groups`, `names` and `metadata_KEY`) or JSON. Without a body, the report is made of the test set of the
+    model's training, if that kept logits of the same other model. `origin` says in words where the cases come from. The
     default heads decide. A monitor runs the job: the address in `Location` returns its state;
     then it is listed among the reports of the model. The report also counts as a validation of the new model.
     """
     check_parameters(request.query_params, ("against", "origin", "replicates", "level"))
     worker = worker_of(request)
     pair = await run_in_threadpool(find_pair, worker.store, reference, against)
-    data = await read_labelled(request, PART, from_json=_from_json, from_npz=_from_npz)
+    if _has_body(request):
+        data = await read_labelled(request, PART, from_json=_from_json, from_npz=_from_npz)
+    else:
+        data = await run_in_threadpool(paired_test_set, worker.store, pair)
+        origin = origin or f"test split of the training of {pair.new.reference}"
     job = await run_in_threadpool(
         submit_comparison,
         worker.store,
@@ -132,6 +138,10 @@ def show_page(request: Request, reference: str, job: UUID) -> Response:
     store = worker_of(request).store
     content = store.artifacts.get(find_report(store, reference, job).page)
     return Response(content, media_type="text/html", headers=REPORT_HEADERS)
+
+
+def _has_body(request: Request) -> bool:
+    return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
 
 
 def _from_npz(content: bytes, maximum_bytes: int) -> PairedSet:

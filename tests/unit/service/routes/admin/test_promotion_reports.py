@@ -143,8 +143,9 @@ def test_the_report_of_a_training_is_among_them(service: Service, challenger: Mo
     document = (
         b'{"current": {"reference": "linear@1"}, "verdict": {"advice": "decide", "headline": "Decide"}}'
     )
+    both = PairedSet(LabelledSet(calibration(5)), calibration(6).logits)
     training = service.store.trainings.put_report(
-        model.reference, report=document, page=b"<p>page</p>", actor="test"
+        model.reference, test_set=both.to_bytes(), report=document, page=b"<p>page</p>", actor="test"
     )
     (listed,) = service.client.get(path_of(model)).json()["reports"]
     assert (listed["job"], listed["against"], listed["headline"]) == (
@@ -155,6 +156,28 @@ def test_the_report_of_a_training_is_among_them(service: Service, challenger: Mo
     service.client.checks_answers = False
     assert service.client.get(path_of(model, f"/{training.job_id}")).content == document
     assert service.client.get(path_of(model, f"/{training.job_id}/page")).text == "<p>page</p>"
+
+
+def test_without_cases_it_is_made_of_the_test_set_of_the_training(
+    service: Service, challenger: Model
+) -> None:
+    model = trained(service)
+    register_calibration(service.store, model.reference, calibration(1), actor="test")
+    assert refused(service.client.post(path_of(model))) == (404, "labelled_set")
+    both = PairedSet(LabelledSet(calibration(5)), calibration(6).logits)
+    document = (
+        b'{"current": {"reference": "linear@1"}, "verdict": {"advice": "decide", "headline": "Decide"}}'
+    )
+    service.store.trainings.put_report(
+        model.reference, test_set=both.to_bytes(), report=document, page=b"", actor="test"
+    )
+    other = service.client.post(path_of(model, f"?against={challenger.reference}"))
+    assert refused(other) == (404, "against")
+    answer = service.client.post(path_of(model))
+    assert answer.status_code == 202
+    payload = answer.json()["payload"]
+    assert payload["origin"] == f"test split of the training of {model.reference}"
+    assert PairedSet.from_bytes(service.store.artifacts.get(payload["labelled_set"])) == both
 
 
 def test_what_does_not_fit_is_refused(service: Service, challenger: Model) -> None:
@@ -186,7 +209,7 @@ def test_what_does_not_fit_is_refused(service: Service, challenger: Model) -> No
         answer = service.client.post(path_of(challenger), json=body)
         assert refused(answer) == (422, field)
     assert service.client.get(JOBS).json() == {"jobs": []}
-    assert refused(service.client.post(path_of(challenger))) == (422, "labelled_set")
+    assert refused(service.client.post(path_of(challenger))) == (404, "model")
 
 
 def test_a_task_without_recommendation_has_no_metrics_to_compare_by(service: Service) -> None:
