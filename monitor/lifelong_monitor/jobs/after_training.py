@@ -234,11 +234,11 @@ def test_set_of(test: LabeledLogits, names: Sequence[str]) -> bytes:
 def _read_test_set(content: bytes) -> tuple[LabeledLogits, tuple[str, ...]]:
     """Logits and labels of the test split, and the names of its images; the promoted model's logits are left out."""
     try:
-        alone = LabelledSet.from_bytes(content)
-    except InvalidInputError:
         both = PairedSet.from_bytes(content)
-        return both.new.labelled, () if both.names is None else tuple(both.names.tolist())
-    return alone.labelled, tuple(str(name) for name in alone.metadata[IMAGE])
+    except InvalidInputError:
+        alone = LabelledSet.from_bytes(content)
+        return alone.labelled, tuple(str(name) for name in alone.metadata[IMAGE])
+    return both.new.labelled, () if both.names is None else tuple(both.names.tolist())
 
 
 def classifier_performance(test: LabeledLogits) -> dict[str, float]:
