@@ -37,6 +37,7 @@ from lifelong_service.routes.admin import (
     recommendations,
     tasks,
     tokens,
+    trials,
     validations,
     workers,
 )
@@ -54,6 +55,7 @@ _ROUTERS = (
     tasks,
     fingerprints,
     models,
+    trials,
     calibration_sets,
     heads,
     interviews,

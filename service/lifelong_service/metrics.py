@@ -25,8 +25,8 @@ REQUEST_SECONDS = Histogram(
 )
 PREDICTIONS = Counter(
     "lifelong_predictions_total",
-    "Predictions logged, by decision and role of the model: promoted, canary, shadow (not answered), or named by the"
-    " request.",
+    "Predictions logged, by decision and role of the model: promoted, canary, shadow (not answered), or other (named by"
+    " the request).",
     ["model", "environment", "label", "role"],
     registry=REGISTRY,
 )

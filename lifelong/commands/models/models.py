@@ -1,4 +1,4 @@
-"""`lifelong models`: register ONNX models and external ones."""
+"""`lifelong models`: register, promote and remove ONNX models and external ones."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,6 +7,7 @@ import click
 
 from lifelong.commands.common import CommandGroup, Name, actor, as_json, open_store
 from lifelong.commands.models.preprocessing import preprocessing as preprocessing_command
+from lifelong.commands.models.trials import canary, promotions, rollback, shadow, trial
 from lifelong.commands.tables import print_rows
 
 if TYPE_CHECKING:
@@ -17,12 +18,14 @@ if TYPE_CHECKING:
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-@click.group(cls=CommandGroup, short_help="Add, promote, list and remove models: ONNX or external.")
+@click.group(cls=CommandGroup, short_help="Add, try, promote, list and remove models: ONNX or external.")
 def models() -> None:
     """Models of a task: an ONNX graph that is served here, or an external one that sends logits."""
 
 
 models.add_command(preprocessing_command)
+for _command in (shadow, canary, trial, rollback, promotions):
+    models.add_command(_command)
 
 
 @models.command()

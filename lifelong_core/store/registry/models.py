@@ -248,7 +248,7 @@ def _refuse_other_canary(connection: sa.Connection, model: Model) -> None:
         raise ConflictError(
             f"{candidate} is on trial as a canary, so {model.reference} cannot be promoted now.",
             field="model",
-            hint=f"Promote {candidate}, or end its trial first: `lifelong models trial`.",
+            hint=f"Promote {candidate}, or end its trial first: `lifelong models trial TASK --end`.",
         )
 
 

@@ -20,6 +20,8 @@ from lifelong_core.store.rollouts.records import Rollout
 from lifelong_core.values import ArrayValue
 
 ModelKind: TypeAlias = Literal["onnx", "external"]
+ModelRole: TypeAlias = Literal["promoted", "canary", "shadow", "former", "other"]
+"""`former`: it was promoted or on trial earlier; `other`: only requests that name it reach it"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +186,16 @@ class Registry:
         raise NotFoundError(
             f"there is no model {reference[:80]!r}.", field=field, hint="List them: `lifelong models list`."
         )
+
+    def role(self, model_id: int) -> ModelRole:
+        """The present role of a model in its task."""
+        task_id = self.models[model_id].task_id
+        if self.tasks[task_id].promoted_model_id == model_id:
+            return "promoted"
+        rollout = self.rollouts.get(task_id)
+        if rollout is not None and rollout.model_id == model_id:
+            return rollout.stage
+        return "former" if model_id in self.answering.get(task_id, ()) else "other"
 
     def possible_models(self, model: Model, reference: str | None) -> frozenset[int]:
         """Ids of the models that may have answered an earlier request with the same reference.

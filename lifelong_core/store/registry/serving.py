@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass
 
 from lifelong_core.store.registry.records import Model, ServingWorker, Task
+from lifelong_core.store.rollouts.records import Rollout
 from lifelong_core.store.store import Store
 
 WORKERS_PATIENCE_SECONDS = 30.0
@@ -24,6 +25,7 @@ class ServingState:
         workers: the living workers.
         ready: the living workers that have loaded the model and apply its default head.
         failures: errors of loading it, by worker (`process on host`).
+        rollout: its trial that goes on; None: it is not on trial.
     """
 
     model: Model
@@ -34,6 +36,7 @@ class ServingState:
     workers: tuple[str, ...]
     ready: tuple[str, ...]
     failures: dict[str, str]
+    rollout: Rollout | None = None
 
     @property
     def is_promoted(self) -> bool:
@@ -58,9 +61,17 @@ class ServingState:
             return self._loads(f"{name} is served now: it is promoted and run by")
         stays = f"{self.promoted} stays promoted" if self.promoted else "no model is promoted"
         return (
-            f"{self._loads(f'{stays}; {name} answers only requests that name it. It is run by')}"
+            f"{self._loads(f'{stays}; {name} {self._use()}. It is run by')}"
             f" To promote it: `lifelong models promote {name}`."
         )
+
+    def _use(self) -> str:
+        """What the model does, while it is not promoted."""
+        if self.rollout is None:
+            return "answers only requests that name it"
+        if self.rollout.stage == "shadow":
+            return "is on trial as a shadow: it decides for the log only"
+        return f"is on trial as a canary: it answers {self.rollout.share:.3g} of the requests that name no version"
 
     def _loads(self, state: str) -> str:
         """A sentence on the state, with its number of workers, and on the failures of other workers."""
@@ -136,7 +147,7 @@ def _look(store: Store, reference: str) -> ServingState:
     if registry is None:
         raise TypeError("a registry of which no revision is known is always given")
     model = registry.resolve_model(reference)
-    task = registry.tasks[model.task_id]
+    task, rollout = registry.tasks[model.task_id], registry.rollouts.get(model.task_id)
     promoted = registry.models.get(task.promoted_model_id or 0)
     head = registry.heads.get((model.id, None))
     version = None if head is None else head.version
@@ -156,6 +167,7 @@ def _look(store: Store, reference: str) -> ServingState:
         workers=tuple(names.values()),
         ready=tuple(names[worker.id] for worker in living if _serves(worker, model, version)),
         failures=failures,
+        rollout=rollout if rollout is not None and rollout.model_id == model.id else None,
     )
 
 

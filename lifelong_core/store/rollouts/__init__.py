@@ -6,4 +6,5 @@
 - `rollouts`: starts, changes and ends trials
 - `candidate_heads`: heads of a candidate for the environments of the promoted model
 - `trials`: the checked start of a trial, with these heads
+- `populations`: estimates and labelled decisions of candidate and promoted model side by side
 """

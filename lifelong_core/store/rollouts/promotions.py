@@ -66,7 +66,9 @@ class Promotions:
             UnavailableError: the database or the artifact storage does not answer.
         """
         with self._database.read() as connection:
-            planned = _target(connection, task_named(connection, task))
+            present = task_named(connection, task)
+            _refuse_canary(connection, present)
+            planned = _target(connection, present)
             model = model_with_id(connection, planned.model_id)
         check_graph_is_stored(self._artifacts, model)
         with change_registry(self._database) as connection:

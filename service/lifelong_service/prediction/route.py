@@ -6,12 +6,12 @@ from typing import Final, Literal, TypeAlias
 from lifelong_core.store.registry.records import Model
 from lifelong_core.store.rollouts.records import Rollout
 
-Role: TypeAlias = Literal["promoted", "canary", "shadow", "named"]
+Role: TypeAlias = Literal["promoted", "canary", "shadow", "other"]
 
 PROMOTED: Final[Role] = "promoted"
 CANARY: Final[Role] = "canary"
 SHADOW: Final[Role] = "shadow"
-NAMED: Final[Role] = "named"
+OTHER: Final[Role] = "other"
 """A model that the request names, and that is not the promoted one."""
 
 

@@ -8,7 +8,7 @@ from lifelong_core.store.rollouts.records import Rollout
 from lifelong_service import metrics
 from lifelong_service.graphs.classifier import GraphTimeoutError
 from lifelong_service.prediction.requests import ImageRequest, PredictionRequest, RequestContext
-from lifelong_service.prediction.route import CANARY, NAMED, PROMOTED, Route
+from lifelong_service.prediction.route import CANARY, OTHER, PROMOTED, Route
 from lifelong_service.worker.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Router:
         registry, reference = snapshot.registry, request.context.model
         model = registry.resolve_model(reference)
         is_promoted = snapshot.task(model).promoted_model_id == model.id
-        role = PROMOTED if is_promoted else NAMED
+        role = PROMOTED if is_promoted else OTHER
         earlier = registry.possible_models(model, reference)
         rollout = registry.rollouts.get(model.task_id)
         if rollout is None or not is_promoted or not isinstance(request, ImageRequest):
