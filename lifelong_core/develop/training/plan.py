@@ -1,7 +1,9 @@
 """What a training would do, how long it takes and what it needs, before it is started."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from pydantic import Field
@@ -19,6 +21,8 @@ GUESSED_SPEED = {"cpu": 20.0, "gpu": 500.0}
 RIGHT_TO: dict[Basis, float] = {"measured": 1.5, "stated": 2.0, "guessed": 10.0}
 """Factor between the estimated and the true duration, by what the speed is known from."""
 HELD_OUT: tuple[SplitName, ...] = ("calibration", "test")
+SOURCE_SHARES: Mapping[SplitName, float] = MappingProxyType({"training": 0.9, "validation": 0.1})
+"""Of the images of a source task, which needs neither calibration nor test."""
 _EVALUATION = 0.35
 """Seconds for an image without a backward pass, relative to one with it."""
 _MARGIN = 1.3
@@ -125,8 +129,8 @@ def plan_training(task: str, recipe: Recipe, known: Circumstances) -> TrainingPl
         recipe: how to train.
         known: what is known of images, device and limits.
     """
-    splits = _split(recipe, known.images)
-    source_splits = _split(recipe, known.source_images) if recipe.needs_source_data else None
+    splits = _split(recipe.shares.by_split(), known.images)
+    source_splits = _split(SOURCE_SHARES, known.source_images) if recipe.needs_source_data else None
     memory, disk = _memory(recipe), _disk(recipe, known)
     return TrainingPlan(
         task=task,
@@ -143,10 +147,8 @@ def plan_training(task: str, recipe: Recipe, known: Circumstances) -> TrainingPl
     )
 
 
-def _split(recipe: Recipe, images: int | None) -> dict[SplitName, int] | None:
-    if images is None:
-        return None
-    return {name: round(share * images) for name, share in recipe.shares.by_split().items()}
+def _split(shares: Mapping[SplitName, float], images: int | None) -> dict[SplitName, int] | None:
+    return None if images is None else {name: round(share * images) for name, share in shares.items()}
 
 
 def _phases(
@@ -161,8 +163,8 @@ def _phases(
     if recipe.scenario == "pretraining":
         phases.append(PlannedPhase(phase="pretraining", images=source, epochs=epochs))
     if recipe.scenario == "co_training":
-        # Both tasks are sampled equally often.
-        images = None if images is None or source is None else 2 * max(images, source)
+        # Both tasks are sampled equally often, and the images of the target make an epoch.
+        images = None if images is None else 2 * images
     phases.append(PlannedPhase(phase="training", images=images, epochs=epochs))
     phases.append(PlannedPhase(phase="evaluating", images=None if splits is None else _held_out(splits)))
     phases.append(PlannedPhase(phase="exporting", images=None if splits is None else min(64, splits["test"])))

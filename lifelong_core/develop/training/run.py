@@ -29,16 +29,15 @@ from lifelong_core.develop.training.optimisation.computing import (
 )
 from lifelong_core.develop.training.optimisation.state import Checkpoint, read_checkpoint
 from lifelong_core.develop.training.phases import READING_ENDS, Training, train
+from lifelong_core.develop.training.plan import SOURCE_SHARES
 from lifelong_core.develop.training.progress import TrainingProgress
 from lifelong_core.develop.training.progress_report import ProgressReport
-from lifelong_core.develop.training.recipe import Recipe, SplitName
+from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.develop.training.result import EpochRecord, Parity, TrainingResult
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.preprocessing import Preprocessing
 
 _VERSIONS = ("torch", "timm", "torchvision", "onnxruntime", "lifelong")
-_SOURCE_SHARES: dict[SplitName, float] = {"training": 0.9, "validation": 0.1}
-"""of the images of the source task, unless they name their splits"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +223,7 @@ class _Reader:
         prepared = prepare_images(
             images,
             self.preprocessing,
-            shares=_SOURCE_SHARES,
+            shares=SOURCE_SHARES,
             seed=self.recipe.seed,
             folder=self.work_folder / "source",
             on_image=self._on_image,
