@@ -17,6 +17,7 @@ _PLAIN = frozenset(
         "quantifier",
         "validation_samples",
         "evidence_samples",
+        "retraining_proposal_cycles",
         "retention_days",
         "environment_retention_days",
     }

@@ -461,6 +461,13 @@ class Settings(BaseSettings):
         default=100_000,
         description="Largest number of new predictions that a cycle feeds to the sequential test; of more, the newest.",
     )
+    retraining_proposal_cycles: int = Field(
+        default=3,
+        ge=0,
+        description="Number of successive cycles with data of their own after which a monitor proposes a retraining:"
+        " estimated or realised performance below acceptance, or refusals because more than the prevalence has"
+        " changed; 0: never.",
+    )
     lease_seconds: float = Field(
         default=30,
         ge=1,

@@ -13,6 +13,7 @@ def build_panels() -> list[stat.Panel]:
         _show_mode(),
         _show_pin(),
         _show_proposals(),
+        _show_retrainings(),
     ]
 
 
@@ -84,6 +85,22 @@ def _show_proposals() -> stat.Panel:
         "Heads that cycles of all populations propose and that wait for approval: lifelong heads proposals. The"
         " next cycle of a population replaces its proposal by a newer one, or withdraws it.",
         [Query("sum(max by (model, environment) (lifelong_proposal_open))", "proposals")],
+        unit="none",
+        thresholds=[(None, "green"), (1, "orange")],
+    )
+
+
+def _show_retrainings() -> stat.Panel:
+    return show_numbers(
+        "Proposed retrainings",
+        "Retrainings of all tasks that monitors propose and that wait for a person, by reason: lifelong proposals list."
+        " Empty: none waits.",
+        [
+            Query(
+                "sum by (reason) (max by (task, environment, reason) (lifelong_retraining_proposals))",
+                "{{reason}}",
+            )
+        ],
         unit="none",
         thresholds=[(None, "green"), (1, "orange")],
     )

@@ -1,6 +1,7 @@
 """Expected accuracy and cost of a head in a population whose prevalence was estimated, from the calibration set."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -53,18 +54,25 @@ class ClassPerformance:
         return ExpectedFigure(value, value - reach, value + reach)
 
 
-def class_accuracies(calibration: LabeledLogits, head: PostProcessingHead) -> ClassPerformance:
-    """Share of right decisions of a head, per class; abstaining is not right."""
-    decisions = held_out_output(calibration, head).decisions
-    right = (decisions == calibration.labels).astype(np.float64)
-    return _of_values(right, calibration, np.tile([0.0, 1.0], (calibration.classes, 1)))
+def class_performances(
+    calibration: LabeledLogits, head: PostProcessingHead
+) -> dict[Literal["AC", "EC"], ClassPerformance]:
+    """Performance of a head per class, held out where it was fitted on these samples.
 
+    Args:
+        calibration: with every class.
+        head: its decisions are judged.
 
-def class_costs(calibration: LabeledLogits, head: PostProcessingHead) -> ClassPerformance:
-    """Mean cost of the decisions of a head, per class."""
-    decisions = held_out_output(calibration, head).decisions
+    Returns:
+        AC: share of right decisions, to abstain is not right. EC: mean cost of the decisions.
+    """
+    decisions, labels = held_out_output(calibration, head).decisions, calibration.labels
+    right = (decisions == labels).astype(np.float64)
     extremes = np.stack([head.costs.min(axis=1), head.costs.max(axis=1)], axis=1)
-    return _of_values(head.costs[calibration.labels, decisions], calibration, extremes)
+    return {
+        "AC": _of_values(right, calibration, np.tile([0.0, 1.0], (calibration.classes, 1))),
+        "EC": _of_values(head.costs[labels, decisions], calibration, extremes),
+    }
 
 
 def _of_values(values: Floats, calibration: LabeledLogits, extremes: Floats) -> ClassPerformance:

@@ -63,6 +63,8 @@ class Look:
     """samples that lie between the end of an earlier look and the end of this one, if they share none"""
     missed: tuple[MissedThreshold, ...] | None
     """empty: nothing is missed; None: this look cannot tell"""
+    is_fine: bool = False
+    """whether the figures themselves reach their thresholds, not only one end of their intervals"""
 
 
 @dataclass(frozen=True)
@@ -85,16 +87,6 @@ class RetrainingNeed:
             "cycles": list(self.cycles),
             "look_first": LOOK_FIRST[self.reason],
         }
-
-
-def is_fine(look: Look) -> bool | None:
-    """Whether a look misses nothing; None: it cannot tell.
-
-    Examples:
-        >>> is_fine(Look("c", datetime(2026, 1, 1), later=0, span=10, missed=()))
-        True
-    """
-    return None if look.missed is None else not look.missed
 
 
 def judge_retraining(reason: RetrainingReason, looks: Iterable[Look], cycles: int) -> RetrainingNeed | None:

@@ -250,13 +250,31 @@ class Cycles:
         limit: int = 100,
         *,
         outcome: Outcome | None = None,
+        before: Cycle | None = None,
     ) -> list[Cycle]:
-        """The newest cycles by log position, newest first; of one model, environment or outcome if named."""
+        """The newest cycles by log position, newest first; of one model, environment or outcome if named.
+
+        With `before` only those that come after it in this list.
+        """
         newest = sa.select(_cycles.c.id).where(*_at(model_id, environment))
         if outcome is not None:
             newest = newest.where(_cycles.c.outcome == outcome)
+        if before is not None:
+            place = (sa.literal(getattr(before, column.name), column.type) for column in _OLDEST_FIRST)
+            newest = newest.where(sa.tuple_(*_OLDEST_FIRST) < sa.tuple_(*place))
         with self._database.read() as connection:
             return _read(connection, newest.order_by(*_NEWEST_FIRST).limit(limit))
+
+    def finished(self, model_id: int, environment: str, *, limit: int) -> dict[UUID, datetime]:
+        """When the newest cycles of a population ended, newest first; without their reports."""
+        query = (
+            sa.select(_cycles.c.id, _cycles.c.finished_at)
+            .where(*_at(model_id, environment))
+            .order_by(*_NEWEST_FIRST)
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            return {row.id: row.finished_at for row in connection.execute(query)}
 
 
 def _check_report(cycle: Cycle) -> None:

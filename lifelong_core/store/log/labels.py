@@ -1,6 +1,7 @@
 """Labels: true classes of logged predictions; they may come late, repeatedly and with corrections."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -61,7 +62,13 @@ class Labels:
         return tuple(outcomes)
 
     def newest_labelled(
-        self, model_id: int, environment: str, *, limit: int, classes: int
+        self,
+        model_id: int,
+        environment: str,
+        *,
+        limit: int,
+        classes: int,
+        recorded_by: datetime | None = None,
     ) -> LabelledPredictions:
         """Return the newest labelled predictions of a population, at most `limit`, oldest first.
 
@@ -70,10 +77,14 @@ class Labels:
             environment: its name.
             limit: largest number of rows to read.
             classes: of the model; rows with another number of logits are left out and counted.
+            recorded_by: only predictions whose label was recorded up to then; None: all.
         """
+        chosen = [*_of_population(model_id, environment)]
+        if recorded_by is not None:
+            chosen.append(_labels.c.recorded_at <= recorded_by)
         newest = (
             sa.select(_labels.c.logged_on, _labels.c.prediction_id, _labels.c.label)
-            .where(_labels.c.model_id == model_id, _labels.c.environment == environment)
+            .where(*chosen)
             .order_by(_labels.c.prediction_id.desc())
             .limit(limit)
             .subquery()
@@ -104,6 +115,21 @@ class Labels:
             groups=None if all(group is None for group in groups) else group_keys(ids, groups),
             quarantined=found - len(rows),
         )
+
+    def recorded_times(self, model_id: int, environment: str, *, limit: int) -> list[datetime]:
+        """Return when the labels of the newest labelled predictions were recorded or corrected, in ascending order."""
+        query = (
+            sa.select(_labels.c.recorded_at)
+            .where(*_of_population(model_id, environment))
+            .order_by(_labels.c.prediction_id.desc())
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            return sorted(connection.execute(query).scalars())
+
+
+def _of_population(model_id: int, environment: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return _labels.c.model_id == model_id, _labels.c.environment == environment
 
 
 def _predictions(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, Row]:

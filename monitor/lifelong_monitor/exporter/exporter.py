@@ -21,6 +21,7 @@ from lifelong_core.errors import ConfigurationError
 from lifelong_core.store.cycles.records import Outcome
 from lifelong_monitor.exporter.gauges import GAUGES
 from lifelong_monitor.exporter.job_metrics import JobMetrics
+from lifelong_monitor.exporter.proposal_metrics import ProposalMetrics
 from lifelong_monitor.exporter.server import Check, MetricsServer, allow_everybody
 from lifelong_monitor.exporter.status import PopulationStatus
 
@@ -30,7 +31,7 @@ CYCLE_SECONDS_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300
 
 
 class Exporter:
-    """Counts cycles and `jobs` and shows the status of every population; everything is in its own `registry`."""
+    """Counts cycles and `jobs`, shows `proposals` and the status of every population; all in its own `registry`."""
 
     def __init__(self, *, cycle_interval_seconds: float) -> None:
         # The creation times of counters would double the series and mean nothing after a restart.
@@ -58,6 +59,7 @@ class Exporter:
             registry=self.registry,
         )
         self.jobs = JobMetrics(self.registry)
+        self.proposals = ProposalMetrics(self.registry)
         self._server: MetricsServer | None = None
 
     def show(self, *statuses: PopulationStatus) -> None:

@@ -87,7 +87,8 @@ class RealisedMetric:
     low: float
     """lower end of its interval"""
     high: float
-    has_threshold: bool = False
+    threshold: float | None = None
+    """the strictest acceptance threshold; None: there is none"""
     accepted: bool | None = None
     """True: the estimate reaches the thresholds; False: not even the better end of its interval does; None: there is no
     threshold, or there are too few labels to tell"""

@@ -47,7 +47,12 @@ _TOO_MANY = (
 
 
 def compute_recommended_metrics(
-    attached: AttachedRecommendation, labelled: LabelledPredictions, head_of: HeadOf, *, classes: int
+    attached: AttachedRecommendation,
+    labelled: LabelledPredictions,
+    head_of: HeadOf,
+    *,
+    classes: int,
+    only_with_threshold: bool = False,
 ) -> RecommendedMetrics:
     """Compute the recommended metrics, each with its interval and whether it meets its thresholds.
 
@@ -56,6 +61,7 @@ def compute_recommended_metrics(
         labelled: at least one prediction with its true class, oldest first.
         head_of: gives the heads that answered.
         classes: number of classes C of the task.
+        only_with_threshold: leave out all metrics without an acceptance threshold.
 
     Returns:
         The values, those with a threshold first; and the metrics that are left out or undefined, with the reason.
@@ -65,6 +71,8 @@ def compute_recommended_metrics(
     """
     wanted = {threshold.metric for threshold in attached.thresholds}
     metrics = sorted(label_metrics(attached.recommendation), key=lambda pair: pair[0] not in wanted)
+    if only_with_threshold:
+        metrics = [pair for pair in metrics if pair[0] in wanted]
     if classes > MOST_CLASSES:
         return RecommendedMetrics(left_out=tuple(LeftOutMetric(label, _TOO_LARGE) for label, _ in metrics))
     needs_probabilities = any(_is_scored(metric) for _, metric in metrics)
@@ -131,20 +139,19 @@ def _compute_values(
 def _compare(
     value: MetricValue, thresholds: Sequence[float], predictions: ResampledPredictions
 ) -> RealisedMetric:
+    sign = 1 if value.orientation == "up" else -1
     realised = RealisedMetric(
         value.label,
         value.class_index,
         value.number("estimate"),
         value.number("low"),
         value.number("high"),
-        has_threshold=bool(thresholds),
+        threshold=max(thresholds, key=lambda threshold: sign * threshold, default=None),
         reason=value.reason,
     )
-    if not thresholds or not predictions.is_enough(value):
+    if realised.threshold is None or not predictions.is_enough(value):
         return realised
-    return replace(
-        realised, accepted=_check_acceptance(realised, thresholds, is_up=value.orientation == "up")
-    )
+    return replace(realised, accepted=_check_acceptance(realised, realised.threshold, sign))
 
 
 def _select_thresholds(
@@ -159,16 +166,17 @@ def _select_thresholds(
     ]
 
 
-def _check_acceptance(metric: RealisedMetric, thresholds: Sequence[float], *, is_up: bool) -> bool | None:
-    """Return True if the estimate reaches all thresholds, False if its whole interval misses one, else None."""
+def _check_acceptance(metric: RealisedMetric, threshold: float, sign: int) -> bool | None:
+    """Return True if the estimate reaches the threshold, False if its whole interval misses it, else None.
+
+    `sign` is -1 where lower values are better.
+    """
     if math.isnan(metric.estimate):
         return None
-    sign = 1 if is_up else -1
-    worst = max(sign * threshold for threshold in thresholds)
-    if sign * metric.estimate >= worst:
+    if sign * metric.estimate >= sign * threshold:
         return True
-    better_end = metric.high if is_up else metric.low
-    return False if sign * better_end < worst else None
+    better_end = metric.high if sign > 0 else metric.low
+    return False if sign * better_end < sign * threshold else None
 
 
 def _limit_series(
@@ -179,7 +187,7 @@ def _limit_series(
     Summary values and values with a threshold come first, then classes while there is room.
     """
     first = {
-        label: [value for value in own if value.has_threshold or value is own[0]]
+        label: [value for value in own if value.threshold is not None or value is own[0]]
         for label, own in values.items()
     }
     room = MOST_SERIES - sum(map(len, first.values()))

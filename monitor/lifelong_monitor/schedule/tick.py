@@ -26,6 +26,7 @@ from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.cycle.reports import Inputs, inputs_of, report_of
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.exporter.population_metrics import PopulationMetrics
+from lifelong_monitor.proposals.proposer import RetrainingProposer
 from lifelong_monitor.realised.affected_decisions import SwapCounter
 from lifelong_monitor.schedule.agenda import Agenda
 from lifelong_monitor.schedule.cycle_log import CycleLog
@@ -79,6 +80,7 @@ class Ticker:
         self._visits = Visits()
         self._cycle_log = CycleLog()
         self._swap_counter = SwapCounter(store, stopping=stopping)
+        self._proposer = RetrainingProposer(store, settings, exporter.proposals)
         self._housekeeping = Housekeeping(store, settings, stopping=stopping)
         self._requested: SimpleQueue[UUID] = SimpleQueue()
         """jobs of this monitor that ran a cycle, or skipped it"""
@@ -117,6 +119,7 @@ class Ticker:
             self._compute_realised()
             self._round_of = due_at
         self._display.refresh(self._registry.registry)
+        self._proposer.show(is_round=is_round)
         # Before anything is deleted.
         self._count_affected(now)
         self._ask_again(self._housekeeping.delete_expired(now.date(), is_round=is_round))
@@ -217,6 +220,8 @@ class Ticker:
         self._visits.note(population, result.outcome, result.reason)
         class_names = self._registry.registry.tasks[model.task_id].class_names
         self._cycle_log.log_result(model, environment, result, class_names)
+        if result.report is not None and result.last is not None:
+            self._proposer.consider(model, result.last, self._registry.registry)
 
     def _admit(self, populations: Collection[Population], registry: Registry, now: datetime) -> None:
         """Watch populations whose first predictions have come since the round."""

@@ -139,6 +139,7 @@ def test_annotations_are_range_queries_and_can_be_switched_off() -> None:
         "lifelong_policy_mode",
         "lifelong_head_pinned",
         "lifelong_proposal_open",
+        "lifelong_retraining_proposals",
         "lifelong_spool_predictions",
         "lifelong_spool_bytes",
         "lifelong_spooled_predictions_total",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits, PrevalenceEstimate, fit_head, quantifier
-from lifelong_core.deploy.adaptation.expected_performance import class_accuracies, class_costs
+from lifelong_core.deploy.adaptation.expected_performance import class_performances
 from lifelong_core.deploy.calibration.held_out import held_out_output
 
 COSTS = np.array([[0.0, 1.0, 0.3], [4.0, 0.0, 0.3]])
@@ -41,14 +41,16 @@ def test_the_value_weights_the_classes_by_the_estimated_prevalence(fitted) -> No
     shares = [float(np.mean(decisions[labels == k] == k)) for k in (0, 1)]
     costs = [float(np.mean(COSTS[k, decisions[labels == k]])) for k in (0, 1)]
     of = estimate((0.9, 0.1))
-    assert class_accuracies(calibration, head).expected(of).value == pytest.approx(
+    assert class_performances(calibration, head)["AC"].expected(of).value == pytest.approx(
         0.9 * shares[0] + 0.1 * shares[1]
     )
-    assert class_costs(calibration, head).expected(of).value == pytest.approx(0.9 * costs[0] + 0.1 * costs[1])
+    assert class_performances(calibration, head)["EC"].expected(of).value == pytest.approx(
+        0.9 * costs[0] + 0.1 * costs[1]
+    )
 
 
 def test_an_uncertain_prevalence_widens_the_interval(fitted) -> None:
-    found = class_costs(*fitted)
+    found = class_performances(*fitted)["EC"]
     sure, unsure = (found.expected(estimate((0.5, 0.5), spread)) for spread in (0.0, 0.2))
     assert sure.value == unsure.value
     assert unsure.low < sure.low < sure.value < sure.high < unsure.high
@@ -56,7 +58,7 @@ def test_an_uncertain_prevalence_widens_the_interval(fitted) -> None:
 
 def test_the_interval_of_a_known_prevalence_has_the_binomial_width(fitted) -> None:
     calibration, head = fitted
-    found = class_accuracies(calibration, head)
+    found = class_performances(calibration, head)["AC"]
     share, n = found.means[0], calibration.counts[0]
     expected = np.sqrt(share * (1 - share) / n)
     assert np.sqrt(found.covariance[0, 0]) == pytest.approx(expected, rel=0.05)
@@ -65,7 +67,7 @@ def test_the_interval_of_a_known_prevalence_has_the_binomial_width(fitted) -> No
 def test_few_samples_without_an_error_are_not_certain() -> None:
     logits = np.repeat([[5.0, 0.0], [0.0, 5.0]], 6, axis=0)
     calibration = LabeledLogits(logits, np.repeat([0, 1], 6))
-    found = class_accuracies(calibration, fit_head(calibration, [[0, 1], [1, 0]])).expected(
+    found = class_performances(calibration, fit_head(calibration, [[0, 1], [1, 0]]))["AC"].expected(
         estimate((0.5, 0.5))
     )
     assert found.value == 1
@@ -79,13 +81,13 @@ def test_samples_of_one_group_are_not_independent(fitted) -> None:
         np.repeat(calibration.labels, 4),
         np.repeat(np.arange(calibration.samples), 4),
     )
-    alone, grouped = (class_accuracies(one, head).covariance[0, 0] for one in (calibration, doubled))
+    alone, grouped = (class_performances(one, head)["AC"].covariance[0, 0] for one in (calibration, doubled))
     assert grouped == pytest.approx(alone, rel=0.2)
-    assert class_accuracies(replace(doubled, groups=None), head).covariance[0, 0] < alone / 2
+    assert class_performances(replace(doubled, groups=None), head)["AC"].covariance[0, 0] < alone / 2
 
 
 def test_without_a_spread_of_the_estimate_there_is_no_figure(fitted) -> None:
-    assert class_costs(*fitted).expected(estimate((0.5, 0.5), freedom=0)) is None
+    assert class_performances(*fitted)["EC"].expected(estimate((0.5, 0.5), freedom=0)) is None
 
 
 def test_the_interval_covers_the_performance_in_the_population(population) -> None:
@@ -99,6 +101,6 @@ def test_the_interval_covers_the_performance_in_the_population(population) -> No
         of = quantifier("ACC").fit(calibration).estimate(model.window(prevalence, 400, rng))
         large = model.draw((16_000, 4_000), rng)
         true = float(np.mean(head.apply(large.logits).decisions == large.labels))
-        found = class_accuracies(calibration, head).expected(of)
+        found = class_performances(calibration, head)["AC"].expected(of)
         covered += found.low <= true <= found.high
     assert covered >= 36

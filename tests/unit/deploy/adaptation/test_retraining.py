@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from lifelong_core.deploy.adaptation.retraining import (
     Look,
     MissedThreshold,
-    is_fine,
     judge_retraining,
 )
 from lifelong_core.errors import InvalidInputError
@@ -104,11 +103,6 @@ def test_an_end_of_an_interval_without_bound_is_left_out_of_the_document() -> No
     need = judged(look(0, (replace(AC, low=float("-inf")),)), cycles=1)
     assert need is not None
     assert need.to_document()["missed"][0]["low"] is None
-
-
-@pytest.mark.parametrize(("missed", "expected"), [((), True), ((AC,), False), (None, None)])
-def test_is_fine(missed: tuple[MissedThreshold, ...] | None, expected: bool | None) -> None:
-    assert is_fine(look(0, missed)) is expected
 
 
 FIGURES = st.one_of(st.none(), st.lists(st.sampled_from([AC, EC]), unique=True).map(tuple))

@@ -79,9 +79,9 @@ JUDGED = replace(
         1.25,
         RecommendedMetrics(
             (
-                RealisedMetric("EC", None, 1.25, 1.0, 1.5, has_threshold=True, accepted=False),
-                RealisedMetric("F_beta (beta=2.0)", 1, 0.9, 0.8, np.inf, has_threshold=True, accepted=True),
-                RealisedMetric("TPR", 0, np.nan, np.nan, np.nan, has_threshold=True),
+                RealisedMetric("EC", None, 1.25, 1.0, 1.5, threshold=1.0, accepted=False),
+                RealisedMetric("F_beta (beta=2.0)", 1, 0.9, 0.8, np.inf, threshold=0.5, accepted=True),
+                RealisedMetric("TPR", 0, np.nan, np.nan, np.nan, threshold=0.9),
             )
         ),
     ),

@@ -90,7 +90,7 @@ def test_a_threshold_is_reached_or_surely_missed(store: Store, model: Model) -> 
         attach(store, AcceptanceThreshold(metric=name, class_index=class_index, value=value))
         performance = realised(store, model)
         found = of(performance, name, class_index)
-        assert (found.has_threshold, found.accepted) == (True, accepted)
+        assert (found.threshold is not None, found.accepted) == (True, accepted)
         assert [other.accepted for other in performance.recommended.values if other != found] == [None] * 8
         assert performance.recommended.values[0].label == name  # what is judged comes first
 

@@ -405,3 +405,22 @@ def test_cycles_are_listed_newest_first_and_by_population(store: Store):
     assert store.cycles.list(model.id + 1) == []
     assert store.cycles.last(model.id, "site-1") == cycles[3]
     assert store.cycles.last(model.id, "site-2") is None
+
+
+def test_older_cycles_follow_a_cycle_in_the_list(store: Store):
+    model, _ = add_serving_model(store)
+    hours = [DUE + timedelta(hours=hour) for hour in range(4)]
+    made = [
+        store.cycles.finish(
+            replace(cycle(model, due_at=due), log_position=position), candidate=None, expected_sequence=None
+        )
+        for due, position in zip(hours, (3, 3, 2, 5), strict=True)
+    ]
+    newest_first = [made[3], made[1], made[0], made[2]]
+    assert store.cycles.list() == newest_first
+    for place, before in enumerate(newest_first):
+        assert store.cycles.list(before=before) == newest_first[place + 1 :]
+    assert store.cycles.list(model.id, SITE, 1, before=made[3]) == [made[1]]
+    finished = {one.id: one.finished_at for one in newest_first[:2]}
+    assert list(store.cycles.finished(model.id, SITE, limit=2).items()) == list(finished.items())
+    assert store.cycles.finished(model.id, "elsewhere", limit=2) == {}

@@ -105,3 +105,19 @@ def test_a_label_also_counts_for_the_shadow_of_the_same_image(store: Store):
     assert store.labels.record([NewLabel(one.id, 1), NewLabel(one.id, 2)]) == ("unchanged", "corrected")
     found = store.labels.newest_labelled(2, "default", limit=10, classes=3)
     assert (found.ids, found.labels.tolist()) == ((shadow.id,), [2])
+
+
+def test_labels_are_found_as_they_were_known_at_a_time(store: Store):
+    rows = logged(store, 3)
+    for row in rows:
+        store.labels.record([NewLabel(row.id, 0)])
+    first, second, third = store.labels.recorded_times(1, "default", limit=10)
+    for at, known in ((first, rows[:1]), (second, rows[:2]), (third, rows), (None, rows)):
+        found = store.labels.newest_labelled(1, "default", limit=10, classes=3, recorded_by=at)
+        assert found.ids == tuple(row.id for row in known)
+    store.labels.record([NewLabel(rows[0].id, 1)])
+    corrected = store.labels.recorded_times(1, "default", limit=10)
+    assert corrected[:2] == [second, third]
+    assert corrected[2] > third
+    assert store.labels.recorded_times(1, "default", limit=1) == [third]
+    assert store.labels.recorded_times(1, "site-a", limit=1) == []
