@@ -82,8 +82,11 @@ def test_a_constant_in_all_logits_changes_nothing():
 
 
 def test_a_blurred_patch_keeps_the_mean_of_a_flat_image_and_hides_a_spot():
-    flat = np.full((1, 16, 16), 0.4, dtype=np.float32)
-    everywhere = Weighted(np.ones((1, 16, 16), dtype=np.float32))
+    flat = np.full((2, 16, 16), 0.4, dtype=np.float32)
+    flat[1] = 0.9
+    weights = np.zeros((2, 16, 16), dtype=np.float32)
+    weights[0] = 1
+    everywhere = Weighted(weights)
     np.testing.assert_allclose(occlusion_map(flat, 1, everywhere, grid=4, fill="blurred"), 0, atol=1e-4)
     spot = flat.copy()
     spot[0, 5, 6] = 9

@@ -1,0 +1,277 @@
+"""From two models and images to `LocalizationComparison`: occlusion maps and their stability scores."""
+
+import math
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from PIL import Image
+
+from lifelong_core.arrays import Floats, Integers, Logits
+from lifelong_core.design.validation.values.metric_value import Number
+from lifelong_core.develop.localization.occlusion import (
+    GRID,
+    Box,
+    Fill,
+    LogitsOf,
+    occlusion_map,
+    relative_map,
+)
+from lifelong_core.develop.localization.overlay import overlay_png
+from lifelong_core.develop.localization.stability import SCORES, THRESHOLD, Stability, stability
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.images import preprocess, visible_box
+from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.promotion.localization import (
+    LocalizationComparison,
+    LocalizationExample,
+    LocalizationScore,
+)
+from lifelong_core.scientific import t_quantile
+
+MOST_EXAMPLES = 8
+_SHIFTS = 8
+"""Pairs of different images for each image."""
+_OF_EXAMPLES = ("positive_jaccard", "adjusted_jaccard", "spearman")
+"""Scores that are told of single images: one as it is, one adjusted for chance, one without a threshold."""
+_NAMES = {
+    "positive_overlap": "positive overlap",
+    "adjusted_positive_overlap": "adjusted positive overlap",
+    "positive_jaccard": "positive Jaccard",
+    "heuristically_adjusted_positive_jaccard": "positive Jaccard, heuristically adjusted",
+    "adjusted_positive_jaccard": "adjusted positive Jaccard",
+    "adjusted_jaccard": "adjusted Jaccard (kappa)",
+    "pearson": "Pearson correlation",
+    "spearman": "Spearman correlation",
+    "kendall": "Kendall's tau",
+}
+
+Decide: TypeAlias = Callable[[Logits], Integers]
+"""Decisions (n,) from logits (n, C); C where the model abstains."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ImageModel:
+    """A model that gets images: what computes its logits, and from what."""
+
+    logits_of: LogitsOf
+    preprocessing: Preprocessing
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelledImage:
+    """A decoded image with its true class."""
+
+    image: Image.Image
+    true_class: int
+    name: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """What is kept of one image."""
+
+    new: Floats
+    """relative map, shape (grid, grid)"""
+    current: Floats
+    found: Stability
+    example: LocalizationExample
+
+
+def sample_images(
+    labels: Integers, groups: Sequence[str | None] | None, *, most: int, seed: int
+) -> list[int]:
+    """Positions of images for a comparison, ascending: classes by turns, one image of each group.
+
+    So rare classes count as much as frequent ones, and the images are independent.
+
+    Args:
+        labels: shape (N,), classes.
+        groups: N keys; None: the image is its own group, or all are.
+        most: largest number of images.
+        seed: of the order in which images are taken.
+    """
+    order: list[int] = np.random.default_rng(seed).permutation(len(labels)).tolist()
+    waiting = [[at for at in order if labels[at] == k][::-1] for k in np.unique(labels)]
+    chosen: list[int] = []
+    taken: set[str] = set()
+    while len(chosen) < most and any(waiting):
+        for queue in waiting:
+            while queue:
+                at = queue.pop()
+                group = None if groups is None else groups[at]
+                if group not in taken:
+                    chosen.append(at)
+                    taken.update(() if group is None else (group,))
+                    break
+    return sorted(chosen[:most])
+
+
+def compare_localization(
+    new: ImageModel,
+    current: ImageModel,
+    images: Iterable[LabelledImage],
+    *,
+    decide: Decide | None = None,
+    grid: int = GRID,
+    fill: Fill = "mean",
+    threshold: float = THRESHOLD,
+    level: float = 0.95,
+    most_examples: int = MOST_EXAMPLES,
+) -> LocalizationComparison:
+    """Compare where two models look in images, for the class that the new model decides for.
+
+    The part of each image that both models see is cut into patches, whatever their sizes of input and crops; each patch
+    is hidden in the input of each model. A patch is positive whose fall of the log-odds is at least `threshold` times
+    the largest fall of its map: falls themselves have the scale of a model's logits. The same arguments give the same
+    document.
+
+    Args:
+        new: the model that may be promoted.
+        current: the model that serves now.
+        images: read one after the other; independent of each other, for the intervals (`sample_images`).
+        decide: decisions of the new model; None: its largest logit. Where it abstains, its largest logit counts.
+        grid: edge of the grid of patches. Each model computes grid * grid + 1 images for each image.
+        fill: what hides a patch.
+        threshold: as a share of the largest fall.
+        level: nominal coverage of the intervals.
+        most_examples: largest number of examples, the least stable by the adjusted Jaccard first.
+
+    Raises:
+        InvalidInputError: there is no image, an image does not fit a model, or an input has fewer pixels than patches.
+    """
+    made = [_compared(new, current, one, decide, grid=grid, fill=fill, threshold=threshold) for one in images]
+    if not made:
+        raise InvalidInputError("expected at least one image to compare the models on.", field="images")
+    worst_first = sorted(made, key=lambda one: _last_if_undefined(one.found.adjusted_jaccard))
+    return LocalizationComparison(
+        images=len(made),
+        grid=grid,
+        fill=fill,
+        threshold=threshold,
+        level=level,
+        new_without_places=sum(not (one.new >= threshold).any() for one in made),
+        current_without_places=sum(not (one.current >= threshold).any() for one in made),
+        scores=_scores(made, threshold=threshold, level=level),
+        examples=tuple(one.example for one in worst_first[:most_examples]),
+    )
+
+
+def _compared(
+    new: ImageModel,
+    current: ImageModel,
+    given: LabelledImage,
+    decide: Decide | None,
+    *,
+    grid: int,
+    fill: Fill,
+    threshold: float,
+) -> _Compared:
+    width, height = given.image.size
+    seen = [visible_box(one.preprocessing, width, height) for one in (new, current)]
+    common = _common(*seen)
+    inputs = [preprocess(given.image, one.preprocessing) for one in (new, current)]
+    class_index = _decision(new.logits_of(inputs[0][np.newaxis]), decide)
+    maps = [
+        relative_map(
+            occlusion_map(
+                pixels,
+                class_index,
+                model.logits_of,
+                grid=grid,
+                box=_within(common, box),
+                fill=fill,
+                layout=model.preprocessing.layout,
+            )
+        )
+        for model, pixels, box in zip((new, current), inputs, seen, strict=True)
+    ]
+    found = stability(*maps, threshold=threshold)
+    shown = given.image.crop(_pixels(common, width, height))
+    overlays = [b64encode(overlay_png(shown, one, threshold=threshold)).decode() for one in maps]
+    example = LocalizationExample(
+        name=given.name,
+        class_index=class_index,
+        true_class=given.true_class,
+        new_overlay=overlays[0],
+        current_overlay=overlays[1],
+        scores={_NAMES[name]: _number(getattr(found, name)) for name in _OF_EXAMPLES},
+    )
+    return _Compared(maps[0], maps[1], found, example)
+
+
+def _decision(logits: np.ndarray[tuple[int, ...], np.dtype[np.floating]], decide: Decide | None) -> int:
+    """The class that the model decides for; its likeliest, if it abstains."""
+    row = np.asarray(logits, dtype=np.float32)
+    decided = int(row[0].argmax()) if decide is None else int(decide(row)[0])
+    return decided if 0 <= decided < row.shape[1] else int(row[0].argmax())
+
+
+def _common(first: Box, second: Box) -> Box:
+    """The part of the image that lies in both boxes: all crops are central, so there is one."""
+    left, top = max(first[0], second[0]), max(first[1], second[1])
+    return left, top, min(first[2], second[2]), min(first[3], second[3])
+
+
+def _within(part: Box, whole: Box) -> Box:
+    """The part as shares of the whole, rather than of the image."""
+    width, height = whole[2] - whole[0], whole[3] - whole[1]
+    return (
+        (part[0] - whole[0]) / width,
+        (part[1] - whole[1]) / height,
+        (part[2] - whole[0]) / width,
+        (part[3] - whole[1]) / height,
+    )
+
+
+def _pixels(box: Box, width: int, height: int) -> tuple[int, int, int, int]:
+    left, top = round(box[0] * width), round(box[1] * height)
+    return left, top, max(left + 1, round(box[2] * width)), max(top + 1, round(box[3] * height))
+
+
+def _scores(made: Sequence[_Compared], *, threshold: float, level: float) -> tuple[LocalizationScore, ...]:
+    """Each score over the images, and between maps of different ones."""
+    count = len(made)
+    shifts = sorted({count * step // (_SHIFTS + 1) for step in range(1, _SHIFTS + 1)} - {0})
+    unrelated = [
+        stability(made[at].new, made[(at + shift) % count].current, threshold=threshold)
+        for shift in shifts
+        for at in range(count)
+    ]
+    return tuple(
+        _score(
+            name, [getattr(one.found, name) for one in made], [getattr(one, name) for one in unrelated], level
+        )
+        for name in SCORES
+    )
+
+
+def _score(name: str, values: Sequence[float], unrelated: Sequence[float], level: float) -> LocalizationScore:
+    """Mean with the interval of Student's t distribution."""
+    known = np.array([value for value in values if not math.isnan(value)])
+    chance = [value for value in unrelated if not math.isnan(value)]
+    mean = float(known.mean()) if known.size else None
+    low = high = None
+    if mean is not None and known.size > 1:
+        quantile = float(t_quantile(known.size - 1, (1 + level) / 2))
+        margin = quantile * float(known.std(ddof=1)) / math.sqrt(known.size)
+        low, high = mean - margin, min(1.0, mean + margin)
+    return LocalizationScore(
+        name=_NAMES[name],
+        mean=mean,
+        low=low,
+        high=high,
+        defined=known.size,
+        unrelated=float(np.mean(chance)) if chance else None,
+    )
+
+
+def _number(value: float) -> Number:
+    return None if math.isnan(value) else value
+
+
+def _last_if_undefined(value: float) -> float:
+    """An undefined score means that neither map has a positive patch: there is nothing to look at."""
+    return math.inf if math.isnan(value) else value
