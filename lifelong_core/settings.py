@@ -518,6 +518,13 @@ class Settings(BaseSettings):
         description="Free space that must be left on the disk of the data directory; a training does not start, or"
         " stops at its next checkpoint, with less.",
     )
+    report_images: int = Field(
+        default=0,
+        ge=0,
+        le=50,
+        description="Images that a promotion report shows with the places that both models look at, those that agree"
+        " least; they are kept with the report. 0: no image is kept.",
+    )
     ray_cpus: float = Field(default=1, ge=0, description="CPU cores that Ray reserves for a job.")
     ray_gpus: float = Field(default=0, ge=0, description="GPUs that Ray reserves for a job.")
     image_roots: tuple[Path, ...] = Field(

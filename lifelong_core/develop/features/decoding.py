@@ -47,8 +47,22 @@ def decode_entry(opened: Opened, preprocessing: Preprocessing, limits: Limits) -
     return DecodedImage(entry, pixels, size)
 
 
+def open_image(opened: Opened, limits: Limits) -> Image.Image:
+    """Decode one image in full, and close its file.
+
+    Raises:
+        LifelongError: the image cannot be read.
+        OSError: its file cannot be read.
+    """
+    entry, file = opened
+    if isinstance(file, LifelongError):
+        raise file
+    with file:
+        return _decode(entry, file, None, limits)[0]
+
+
 def _decode(
-    entry: Entry, file: BinaryIO, preprocessing: Preprocessing, limits: Limits
+    entry: Entry, file: BinaryIO, preprocessing: Preprocessing | None, limits: Limits
 ) -> tuple[Image.Image, int]:
     """The image, and width times height before any reduction."""
     if entry.frame is not None:

@@ -25,6 +25,7 @@ from lifelong_core.errors import (
 )
 from lifelong_core.metrics import compute_metrics
 from lifelong_core.promotion import PromotionReport
+from lifelong_core.promotion.localization import LocalizationComparison
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, RefusedCalibrationError, Store, StoredTraining, register_calibration
 from lifelong_core.store.lifecycle.privacy import without_group_keys
@@ -32,6 +33,7 @@ from lifelong_core.store.registry.records import Model, Registry, Task
 from lifelong_monitor.jobs import fingerprint, validate
 from lifelong_monitor.jobs.current_model import compare_with_current
 from lifelong_monitor.jobs.images import ImageLocation, ImageSource
+from lifelong_monitor.jobs.localization import compare_places
 from lifelong_monitor.jobs.promotion_reports import store_report
 
 IMAGE = "image"
@@ -151,6 +153,7 @@ class AfterTraining:
                 test=self.test,
                 names=self.names,
                 trained_on=self.result.data,
+                localization=self._compare_places(current, images),
                 replicates=self.replicates,
                 level=self.level,
             )
@@ -209,6 +212,18 @@ class AfterTraining:
                 f"{error.message[:1].upper()}{error.message[1:]} {error.hint or ''}".rstrip()
             )
         return performance
+
+    def _compare_places(self, current: Model, images: ImageSource) -> LocalizationComparison | None:
+        """Whether both models look at the same places of the test images; None: they cannot be compared."""
+        try:
+            return compare_places(self.store, self.model, current, images, names=self.names)
+        except UnavailableError:
+            raise
+        except LifelongError as error:
+            self.warnings.append(
+                f"Where {self.model.reference} and {current.reference} look was not compared: {error.message}"
+            )
+            return None
 
     def _promoted(self) -> int | None:
         return self.store.tasks.get(self.task.name).promoted_model_id

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +13,14 @@ from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.deploy.paired_set import LONGEST_NAME, PairedSet
 from lifelong_core.develop.training.result import TrainingResult
 from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.promotion.localization import LocalizationComparison
 from lifelong_core.promotion.page import promotion_html
 from lifelong_core.promotion.runtime_cost import RuntimeCost, measure_cost
 from lifelong_core.store import Model, Store
 from lifelong_monitor.jobs.compare import held_out_cases
 from lifelong_monitor.jobs.images import ImageSource, develop_module
 from lifelong_monitor.jobs.promotion_reports import ModelCases, compare_registered, store_report
-
-OnnxClassifier: TypeAlias = Any
-"""`lifelong_core.develop.training.export.onnx_classifier.OnnxClassifier`"""
+from lifelong_monitor.jobs.stored_classifier import OnnxClassifier, stored_classifier
 
 _AT_ONCE = 64
 """Images in memory."""
@@ -47,6 +46,7 @@ def compare_with_current(
     test: LabeledLogits,
     names: Sequence[str],
     trained_on: str,
+    localization: LocalizationComparison | None = None,
     replicates: int,
     level: float,
 ) -> tuple[ReportFiles, dict[str, Any]]:
@@ -60,6 +60,7 @@ def compare_with_current(
         test: logits of the new model on the N test images, and their classes.
         names: N names of the test images within the source.
         trained_on: digest of the new model's data.
+        localization: whether both look at the same places.
         replicates: number of resampled data sets.
         level: nominal coverage of the intervals.
 
@@ -69,7 +70,7 @@ def compare_with_current(
     Raises:
         LifelongError: an image can no longer be read, or the stored graph cannot be run.
     """
-    classifier, first = _classifier(store, current), names[:1]
+    classifier, first = stored_classifier(store, current), names[:1]
     data = PairedSet(
         LabelledSet(test),
         _logits_of(classifier, images, names),
@@ -80,7 +81,7 @@ def compare_with_current(
         ModelCases(
             model=new,
             logits=test.logits,
-            cost=_cost(store, new, _classifier(store, new), images, first),
+            cost=_cost(store, new, stored_classifier(store, new), images, first),
             trained_on=trained_on,
         ),
         ModelCases(
@@ -90,26 +91,12 @@ def compare_with_current(
             trained_on=_trained_on(store, current),
         ),
         held_out_cases(data, origin=f"test split of the training of {new.reference}"),
+        localization=localization,
         replicates=replicates,
         level=level,
     )
     files = ReportFiles(data.to_bytes(), report.to_json().encode(), promotion_html(report).encode())
     return files, {"against": current.reference, **store_report(store, report)}
-
-
-def _classifier(store: Store, model: Model) -> OnnxClassifier:
-    """The stored graph of a model with its stored preprocessing.
-
-    Raises:
-        InvalidInputError: ONNX Runtime cannot load it.
-    """
-    graph = store.artifacts.get(model.artifact or "")
-    try:
-        return develop_module("training.export.onnx_classifier").OnnxClassifier(graph, model.preprocessing)
-    except Exception as error:  # ONNX Runtime raises errors of many kinds
-        raise InvalidInputError(
-            f"the stored graph of {model.reference} cannot be loaded ({type(error).__name__}).", field="model"
-        ) from error
 
 
 def _logits_of(classifier: OnnxClassifier, images: ImageSource, names: Sequence[str]) -> NDArray[np.float32]:

@@ -1,6 +1,7 @@
 """The kind `retrain`: from a folder of images to a model that is registered once, evaluated and compared."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from lifelong_core.errors import ConflictError, InvalidInputError
 from lifelong_core.promotion import PromotionReport
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
-from lifelong_monitor.jobs import retrain
+from lifelong_monitor.jobs import after_training, retrain
 from lifelong_monitor.jobs.after_training import AfterTraining
 from lifelong_monitor.jobs.kinds import work_of
+from lifelong_monitor.jobs.localization import compare_places
 from tests.unit.develop.features.drawn import draw_images
 from tests.unit.monitor.population import CLASS_NAMES, COSTS
 from tests.unit.monitor.recommendations import attach
@@ -55,6 +57,12 @@ def trained_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(run, "run_training", remember)
         yield
+
+
+@pytest.fixture(autouse=True)
+def few_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where both models look is compared on six images."""
+    monkeypatch.setattr(after_training, "compare_places", partial(compare_places, most=6))
 
 
 @pytest.fixture
@@ -134,8 +142,11 @@ def test_a_later_model_is_compared_with_the_promoted_one_on_its_test_images(stor
     training = store.trainings.get("net@2")
     report = PromotionReport.from_json(store.artifacts.get(training.report or ""))
     assert (report.new.reference, report.current.reference) == ("net@2", "net@1")
+    assert report.localization is not None
+    assert report.localization.images == 6
     page = store.artifacts.get(training.report_page or "").decode()
     assert "Promotion of net@2" in page
+    assert "Do both look at the same places?" in page
     assert (
         report.new_result.samples
         == LabelledSet.from_bytes(store.artifacts.get(training.test_set)).labelled.samples
@@ -151,6 +162,11 @@ def test_the_current_model_gets_the_logits_that_it_gave_to_the_same_images(store
     assert report.changes.changed == 0
     both = PairedSet.from_bytes(store.artifacts.get(store.trainings.get("net@2").test_set))
     np.testing.assert_allclose(both.new.labelled.logits, both.current_logits, atol=1e-5)
+    assert report.localization is not None
+    # Hardly trained models may find no place that matters; the correlations need none.
+    means = [one.mean for one in report.localization.scores if one.mean is not None]
+    assert means == pytest.approx([1] * len(means))
+    assert [one.mean for one in report.localization.scores[-3:]] == pytest.approx([1] * 3)
 
 
 def test_a_job_that_is_killed_after_its_report_shows_it_again(
