@@ -44,7 +44,7 @@ class JobContext:
         device: auto, cpu, cuda or cuda:N.
 
     Attributes:
-        folder: an empty folder, removed at the end of the attempt.
+        folder: kept for the next attempt on this machine, and removed at the end of the job.
         device: auto, cpu, cuda or cuda:N.
     """
 
@@ -138,15 +138,21 @@ def open_context(
         settings: of the monitor; None: those of this process.
     """
     settings = settings or Settings.load()
-    folder = make_work_folder(settings, job.id)
+    folder = make_work_folder(settings, store, job.id)
     device = os.environ.get(DEVICE_VARIABLE, "auto")
     context = JobContext(store, job, settings, folder=folder, device=device)
     context.start()
     try:
         yield context
+    except UnavailableError:  # the job goes on
+        raise
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
     finally:
         context.close()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_writable(value: Any) -> bool:

@@ -120,12 +120,13 @@ class Lane:
         log.info("job %s (%s): attempt %d", job.id, job.kind, job.attempts)
         with self._metrics.running(job.kind) as ending:
             ending.outcome = self._attempt(job, claimed_at + seconds)
+            if ending.outcome != "again":
+                remove_work_folder(self._settings, job.id)
         return True
 
     def _attempt(self, job: Job, claim_ends_at: float) -> JobOutcome:
         attempt = Attempt(self._store, self._settings, job, self._command, self._slot.device, self._stopping)
         watched, outcome = attempt.run(claim_ends_at)
-        remove_work_folder(self._settings, job.id)
         if watched == "stopped":
             self._give_back(job)
         if watched == "cancelled":

@@ -12,9 +12,9 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_core.store.registry.records import Task
 from lifelong_monitor.jobs.after_training import AfterTraining, test_set_of
+from lifelong_monitor.jobs.context import open_context
 from lifelong_monitor.jobs.fingerprint import check_held
 from lifelong_monitor.jobs.images import ImageLocation, ImageSource, develop_module, images_at, images_of
-from lifelong_monitor.jobs.training_run import Reporting, TrainingOutcome, work_folder
 
 
 class Payload(ImageLocation):
@@ -49,9 +49,8 @@ def work(store: Store, job: Job) -> dict[str, Any]:
     """
     settings, asked = Settings.load(), Payload.from_document(job.payload)
     task = store.tasks.get(asked.task)
-    with images_of(store, settings, asked) as images, work_folder(store, settings, job) as folder:
+    with images_of(store, settings, asked) as images, open_context(store, job, settings) as context:
         if store.trainings.of_job(job.id) is None:
-            reporting = Reporting(store, job)
             source = None if asked.source_path is None else images_at(settings, asked.source_path)
             outcome = develop_module("training.run").run_training(
                 task.name,
@@ -59,20 +58,20 @@ def work(store: Store, job: Job) -> dict[str, Any]:
                 images,
                 class_names=task.class_names,
                 source=source,
-                device=reporting.device,
+                device=context.device,
                 weights_folder=settings.training_weights,
-                work_folder=folder,
-                checkpoint=reporting.checkpoint(),
-                on_checkpoint=reporting.on_checkpoint,
-                on_progress=reporting.on_progress,
-                log=reporting.log,
+                work_folder=context.folder,
+                checkpoint=context.checkpoint(),
+                on_checkpoint=context.save_checkpoint,
+                on_progress=context.report,
+                log=context.log,
             )
             check_held(store, job)
             _register(store, job, asked, outcome)
         return _follow_up(store, settings, job, asked, task, images)
 
 
-def _register(store: Store, job: Job, asked: Payload, outcome: TrainingOutcome) -> None:
+def _register(store: Store, job: Job, asked: Payload, outcome: Any) -> None:
     printable = develop_module("features.sources.entry").printable
     names = [printable(name) for name in outcome.test.names]
     store.trainings.record(

@@ -14,7 +14,7 @@ from lifelong_core.store import Job, Store
 from lifelong_monitor.exporter.job_metrics import JobMetrics
 from lifelong_monitor.jobs.lane import Lane, Slot
 from lifelong_monitor.jobs.state_watch import StateWatch
-from lifelong_monitor.jobs.work_folders import remove_left_folders
+from lifelong_monitor.jobs.work_folders import remove_ended
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class JobRunner:
     def start(self) -> None:
         """Begin to look for jobs."""
         try:
-            remove_left_folders(self._settings, self._store)
+            remove_ended(self._settings, self._store)
         except UnavailableError as error:
             log.warning("work folders of ended jobs stay until the next start: %s", error)
         self._state.start()

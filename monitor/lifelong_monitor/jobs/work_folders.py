@@ -1,4 +1,4 @@
-"""The work folder of a job: empty at the start of each attempt, removed at its end."""
+"""The work folder of a job: kept for its next attempt on this machine, removed at the end of the job."""
 
 import shutil
 import tempfile
@@ -10,13 +10,19 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 
 
-def make_work_folder(settings: Settings, job_id: UUID) -> Path:
-    """Make the empty work folder of a job; below the folder for temporary files where the data directory cannot be
-    written, as on a node of a Ray cluster."""
+def make_work_folder(settings: Settings, store: Store, job_id: UUID) -> Path:
+    """Make the work folder of a job, if it does not exist, and remove those of jobs that have ended.
+
+    It is below the folder for temporary files where the data directory cannot be written, as on a node of a Ray
+    cluster.
+
+    Raises:
+        UnavailableError: the database does not answer.
+    """
     try:
-        return _make_empty(_folders_in(settings.data_directory) / str(job_id))
+        return _make(_folders_in(settings.data_directory), store, job_id)
     except OSError:
-        return _make_empty(Path(tempfile.gettempdir()) / "lifelong-jobs" / str(job_id))
+        return _make(Path(tempfile.gettempdir()) / "lifelong-jobs", store, job_id)
 
 
 def remove_work_folder(settings: Settings, job_id: UUID) -> None:
@@ -24,27 +30,34 @@ def remove_work_folder(settings: Settings, job_id: UUID) -> None:
     shutil.rmtree(_folders_in(settings.data_directory) / str(job_id), ignore_errors=True)
 
 
-def remove_left_folders(settings: Settings, store: Store) -> None:
-    """Remove the work folders of jobs that do not run, which a killed monitor left behind.
+def remove_ended(settings: Settings, store: Store) -> None:
+    """Remove the work folders of jobs that have ended elsewhere, or whose monitor was killed.
 
     Raises:
         UnavailableError: the database does not answer.
     """
-    folders = _folders_in(settings.data_directory)
-    for folder in sorted(folders.iterdir()) if folders.is_dir() else []:
-        try:
-            is_running = store.jobs.get(UUID(folder.name)).state == "running"
-        except (NotFoundError, ValueError):
-            is_running = False
-        if not is_running:
-            shutil.rmtree(folder, ignore_errors=True)
+    _remove_ended(_folders_in(settings.data_directory), store)
 
 
 def _folders_in(data_directory: Path) -> Path:
-    return data_directory / "jobs"
+    return data_directory.resolve() / "jobs"
 
 
-def _make_empty(folder: Path) -> Path:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+def _make(folders: Path, store: Store, job_id: UUID) -> Path:
+    _remove_ended(folders, store)
+    folder = folders / str(job_id)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
+
+
+def _remove_ended(folders: Path, store: Store) -> None:
+    for folder in sorted(folders.iterdir()) if folders.is_dir() else ():
+        if not _goes_on(store, folder.name):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _goes_on(store: Store, name: str) -> bool:
+    try:
+        return store.jobs.get(UUID(name)).finished_at is None
+    except (NotFoundError, ValueError):
+        return False

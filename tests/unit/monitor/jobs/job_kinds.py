@@ -24,7 +24,9 @@ def train(store: Store, job: Job) -> dict[str, Any]:
         begun_at = step = int(context.checkpoint() or 0)
         with Path(job.payload["pids"]).open("a") as pids:
             pids.write(f"{os.getpid()}\n")
-        (context.folder / "cache").write_bytes(b"images")
+        cache = context.folder / "cache"
+        is_cached = cache.exists()
+        cache.write_bytes(b"images")
         context.log(f"begins at step {begun_at} on {context.device}")
         while step < job.payload["steps"]:
             step += 1
@@ -34,7 +36,7 @@ def train(store: Store, job: Job) -> dict[str, Any]:
             context.save_checkpoint(str(step).encode())
             if step in job.payload["hang_at"]:
                 time.sleep(600)
-        return {"begun_at": begun_at, "steps": step}
+        return {"begun_at": begun_at, "steps": step, "is_cached": is_cached}
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ def test_a_first_model_is_trained_evaluated_and_told_to_the_knowledge_base(
     job = store.jobs.get(training.job_id)
     assert (job.progress or {})["phase"] == "evaluating"
     assert any("epoch 2" in line.text for line in store.jobs.log(job.id))
-    assert not any((settings.data_directory / "trainings").iterdir())
+    assert not any((settings.data_directory / "jobs").iterdir())
 
 
 def test_a_later_model_is_compared_with_the_promoted_one_on_its_test_images(store: Store, do: Run) -> None:
