@@ -1,19 +1,18 @@
-"""Which folders' images may be fingerprinted by their path."""
+"""Which folders' images jobs may read by their path."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from lifelong_core.errors import InvalidInputError
 
-_FIELD = "path"
 
-
-def find_root(path: str, roots: Sequence[Path]) -> Path:
+def find_root(path: str, roots: Sequence[Path], *, field: str = "path") -> Path:
     """The root that a path lies below, by its text: the process that opens it resolves symbolic links and looks again.
 
     Args:
         path: absolute, without `..`.
         roots: permitted folders, the setting `image_roots`.
+        field: that an error names.
 
     Raises:
         InvalidInputError: it is not absolute, has `..`, or lies below no root.
@@ -25,13 +24,13 @@ def find_root(path: str, roots: Sequence[Path]) -> Path:
     asked = Path(path)
     if not asked.is_absolute() or ".." in asked.parts or "\0" in path:
         raise InvalidInputError(
-            f"expected an absolute path without '..', got {path[:200]!r}.", field=_FIELD, hint=_hint(roots)
+            f"expected an absolute path without '..', got {path[:200]!r}.", field=field, hint=_hint(roots)
         )
     for root in roots:
         absolute = root.absolute()
         if asked.is_relative_to(absolute):
             return absolute
-    raise InvalidInputError(f"{path[:200]!r} lies in no permitted folder.", field=_FIELD, hint=_hint(roots))
+    raise InvalidInputError(f"{path[:200]!r} lies in no permitted folder.", field=field, hint=_hint(roots))
 
 
 def _hint(roots: Sequence[Path]) -> str:

@@ -76,6 +76,7 @@ def submit_comparison(
     data: PairedSet,
     *,
     origin: str,
+    images: str | None = None,
     replicates: int,
     level: float,
     actor: str,
@@ -87,6 +88,7 @@ def submit_comparison(
         pair: the models.
         data: labelled cases; their group keys are replaced by numbers.
         origin: where the cases come from, in words.
+        images: path of labelled images on the machines that run jobs, to compare where both models look; None: none.
         replicates: number of resampled data sets.
         level: nominal coverage of the intervals.
         actor: name for the audit log.
@@ -111,6 +113,8 @@ def submit_comparison(
         "replicates": replicates,
         "level": level,
     }
+    if images is not None:
+        payload["images"] = images
     return store.jobs.submit(KIND, payload, labelled_set=stored.to_bytes(), actor=actor)
 
 

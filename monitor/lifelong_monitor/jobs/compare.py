@@ -8,10 +8,15 @@ from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.paired_set import PairedSet
 from lifelong_core.design.report.pages import validation_html
 from lifelong_core.documents import FrozenDocument
+from lifelong_core.errors import InvalidInputError
 from lifelong_core.promotion import HeldOutCases
+from lifelong_core.promotion.localization import LocalizationComparison
 from lifelong_core.promotion.report import seen_warning
-from lifelong_core.store import Job, Store
+from lifelong_core.settings import Settings
+from lifelong_core.store import Job, Model, Store
 from lifelong_core.store.heads.calibration_sets import check_classes
+from lifelong_monitor.jobs.images import images_at
+from lifelong_monitor.jobs.localization import compare_places
 from lifelong_monitor.jobs.promotion_reports import ModelCases, compare_registered, store_report
 
 
@@ -24,6 +29,11 @@ class Payload(FrozenDocument):
     recommendation_version: int = Field(description="Of those that are attached to the task.")
     labelled_set: str = Field(description="Digest of the artifact: `PairedSet.to_bytes`.")
     origin: str = Field(default="", description="Where the cases come from, in words.")
+    images: str | None = Field(
+        default=None,
+        description="Path of labelled images, to compare where both models look: of those with the names of the cases,"
+        " of all if the cases have no names.",
+    )
     replicates: Annotated[int, Field(ge=1)] = 1000
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
 
@@ -49,6 +59,7 @@ def work(store: Store, job: Job) -> dict[str, Any]:
         ModelCases(model=current, logits=data.current_logits),
         held_out_cases(data, origin=asked.origin),
         recommendation_version=asked.recommendation_version,
+        localization=_places(store, asked, data, new, current),
         replicates=asked.replicates,
         level=asked.level,
     )
@@ -67,6 +78,29 @@ def work(store: Store, job: Job) -> dict[str, Any]:
             actor=job.created_by,
         )
     return {"model": new.reference, "against": current.reference, **store_report(store, report)}
+
+
+def _places(
+    store: Store, asked: Payload, data: PairedSet, new: Model, current: Model
+) -> LocalizationComparison | None:
+    """Whether both models look at the same places of the given images; None: none are given.
+
+    Raises:
+        InvalidInputError: a model has no graph, no image is one of the cases, or the images cannot be read.
+    """
+    if asked.images is None:
+        return None
+    source = images_at(Settings.load(), asked.images)
+    names = None if data.names is None else data.names.tolist()
+    found = compare_places(store, new, current, source, names=names)
+    if found is None:
+        raise InvalidInputError(
+            "the places that both models look at cannot be compared: a model runs elsewhere, or no image that can be"
+            f" read in {asked.images[:200]!r} has a class of the task and the name of a case.",
+            field="images",
+            hint="Leave images out, or give the folder in which the cases have the names of the labelled set.",
+        )
+    return found
 
 
 def held_out_cases(data: PairedSet, *, origin: str) -> HeldOutCases:

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from lifelong_core.arrays import as_logits
 from lifelong_core.deploy.paired_set import CURRENT, LONGEST_NAME, PairedSet
+from lifelong_core.image_roots import find_root
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.evaluations.comparisons import (
     find_pair,
@@ -63,6 +64,7 @@ async def compare_models(
     reference: str,
     against: str | None = None,
     origin: Annotated[str, Query(max_length=200)] = "",
+    images: Annotated[str | None, Query(max_length=4096)] = None,
     replicates: Annotated[int, Query(ge=100, le=10_000)] = 1000,
     level: Annotated[float, Query(ge=0.5, lt=1)] = 0.95,
 ) -> JSONResponse:
@@ -74,8 +76,10 @@ async def compare_models(
     default heads decide. A monitor runs the job: the address in `Location` returns its state;
     then it is listed among the reports of the model. The report also counts as a validation of the new model.
     """
-    check_parameters(request.query_params, ("against", "origin", "replicates", "level"))
+    check_parameters(request.query_params, ("against", "origin", "images", "replicates", "level"))
     worker = worker_of(request)
+    if images is not None:
+        find_root(images, worker.settings.image_roots, field="images")
     pair = await run_in_threadpool(find_pair, worker.store, reference, against)
     if _has_body(request):
         data = await read_labelled(request, PART, from_json=_from_json, from_npz=_from_npz)
@@ -88,6 +92,7 @@ async def compare_models(
         pair,
         data,
         origin=origin,
+        images=images,
         replicates=replicates,
         level=level,
         actor=actor_of(request),

@@ -7,13 +7,19 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from lifelong_core.deploy.labelled_set import LabelledSet
+from lifelong_core.deploy.paired_set import PairedSet
 from lifelong_core.develop.features.sources.opening import open_images
 from lifelong_core.develop.training.export.onnx_classifier import OnnxClassifier
+from lifelong_core.errors import InvalidInputError
 from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.promotion import PromotionReport
 from lifelong_core.store import Model, Store, register_calibration
+from lifelong_monitor.jobs.kinds import work_of
 from lifelong_monitor.jobs.localization import compare_places
 from tests.unit.develop.features.drawn import draw_images
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, draw
+from tests.unit.monitor.recommendations import RECOMMENDED
 from tests.unit.service import onnx_graphs
 
 GREY = Preprocessing(colour="grey")
@@ -103,6 +109,42 @@ def test_models_without_a_graph_or_without_images_are_not_compared(
     assert compare_places(store, own, model, source) is None
     assert compare_places(store, own, own, source, names=["benign/0000.png"]) is None
     assert compare_places(store, own, own, source, names=[]) is None
+
+
+def test_a_comparison_tells_where_both_look_if_it_names_images(
+    store: Store, images: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIFELONG_IMAGE_ROOTS", f'["{images.parent}"]')
+    new, current = added(store, blobs(shift=8)), added(store, blobs())
+    store.recommendations.attach("blobs", RECOMMENDED, thresholds=(), actor="tests")
+    cases = draw(BALANCED, 12, seed=3)
+    names = [f"{CLASS_NAMES[k % 3]}/{k:04}.png" for k in range(11)] + ["of another folder"]
+    data = PairedSet(LabelledSet(cases), cases.logits, np.array(names))
+
+    def compare(data: PairedSet, path: str, against: str = current.reference) -> PromotionReport:
+        asked = {
+            "task": "blobs",
+            "model": new.reference,
+            "against": against,
+            "recommendation_version": 1,
+            "labelled_set": store.artifacts.put(data.to_bytes()),
+            "images": path,
+            "replicates": 100,
+        }
+        found = work_of("compare")(store, store.jobs.submit("compare", asked, actor="tests"))
+        return PromotionReport.from_json(store.artifacts.get(found["result"]))
+
+    report = compare(data, str(images))
+    assert report.localization is not None
+    assert report.localization.images == 10  # of eleven names, one is unreadable
+    nameless = PairedSet(LabelledSet(cases), cases.logits, None)
+    everything = compare(nameless, str(images)).localization
+    assert everything is not None
+    assert everything.images == 23
+    strangers = PairedSet(LabelledSet(cases), cases.logits, np.array([f"case {row}" for row in range(12)]))
+    for wrong, path in ((strangers, str(images)), (data, "/elsewhere")):
+        with pytest.raises(InvalidInputError):
+            compare(wrong, path)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Promotion reports over HTTP: from labelled cases of two models by a job to the page."""
 
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from lifelong_core.deploy.paired_set import PairedSet
 from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.promotion import PromotionReport
+from lifelong_core.settings import Settings
 from lifelong_core.store import Model, register_calibration
 from lifelong_monitor.jobs import compare
 from tests.unit.service.conftest import Service, calibration
@@ -20,6 +22,11 @@ from tests.unit.service.routes.admin.test_validations import JOBS, NPZ, claimed,
 
 NAMES = [f"{row}.png" for row in range(180)]
 PATIENTS = [f"patient {row // 2}" for row in range(180)]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(data_directory=tmp_path, image_roots=(Path("/data/images"),), registry_poll_seconds=0.02)
 
 
 @pytest.fixture
@@ -126,6 +133,13 @@ def test_labelled_cases_of_both_models_become_a_report(service: Service, challen
         assert refused(answer) == (404, "job")
 
 
+def test_images_below_an_image_root_go_into_the_job(service: Service, challenger: Model) -> None:
+    query = "?images=/data/images/lesions"
+    answer = service.client.post(path_of(challenger, query), content=npz(), headers=NPZ)
+    assert answer.status_code == 202
+    assert answer.json()["payload"]["images"] == "/data/images/lesions"
+
+
 def test_it_may_come_as_json_or_in_a_form(service: Service, challenger: Model) -> None:
     answers = [
         service.client.post(path_of(challenger), content=npz(), headers=NPZ),
@@ -193,6 +207,7 @@ def test_what_does_not_fit_is_refused(service: Service, challenger: Model) -> No
         (f"{challenger.reference}/reports?against=elsewhere", {}, (422, "against")),
         (f"{challenger.reference}/reports?replicates=1", {}, (422, "replicates")),
         (f"{challenger.reference}/reports?againts=linear", {}, (422, "againts")),
+        (f"{challenger.reference}/reports?images=/etc", {}, (422, "images")),
         (f"{challenger.reference}/reports", {"current_logits": None}, (422, "current_logits")),
         (f"{challenger.reference}/reports", {"current_logits": np.zeros((7, 3))}, (422, "current_logits")),
         (f"{challenger.reference}/reports", {"names": ["a"]}, (422, "names")),
