@@ -6,5 +6,5 @@ Free of torch, so that every process may import them:
 - `from_suggestion`: the recipe that follows a suggestion of the knowledge base.
 - `plan`: what a training would do, how long it takes and what it needs.
 - `progress`: how far a training is.
-- `result`: what a training gives.
+- `result`: what a training gives; `search_outcome`: what a search for an augmentation policy gives.
 """

@@ -7,6 +7,8 @@ from typing import Any
 from lifelong_core.develop.training.progress import Phase, TrainingProgress
 
 _SECONDS_BETWEEN = 1.0
+_TIMED: frozenset[Phase] = frozenset({"pretraining", "training", "searching"})
+"""Phases whose speed tells how long the remaining steps take."""
 
 
 class ProgressReport:
@@ -67,6 +69,6 @@ class ProgressReport:
     def _seconds_left(self) -> float | None:
         """Of the expected steps, at the speed of this phase; None: there are too few steps to tell."""
         steps, seconds = self._done - self._began_at, time.monotonic() - self._began
-        if self._phase not in ("pretraining", "training") or steps <= 0.01 * self._total:
+        if self._phase not in _TIMED or steps <= 0.01 * self._total:
             return None
         return max(0.0, self._total - self._done) / steps * seconds

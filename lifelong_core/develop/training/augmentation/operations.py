@@ -84,3 +84,8 @@ OPERATIONS: Mapping[Operation, Apply] = MappingProxyType(
     }
 )
 """By name, what the operation does to images of one strength."""
+
+WITHOUT_STRENGTH: frozenset[Operation] = frozenset(
+    {"identity", "autocontrast", "equalize", "horizontal_flip", "vertical_flip"}
+)
+"""Operations that ignore the magnitude."""

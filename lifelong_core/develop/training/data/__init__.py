@@ -5,4 +5,5 @@
 - `leaks`: groups and identical images that tie cases together.
 - `pixel_cache`: decoded images in a file.
 - `prepared`: all of it together, what a training gets.
+- `holding_out`: a part of the training split that a search keeps for itself.
 """

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lifelong_core.develop.torchvision_operators import declare_missing_operators
-from lifelong_core.develop.training.augmentation.operations import OPERATIONS
+from lifelong_core.develop.training.augmentation.operations import OPERATIONS, WITHOUT_STRENGTH
 from lifelong_core.develop.training.policy import Operation
 
 declare_missing_operators()
@@ -45,7 +45,6 @@ REFERENCES = {
     "horizontal_flip": lambda image: image.flip(-1),
     "vertical_flip": lambda image: image.flip(-2),
 }
-WITHOUT_STRENGTH = {"autocontrast", "equalize", "horizontal_flip", "vertical_flip"}
 TWO_DIRECTIONS = ["shear_x", "translate_x", "rotate", "brightness", "sharpness"]
 
 
@@ -82,6 +81,14 @@ def test_the_largest_strengths_keep_type_and_size(name, channels, magnitude):
     tiny = images(channels, (8, 9))
     found = OPERATIONS[name](tiny, magnitude)
     assert (found.dtype, found.shape) == (torch.uint8, tiny.shape)
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_operations_without_strength_are_known(name):
+    alike = all(
+        torch.equal(OPERATIONS[name](images(), 1.0), OPERATIONS[name](images(), value)) for value in (0.2, -1)
+    )
+    assert alike == (name in WITHOUT_STRENGTH)
 
 
 @pytest.mark.parametrize("name", TWO_DIRECTIONS)

@@ -1,0 +1,145 @@
+"""Scores of sub-policies by a trained model, and successive halving of the candidates."""
+# pyright: reportUnknownMemberType=false
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lifelong_core.develop.training.augmentation.transform import policy_transform
+from lifelong_core.develop.training.optimisation.batches import generator_of
+from lifelong_core.develop.training.optimisation.losses import score
+from lifelong_core.develop.training.policy import AugmentationPolicy, SubPolicy
+from lifelong_core.develop.training.search_outcome import TriedSubPolicy
+
+LogitsOf: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
+"""From images, uint8 (n, C, h, w), to logits, float32 (n, classes), on the CPU."""
+ROUNDS = 3
+_HALVED = 2
+_SMALLEST_ROUND = 8
+"""images of each class, if there are so many"""
+_AT_ONCE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """The loss of a trained model on augmented held-out images: density matching after Lim et al. (2019).
+
+    A model that was trained without a sub-policy has a low loss on images that the sub-policy changed if these look
+    like images of their class.
+
+    Attributes:
+        logits_of: the model.
+        pixels: uint8 (n, C, H, W), images at positions 0..N-1, before the random crop.
+        labels: (N,), each class occurs.
+        size: height and width of the model's input.
+        seed: of crops and directions, which are the same for all sub-policies.
+    """
+
+    logits_of: LogitsOf
+    pixels: Callable[[NDArray[np.int64]], torch.Tensor]
+    labels: NDArray[np.int64]
+    size: tuple[int, int]
+    seed: int
+
+    @property
+    def classes(self) -> int:
+        """C."""
+        return int(self.labels.max()) + 1
+
+    def loss(self, steps: SubPolicy, images: int) -> float:
+        """Mean cross-entropy within each class, averaged over the classes, on so many images of the classes in turn."""
+        transform = policy_transform(AugmentationPolicy(sub_policies=(steps,)), size=self.size)
+        chosen = self._in_turn()[:images]
+        parts: list[torch.Tensor] = []
+        for begin in range(0, len(chosen), _AT_ONCE):
+            changed = transform(
+                self.pixels(chosen[begin : begin + _AT_ONCE]), generator_of(self.seed, "score", begin)
+            )
+            parts.append(self.logits_of(changed))
+        return score(torch.cat(parts), self.labels[chosen], np.full(self.classes, 1 / self.classes)).loss
+
+    def _in_turn(self) -> NDArray[np.int64]:
+        """Positions so that every class is among the first C, the next C, and so on while it lasts."""
+        ranks = np.zeros(len(self.labels), dtype=np.int64)
+        for label in range(self.classes):
+            own = self.labels == label
+            ranks[own] = np.arange(own.sum())
+        return np.lexsort((self.labels, ranks))
+
+
+@dataclass(frozen=True)
+class Round:
+    """So many candidates are scored on so many images."""
+
+    candidates: int
+    images: int
+
+
+def plan_rounds(candidates: int, images: int, classes: int, *, kept: int) -> tuple[Round, ...]:
+    """Rounds with half of the candidates and twice the images of the one before; the last one has all images.
+
+    Args:
+        candidates: of the first round.
+        images: held-out ones.
+        classes: each has images in every round.
+        kept: candidates that stay in every round, if there are so many.
+    """
+    rounds: list[Round] = []
+    for number in range(ROUNDS):
+        share = _HALVED ** (ROUNDS - 1 - number)
+        rounds.append(
+            Round(
+                min(candidates, max(kept, math.ceil(candidates / _HALVED**number))),
+                min(images, max(_SMALLEST_ROUND * classes, math.ceil(images / share))),
+            )
+        )
+    return tuple(rounds)
+
+
+def halve(
+    candidates: Sequence[SubPolicy],
+    rounds: Sequence[Round],
+    loss: Callable[[SubPolicy, int], float],
+    *,
+    finished: Sequence[tuple[float, ...]] = (),
+    on_scored: Callable[[int], None] = lambda _: None,
+    on_round: Callable[[Sequence[tuple[float, ...]]], None] = lambda _: None,
+) -> tuple[TriedSubPolicy, ...]:
+    """Score all candidates on few images, the better half on more, and so on.
+
+    Args:
+        candidates: of the first round.
+        rounds: from `plan_rounds`.
+        loss: of a sub-policy on so many images.
+        finished: losses of finished rounds, as `on_round` got them.
+        on_scored: gets the number of images of each score.
+        on_round: gets the losses of all rounds after each one.
+
+    Returns:
+        All candidates, those of the last round first, and within a round those of the lowest loss.
+    """
+    losses = list(finished)
+    remaining = list(candidates)
+    tried: list[TriedSubPolicy] = []
+    for number, planned in enumerate(rounds):
+        if number == len(losses):
+            found: list[float] = []
+            for steps in remaining:
+                found.append(loss(steps, planned.images))
+                on_scored(planned.images)
+            losses.append(tuple(found))
+            on_round(losses)
+        order = sorted(range(len(remaining)), key=losses[number].__getitem__)
+        kept = rounds[number + 1].candidates if number + 1 < len(rounds) else 0
+        left = [
+            TriedSubPolicy(steps=remaining[at], loss=losses[number][at], images=planned.images)
+            for at in order[kept:]
+        ]
+        tried = [*left, *tried]
+        remaining = [remaining[at] for at in order[:kept]]
+    return tuple(tried)
