@@ -9,6 +9,9 @@ from lifelong_core.design.report import pages, words
 from lifelong_core.promotion import figures
 from lifelong_core.promotion.document import PromotionReport
 
+MOST_CASES = 20
+"""cases with a rising cost that the page shows; more can be unfolded"""
+
 
 def promotion_html(report: PromotionReport) -> str:
     """Return the report as one page without scripts and external files, fit for printing.
@@ -38,6 +41,7 @@ def promotion_html(report: PromotionReport) -> str:
             names=names,
             decisions=decision_names(names, len(report.cost_matrix[0])),
             plots_of_differences=figures.difference_forests(report.differences, names),
+            most_cases=MOST_CASES,
             shown=figures.shown_differences(report.differences),
             reliability=figures.reliability_pairs(report),
         )

@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
+from lifelong_core.design.report.words import p_value
 from lifelong_core.design.validation.differences import MetricDifference
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.documents import Frozen
@@ -77,15 +78,23 @@ def _reasons(evidence: Evidence) -> Iterator[str]:
     for place in evidence.environments:
         if place.difference.direction != "open":
             yield _of_difference(f"{place.difference.label} in {place.environment}", place.difference)
-    for one in evidence.classes:
-        if one.direction_among_all != "open":
-            yield _of_difference(name_class(one, evidence.new), one)
-    for one in evidence.subgroups:
-        if one.direction_among_all != "open":
-            yield _of_difference(name_subgroup(one), one)
+    classes = [(name_class(one, evidence.new), one) for one in evidence.classes]
+    subgroups = [(name_subgroup(one), one) for one in evidence.subgroups]
+    for label, one in (*classes, *subgroups):
+        if one.direction_among_all == "worse":
+            yield _of_difference(label, one)
+    yield from _better_parts(evidence)
     if not told:
         yield "No recommended metric, and not the expected cost, differs beyond chance."
     yield _of_test(evidence.mcnemar)
+
+
+def _better_parts(evidence: Evidence) -> Iterator[str]:
+    """How many classes and subgroups are better; the tables of the report name them."""
+    for what, family in (("single classes", evidence.classes), ("subgroups", evidence.subgroups)):
+        better = sum(one.direction_among_all == "better" for one in family)
+        if better:
+            yield f"Of the {len(family)} differences of {what}, {better} {'is' if better == 1 else 'are'} better."
 
 
 def _acceptance(result: ValidationResult, who: str) -> Iterator[str]:
@@ -106,5 +115,5 @@ def _of_test(mcnemar: McNemar) -> str:
     kind = "McNemar's exact test" if mcnemar.groups is None else "The exact test over groups"
     return (
         f"{mcnemar.corrected} wrong decisions become right, {mcnemar.broken} right ones wrong. {kind} of equally many"
-        f" errors: p = {mcnemar.exact:.2g} (mid-p {mcnemar.mid_p:.2g})."
+        f" errors: p {p_value(mcnemar.exact)} (mid-p {p_value(mcnemar.mid_p)})."
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lifelong.commands.common import CommandGroup, Name, actor, as_json, open_store
+from lifelong.commands.models.evaluations import report, validate
 from lifelong.commands.models.preprocessing import preprocessing as preprocessing_command
 from lifelong.commands.models.trials import canary, promotions, rollback, shadow, trial
 from lifelong.commands.tables import print_rows
@@ -23,8 +24,7 @@ def models() -> None:
     """Models of a task: an ONNX graph that is served here, or an external one that sends logits."""
 
 
-models.add_command(preprocessing_command)
-for _command in (shadow, canary, trial, rollback, promotions):
+for _command in (preprocessing_command, validate, report, shadow, canary, trial, rollback, promotions):
     models.add_command(_command)
 
 

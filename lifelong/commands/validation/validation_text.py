@@ -58,7 +58,7 @@ def print_validation(console: "Console", result: "ValidationResult") -> None:
         why = name_classes(outcome.why, result.class_names)
         judged = Text(f"{word} ", style=f"bold {colour}")
         console.print(judged + Text(f"{_judged(outcome, result.class_names)}: {why}", style="not bold"))
-    _cautions(
+    print_cautions(
         console, (name_classes(text, result.class_names) for text in (*_reasons(result), *result.warnings))
     )
 
@@ -107,7 +107,7 @@ def print_comparison(console: "Console", comparison: "ModelComparison") -> None:
         title = f"By all of {', '.join(overall.labels)}, by {schemes[overall.scheme]}"
         _ranks(console, title, schemes[overall.scheme], overall.models, "no metric counts here")
     names = next(iter(comparison.results.values())).class_names
-    _cautions(console, (name_classes(text, names) for text in comparison.warnings))
+    print_cautions(console, (name_classes(text, names) for text in comparison.warnings))
 
 
 def _shown(result: "ValidationResult", label: str) -> "list[MetricValue]":
@@ -153,7 +153,8 @@ def _ranks(
         console.print(Text(f"  {reason}"))
 
 
-def _cautions(console: "Console", warnings: Iterable[str]) -> None:
+def print_cautions(console: "Console", warnings: Iterable[str]) -> None:
+    """Print warnings, each as a sentence of its own."""
     from rich.text import Text
 
     for warning in warnings:

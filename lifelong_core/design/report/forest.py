@@ -11,7 +11,7 @@ from lifelong_core.design.validation.acceptance import AcceptanceOutcome
 from lifelong_core.design.validation.values.metric_value import EstimatedValue, MetricValue, Orientation
 
 LABELS, PLOT, TEXTS, ROW, HEAD = 280.0, 380.0, 190.0, 24.0, 8.0
-"""widths of the three columns, the first at most, height of a row and of the space above the first"""
+"""widths of the three columns (the first at most, the last at least), of a row and of the space above the first"""
 CHARACTER, LONGEST_LABEL = 7.5, 36
 
 
@@ -137,7 +137,7 @@ def forest(
     return Forest(
         title=title,
         description=f"Estimates with intervals. {title}. {words}.",
-        width=left + PLOT + TEXTS,
+        width=left + PLOT + max(TEXTS, 12 + CHARACTER * max((len(row.text) for row in rows), default=0)),
         height=HEAD + ROW * len(rows) + 24,
         plot=scale.pixels,
         texts=left + PLOT + 12,

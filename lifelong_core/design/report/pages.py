@@ -28,6 +28,7 @@ FILTERS = (
     words.name_classes,
     words.number,
     words.of,
+    words.p_value,
     words.percent,
     words.range_of,
     words.shorten,

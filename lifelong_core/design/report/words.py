@@ -38,6 +38,16 @@ def number(value: Number) -> str:
     return f"{value:.3g}" if size < 0.01 else f"{value:.3f}" if size < 1000 else f"{value:,.0f}"
 
 
+def p_value(value: float) -> str:
+    """A p-value with its relation.
+
+    Examples:
+        >>> [p_value(value) for value in (1.0, 0.0412, 0.00123, 1e-9)]
+        ['= 1.000', '= 0.041', '= 0.00123', '< 0.0001']
+    """
+    return "< 0.0001" if value < 1e-4 else f"= {number(value)}"
+
+
 def percent(share: Number) -> str:
     """A share as a percentage.
 

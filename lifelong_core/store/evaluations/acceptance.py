@@ -87,7 +87,7 @@ def _refusal(store: Store, model: Model, version: int, found: Evaluation | None)
     if found is None:
         return NotAcceptedError(
             _why_not_validated(store, model, version),
-            hint=f"Validate it on labelled cases: `lifelong models validate {model.reference} --data FOLDER`.",
+            hint=f"Validate it on labelled cases: `lifelong models validate {model.reference} --data FILE`.",
             details=details,
         )
     outcomes = _outcomes(store, found)

@@ -124,8 +124,12 @@ def paired_test_set(store: Store, pair: Pair) -> PairedSet:
     Raises:
         NotFoundError: the new model was not trained here, or not compared with the current one then.
     """
-    hint = "Send labelled cases with the logits of both models."
-    training = store.trainings.get(pair.new.reference)
+    hint = "Give labelled cases with the logits of both models."
+    try:
+        training = store.trainings.get(pair.new.reference)
+    except NotFoundError as error:
+        error.hint = hint
+        raise
     report = next(_of_training(store, pair.new), None)
     if report is None:
         raise NotFoundError(

@@ -117,7 +117,7 @@ def test_reasons_name_what_differs_and_say_where_it_may_be_chance() -> None:
         "EC is worse: -0.2, with an interval from -0.3 to -0.1. Of so many differences, this may be" in text
     )
     assert "TPR of malignant is worse" in text
-    assert "EC of scanner B is better" in text
+    assert "Of the 1 differences of subgroups, 1 is better." in text
     assert "EC in clinic is better" in text
     assert text.count("may be chance") == 1
-    assert "McNemar's exact test of equally many errors: p = 1" in text
+    assert "McNemar's exact test of equally many errors: p = 1.000 (mid-p = 0.800)." in text

@@ -1,0 +1,168 @@
+"""`lifelong models validate` and `lifelong models report`: how good a model is, before it is promoted."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+
+import click
+
+from lifelong.commands.common import actor, open_store
+from lifelong.commands.cycles.inputs import name_file_in_errors
+from lifelong.commands.interview.files import write_text
+from lifelong.commands.jobs import expect_monitor, finish_job, timeout_option
+
+if TYPE_CHECKING:
+    from lifelong_core.store import Job, Store
+
+AGAINST = 3
+"""Exit status where the thresholds are missed, or the report advises against the promotion."""
+
+_existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+_file = click.Path(dir_okay=False, path_type=Path)
+
+
+class Outputs(TypedDict):
+    """Options on how a job runs and where its result goes."""
+
+    replicates: int
+    level: float
+    timeout: timedelta
+    html: Path | None
+    output: Path | None
+    as_json: bool
+
+
+def _output_options(command: Any) -> Any:
+    options = (
+        click.option(
+            "--replicates",
+            type=click.IntRange(100, 10_000),
+            default=1000,
+            show_default=True,
+            help="Resampled data sets.",
+        ),
+        click.option(
+            "--level",
+            type=click.FloatRange(0.5, 1, max_open=True),
+            default=0.95,
+            show_default=True,
+            help="Coverage of the intervals.",
+        ),
+        click.option("--html", type=_file, help="Write an HTML report."),
+        click.option("--output", type=_file, help="Write the result here, as JSON."),
+        click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+        timeout_option,
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("model")
+@click.option("--data", type=_existing_file, required=True, help="npz file of labelled logits.")
+@click.option("--environment", help="Whose head decides; without it, the default head.")
+@_output_options
+def validate(model: str, data: Path, environment: str | None, **outputs: Unpack[Outputs]) -> None:
+    """Validate MODEL (name@version) by the metrics and thresholds of its task.
+
+    The file holds logits (N, C) and labels (N,), perhaps groups (N,) and metadata_KEY (N,), which defines subgroups. A
+    monitor does the work. Promotion asks for the newest validation with the default head.
+
+    The command exits with 3 if the model does not reach all thresholds, where there are any.
+    """
+    from lifelong.commands.interview.screen import terminal
+    from lifelong.commands.validation.validation_text import print_validation
+    from lifelong_core.deploy.labelled_set import LabelledSet
+    from lifelong_core.design import ValidationResult
+    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.store.evaluations.validations import submit_validation
+
+    with name_file_in_errors(data, InvalidInputError):
+        labelled = LabelledSet.from_bytes(data.read_bytes())
+    with open_store() as store:
+        expect_monitor(store)
+        job = submit_validation(
+            store,
+            model,
+            labelled,
+            environment=environment,
+            replicates=outputs["replicates"],
+            level=outputs["level"],
+            actor=actor(),
+        )
+        document = _finished(store, job, outputs)
+    result = ValidationResult.from_json(document)
+    if not outputs["as_json"]:
+        print_validation(terminal(), result)
+    if result.acceptance and not result.accepted:
+        raise click.exceptions.Exit(AGAINST)
+
+
+@click.command()
+@click.argument("new")
+@click.option(
+    "--against", metavar="MODEL", help="The current model; without it, the promoted one of the task."
+)
+@click.option(
+    "--data",
+    type=_existing_file,
+    help="npz file of labelled cases with the logits of both models; without it, the test set of the training.",
+)
+@click.option("--origin", default="", help="Where the cases come from, in words, for the report.")
+@_output_options
+def report(new: str, against: str | None, data: Path | None, origin: str, **outputs: Unpack[Outputs]) -> None:
+    """Compare the model NEW (name@version) with the current one on the same labelled cases: the promotion report.
+
+    The file holds logits (N, C) of NEW, current_logits (N, C) and labels (N,), perhaps groups (N,), names (N,) and
+    metadata_KEY (N,), which defines subgroups. Use cases that neither model was trained or calibrated on. A monitor
+    does the work; the report counts as a validation of NEW.
+
+    The command exits with 3 if the report advises against the promotion.
+    """
+    from lifelong.commands.interview.screen import terminal
+    from lifelong.commands.models.promotion_text import print_promotion
+    from lifelong_core.deploy.paired_set import PairedSet
+    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.promotion import PromotionReport
+    from lifelong_core.store.evaluations.comparisons import find_pair, paired_test_set, submit_comparison
+
+    with open_store() as store:
+        pair = find_pair(store, new, against)
+        if data is None:
+            cases = paired_test_set(store, pair)
+            origin = origin or f"test split of the training of {pair.new.reference}"
+        else:
+            with name_file_in_errors(data, InvalidInputError):
+                cases = PairedSet.from_bytes(data.read_bytes())
+        expect_monitor(store)
+        job = submit_comparison(
+            store,
+            pair,
+            cases,
+            origin=origin,
+            replicates=outputs["replicates"],
+            level=outputs["level"],
+            actor=actor(),
+        )
+        document = _finished(store, job, outputs)
+    made = PromotionReport.from_json(document)
+    if not outputs["as_json"]:
+        print_promotion(terminal(), made)
+    if made.verdict.advice == "reject":
+        raise click.exceptions.Exit(AGAINST)
+
+
+def _finished(store: "Store", job: "Job", outputs: Outputs) -> str:
+    """The result of the job as JSON, when it is done; files and standard output get it where that is asked for."""
+    result = finish_job(store, job, outputs["timeout"]).result or {}
+    document = store.artifacts.get(result["result"]).decode()
+    if outputs["as_json"]:
+        click.echo(document)
+    if outputs["output"] is not None:
+        write_text(outputs["output"], document, field="--output")
+        click.echo(f"The result is in {outputs['output']}.", err=outputs["as_json"])
+    if outputs["html"] is not None:
+        write_text(outputs["html"], store.artifacts.get(result["report"]).decode(), field="--html")
+        click.echo(f"The report is in {outputs['html']}.", err=outputs["as_json"])
+    return document
