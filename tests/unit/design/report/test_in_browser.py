@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from lifelong_core.design.report.pages import comparison_html, validation_html
+from lifelong_core.promotion.page import promotion_html
 from tests.integration.browser import Browser, running_browser
 from tests.unit.design.report.results import hundred_classes, ten_classes, three_models, two_classes
 from tests.unit.design.report.test_pages import HOSTILE, hostile
+from tests.unit.promotion.reports import report
+from tests.unit.promotion.test_page import hostile as hostile_promotion
 
 PAPER = 695
 """width of A4 less its margins, in pixels"""
@@ -31,6 +34,8 @@ PAGES: dict[str, Any] = {
     "models": lambda: comparison_html(three_models()),
     "hostile": lambda: validation_html(hostile()),
     "long_names": long_names,
+    "promotion": lambda: promotion_html(report()),
+    "hostile_promotion": lambda: promotion_html(hostile_promotion(report())),
 }
 
 UNNAMED = """[...document.querySelectorAll('svg')].filter(drawing => !drawing.parentElement.closest('svg')
@@ -69,13 +74,18 @@ def look_at(browser: Browser, folder: Path, name: str, width: int = 1200, **tast
     browser.open((folder / f"{name}.html").as_uri())
 
 
+def is_inline(event: dict[str, Any]) -> bool:
+    """Whether what is asked for is part of the page."""
+    return event["params"]["request"]["url"].startswith("data:")
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_nothing_else_is_loaded_and_nothing_is_wrong(browser: Browser, folder: Path, name: str) -> None:
     look_at(browser, folder, name)
     asked = [
         event["params"]["request"]["url"]
         for event in browser.events
-        if event["method"] == "Network.requestWillBeSent"
+        if event["method"] == "Network.requestWillBeSent" and not is_inline(event)
     ]
     assert asked == [(folder / f"{name}.html").as_uri()]
     assert browser.complaints() == []
@@ -100,7 +110,7 @@ def test_the_page_is_accessible(browser: Browser, folder: Path, name: str) -> No
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
-@pytest.mark.parametrize("name", ["two", "hundred", "models", "long_names"])
+@pytest.mark.parametrize("name", ["two", "hundred", "models", "long_names", "promotion"])
 def test_it_prints_with_everything_unfolded(browser: Browser, folder: Path, name: str) -> None:
     look_at(browser, folder, name, PAPER, media="print", scheme="dark")
     assert browser.evaluate(INVISIBLE) == 0
@@ -124,7 +134,7 @@ def test_what_is_folded_on_the_screen_is_seen_to_be(browser: Browser, folder: Pa
     assert browser.evaluate(INVISIBLE) > 0
 
 
-@pytest.mark.parametrize("name", ["two", "ten", "models"])
+@pytest.mark.parametrize("name", ["two", "ten", "models", "promotion"])
 def test_it_fits_a_phone(browser: Browser, folder: Path, name: str) -> None:
     look_at(browser, folder, name, 390)
     assert browser.evaluate("document.documentElement.scrollWidth") <= 390
