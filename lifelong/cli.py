@@ -28,6 +28,7 @@ from lifelong.commands.operation import (
     settings,
     tokens,
 )
+from lifelong.commands.proposals import proposals
 from lifelong.commands.validation import validate
 from lifelong_core.errors import LifelongError
 from lifelong_core.runtime.redaction import redact
@@ -35,7 +36,7 @@ from lifelong_core.runtime.redaction import redact
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Start": (demo.demo, initialise.init, processes.serve, processes.monitor),
     "Models": (tasks.tasks, models.models, calibrate.calibrate, calibration_sets.calibration_sets),
-    "Heads and cycles": (heads.heads, cycles.cycles, adapt.adapt, plan.plan),
+    "Heads and cycles": (heads.heads, cycles.cycles, adapt.adapt, plan.plan, proposals),
     "Metrics": (recommend.recommend, validate.validate),
     "Related tasks": (fingerprint.fingerprint, knowledge.knowledge, neighbours.neighbours),
     "Operation": (

@@ -45,6 +45,8 @@ SCOPES = {
     ("POST", "/v1/admin/cycles/{cycle}/approve"): "operate",
     ("POST", "/v1/admin/cycles/{cycle}/reject"): "operate",
     ("POST", "/v1/admin/cycles/{cycle}/replay"): "operate",
+    ("POST", "/v1/admin/proposals/{proposal}/accept"): "operate",
+    ("POST", "/v1/admin/proposals/{proposal}/dismiss"): "operate",
     ("POST", "/v1/admin/populations/{reference}/{environment}/cycle"): "operate",
     ("POST", "/v1/admin/interviews"): "operate",
     ("POST", "/v1/admin/interviews/{interview}/answers"): "operate",
@@ -104,7 +106,7 @@ def path_of(route: Route) -> str:
         environment="default",
         identifier=1,
         task="skin",
-        **dict.fromkeys(("cycle", "interview", "job"), unknown),
+        **dict.fromkeys(("cycle", "interview", "job", "proposal"), unknown),
     )
 
 

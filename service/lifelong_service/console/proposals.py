@@ -1,0 +1,109 @@
+"""The pages of proposed retrainings: the list, and one proposal with the forms to accept and to dismiss it."""
+
+from typing import Any
+from uuid import UUID
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.store import Store
+from lifelong_core.store.access.records import Scope
+from lifelong_core.store.proposals.acceptance import accept_proposal
+from lifelong_core.store.proposals.documents import proposal_documents
+from lifelong_core.store.proposals.records import RetrainingProposal
+from lifelong_service.console.pages import page, see_other
+from lifelong_service.console.route import FORM, ConsoleRoute, Form
+from lifelong_service.http.guard import access, actor_of, worker_of
+
+MOST = 100
+"""Newest proposals that are listed."""
+
+REASONS = {
+    "estimated_performance": "Estimated performance below acceptance",
+    "realised_performance": "Realised performance below acceptance",
+    "repeated_refusals": "More than the prevalence has changed",
+}
+
+router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
+
+
+@router.get("/console/proposals")
+@access(Scope.READ)
+def list_proposals(request: Request) -> Response:
+    """Show the newest proposals, the open ones first."""
+    store = worker_of(request).store
+    found = sorted(store.proposals.list(limit=MOST), key=lambda proposal: proposal.state != "open")
+    return page(request, "proposals", lines=[_shown(store, proposal) for proposal in found])
+
+
+@router.get("/console/proposals/{identifier}")
+@access(Scope.READ)
+def show_proposal(request: Request, identifier: UUID) -> Response:
+    """Show what the monitor saw, what to look at first, and the two forms."""
+    return _proposal_page(request, identifier)
+
+
+@router.post("/console/proposals/{identifier}/accept")
+@access(Scope.OPERATE, media_types=FORM)
+def accept(request: Request, identifier: UUID, form: Form) -> Response:
+    """Close a proposal as accepted."""
+    store, given = worker_of(request).store, str(form.get("job", "")).strip()
+    try:
+        accept_proposal(store, identifier, job_id=_job(given), actor=actor_of(request))
+    except (InvalidInputError, NotFoundError, ConflictError) as error:
+        return _refused(request, identifier, error, job=given)
+    return see_other(f"/console/proposals/{identifier}")
+
+
+@router.post("/console/proposals/{identifier}/dismiss")
+@access(Scope.OPERATE, media_types=FORM)
+def dismiss(request: Request, identifier: UUID, form: Form) -> Response:
+    """Close a proposal without a retraining."""
+    given = str(form.get("reason", "")).strip()
+    try:
+        worker_of(request).store.proposals.dismiss(identifier, reason=given, actor=actor_of(request))
+    except (InvalidInputError, ConflictError) as error:
+        return _refused(request, identifier, error, reason=given)
+    return see_other(f"/console/proposals/{identifier}")
+
+
+def _job(given: str) -> UUID | None:
+    try:
+        return UUID(given) if given else None
+    except ValueError as error:
+        raise InvalidInputError("this is no id of a job.", field="job") from error
+
+
+def _refused(
+    request: Request,
+    identifier: UUID,
+    error: InvalidInputError | NotFoundError | ConflictError,
+    **given: str,
+) -> Response:
+    """Show the page again with the error and what was typed."""
+    status = 409 if isinstance(error, ConflictError) else 422
+    return _proposal_page(request, identifier, status=status, error=error, **given)
+
+
+def _proposal_page(
+    request: Request, identifier: UUID, *, status: int = 200, error: Exception | None = None, **given: str
+) -> Response:
+    store = worker_of(request).store
+    shown = _shown(store, store.proposals.get(identifier))
+    return page(
+        request, "proposal", status=status, one=shown, error=error, given={"job": "", "reason": ""} | given
+    )
+
+
+def _shown(store: Store, proposal: RetrainingProposal) -> dict[str, Any]:
+    """A proposal with its times as times, and its reason in words."""
+    (document,) = proposal_documents(store, [proposal])
+    moments = {name: getattr(proposal, name) for name in ("proposed_at", "fine_at", "decided_at")}
+    return {
+        **document,
+        **moments,
+        "title": REASONS[proposal.reason],
+        "path": f"/console/proposals/{proposal.id}",
+    }

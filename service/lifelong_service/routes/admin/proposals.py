@@ -1,0 +1,80 @@
+"""`/v1/admin/proposals`: retrainings that monitors propose and people decide on."""
+
+from collections.abc import Sequence
+from typing import Annotated, cast
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from pydantic import Field
+from starlette.requests import Request
+
+from lifelong_core.deploy.adaptation.retraining import RetrainingReason
+from lifelong_core.names import Name
+from lifelong_core.store import RetrainingProposal, Store
+from lifelong_core.store.access.records import Scope
+from lifelong_core.store.proposals.acceptance import accept_proposal
+from lifelong_core.store.proposals.documents import proposal_documents
+from lifelong_core.store.proposals.records import ProposalState
+from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.schemas.proposals import ProposalAnswer, ProposalList
+from lifelong_service.schemas.requests import RequestDocument
+
+router = APIRouter(route_class=GuardedRoute, tags=["proposals"])
+
+
+class Accepted(RequestDocument):
+    """The retraining that was started for a proposal; null: it is started another way."""
+
+    job: UUID | None = Field(None, description="Id of a retraining of the same task.")
+
+
+class Dismissed(RequestDocument):
+    """Reason why no model is trained, 1 to 200 printable characters."""
+
+    reason: str
+
+
+@router.get("/v1/admin/proposals")
+@access(Scope.READ)
+def list_proposals(
+    request: Request,
+    task: Name | None = None,
+    environment: Name | None = None,
+    reason: RetrainingReason | None = None,
+    state: ProposalState | None = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> ProposalList:
+    """The newest proposed retrainings, newest first."""
+    store = worker_of(request).store
+    found = store.proposals.list(task=task, environment=environment, reason=reason, state=state, limit=limit)
+    return {"proposals": _answers(store, found)}
+
+
+@router.get("/v1/admin/proposals/{proposal}")
+@access(Scope.READ)
+def show_proposal(request: Request, proposal: UUID) -> ProposalAnswer:
+    """One proposed retraining, with what the monitor saw and what to look at first."""
+    store = worker_of(request).store
+    return _answers(store, [store.proposals.get(proposal)])[0]
+
+
+@router.post("/v1/admin/proposals/{proposal}/accept")
+@access(Scope.OPERATE)
+def accept(request: Request, proposal: UUID, accepted: Accepted) -> ProposalAnswer:
+    """Close a proposal, with the job of the retraining if it was started. Status 409 if it is closed already."""
+    store = worker_of(request).store
+    closed = accept_proposal(store, proposal, job_id=accepted.job, actor=actor_of(request))
+    return _answers(store, [closed])[0]
+
+
+@router.post("/v1/admin/proposals/{proposal}/dismiss")
+@access(Scope.OPERATE)
+def dismiss(request: Request, proposal: UUID, dismissed: Dismissed) -> ProposalAnswer:
+    """Close a proposal without a retraining; its reason is not proposed again before a cycle has found it gone."""
+    store = worker_of(request).store
+    closed = store.proposals.dismiss(proposal, reason=dismissed.reason, actor=actor_of(request))
+    return _answers(store, [closed])[0]
+
+
+def _answers(store: Store, proposals: Sequence[RetrainingProposal]) -> list[ProposalAnswer]:
+    return [cast("ProposalAnswer", document) for document in proposal_documents(store, proposals)]

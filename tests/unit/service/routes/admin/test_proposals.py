@@ -1,0 +1,104 @@
+"""Proposed retrainings over HTTP."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from lifelong_core.deploy.adaptation.retraining import MissedThreshold, RetrainingNeed, RetrainingReason
+from lifelong_core.store import RetrainingProposal, new_prediction_id
+from tests.unit.service.conftest import Service
+
+PROPOSALS = "/v1/admin/proposals"
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def propose(
+    service: Service, environment: str = "site-a", reason: RetrainingReason = "repeated_refusals"
+) -> RetrainingProposal:
+    """What a monitor proposes after its cycles."""
+    missed = MissedThreshold("assumption_p_value", None, 0.001, None, None, 0.01)
+    need = RetrainingNeed(reason, (missed,), NOON, ("a", "b", "c"))
+    model = service.store.models.get("linear")
+    proposal = service.store.proposals.propose(model.id, environment, need)
+    assert proposal is not None
+    return proposal
+
+
+def refused(service: Service, path: str, body: dict[str, Any], status: int) -> dict[str, Any]:
+    answer = service.client.post(f"{PROPOSALS}/{path}", json=body)
+    assert answer.status_code == status, answer.text
+    return answer.json()["error"]
+
+
+def test_list_and_show(service: Service) -> None:
+    client = service.client
+    assert client.get(PROPOSALS).json() == {"proposals": []}
+    first, second = propose(service), propose(service, "site-b", "realised_performance")
+    shown = client.get(f"{PROPOSALS}/{first.id}").json()
+    assert (shown["task"], shown["model"], shown["environment"], shown["state"]) == (
+        "skin",
+        "linear@1",
+        "site-a",
+        "open",
+    )
+    assert shown["details"]["missed"][0]["metric"] == "assumption_p_value"
+    assert "scanner" in shown["details"]["look_first"]
+    assert shown["command"] == "lifelong retrain skin --data FOLDER"
+    listed = client.get(PROPOSALS).json()["proposals"]
+    assert [one["id"] for one in listed] == [str(second.id), str(first.id)]
+    assert listed[1] == shown
+    for query, expected in (
+        ("environment=site-a", [first]),
+        ("reason=realised_performance", [second]),
+        ("state=open&limit=1", [second]),
+        ("task=other", []),
+        ("state=dismissed", []),
+    ):
+        found = client.get(f"{PROPOSALS}?{query}").json()["proposals"]
+        assert [one["id"] for one in found] == [str(one.id) for one in expected], query
+    assert client.get(f"{PROPOSALS}/{new_prediction_id()}").status_code == 404
+    assert client.get(f"{PROPOSALS}?reason=weather").json()["error"]["field"] == "reason"
+
+
+def test_accept_with_the_job_of_the_retraining(service: Service) -> None:
+    proposal = propose(service)
+    job = service.store.jobs.submit("retrain", {"task": "skin"}, actor="ann")
+    accepted = service.client.post(f"{PROPOSALS}/{proposal.id}/accept", json={"job": str(job.id)}).json()
+    assert (accepted["state"], accepted["job"], accepted["decided_by"]) == (
+        "accepted",
+        str(job.id),
+        "admin-token",
+    )
+    error = refused(service, f"{proposal.id}/dismiss", {"reason": "too late"}, 409)
+    assert "accepted by admin-token" in error["message"]
+    entry = service.client.get("/v1/admin/audit?action=proposals.accept").json()["audit"][0]
+    assert (entry["subject"], entry["details"]["job"]) == ("linear@1/site-a", str(job.id))
+
+
+def test_accept_without_a_job(service: Service) -> None:
+    proposal = propose(service)
+    accepted = service.client.post(f"{PROPOSALS}/{proposal.id}/accept", json={}).json()
+    assert (accepted["state"], accepted["job"]) == ("accepted", None)
+
+
+@pytest.mark.parametrize(("kind", "task"), [("retrain", "other"), ("validate", "skin")])
+def test_another_job_is_refused(service: Service, kind: str, task: str) -> None:
+    proposal = propose(service)
+    job = service.store.jobs.submit(kind, {"task": task}, actor="ann")
+    error = refused(service, f"{proposal.id}/accept", {"job": str(job.id)}, 422)
+    assert (error["field"], "no retraining of skin" in error["message"]) == ("job", True)
+    assert refused(service, f"{proposal.id}/accept", {"job": str(new_prediction_id())}, 404)
+    assert service.store.proposals.get(proposal.id).state == "open"
+
+
+def test_dismiss(service: Service) -> None:
+    proposal = propose(service)
+    assert refused(service, f"{proposal.id}/dismiss", {"reason": ""}, 422)["field"] == "reason"
+    assert refused(service, f"{proposal.id}/dismiss", {}, 422)["field"] == "reason"
+    closed = service.client.post(
+        f"{PROPOSALS}/{proposal.id}/dismiss", json={"reason": "broken camera"}
+    ).json()
+    assert (closed["state"], closed["decision_reason"]) == ("dismissed", "broken camera")
+    assert refused(service, f"{proposal.id}/accept", {}, 409)
+    assert refused(service, f"{new_prediction_id()}/dismiss", {"reason": "x"}, 404)
