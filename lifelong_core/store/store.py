@@ -234,6 +234,9 @@ class Store:
                 named[model.artifact] = f"the graph of {model.reference}"
             for one in self.calibration_sets.list(model.reference):
                 named[one.digest] = f"calibration set {one.id} of {model.reference}"
+        for training in self.trainings.list():
+            for digest in training.artifacts:
+                named[digest] = f"a file of the training of model {training.model_id}"
         for record in self.knowledge.fingerprint_records():
             named[record.artifact] = f"a fingerprint of {record.task}"
         if (ranker := self.rankers.current()) is not None:

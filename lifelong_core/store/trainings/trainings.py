@@ -155,8 +155,8 @@ class Trainings:
         with self._database.read() as connection:
             return _training_where(connection, _trainings.c.job_id == job_id)
 
-    def list(self, limit: int) -> list[StoredTraining]:
-        """The newest trainings, newest first."""
+    def list(self, limit: int | None = None) -> list[StoredTraining]:
+        """The newest trainings, newest first; all of them without a limit."""
         query = sa.select(_trainings).order_by(_trainings.c.model_id.desc()).limit(limit)
         with self._database.read() as connection:
             return [_stored(row) for row in connection.execute(query)]

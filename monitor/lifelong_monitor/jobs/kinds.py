@@ -19,6 +19,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "rank": "lifelong_monitor.jobs.rank",
         "retrain": "lifelong_monitor.jobs.retrain",
         "replay": "lifelong_monitor.jobs.replay",
+        "search_augmentation": "lifelong_monitor.jobs.search_augmentation",
         "validate": "lifelong_monitor.jobs.validate",
     }
 )

@@ -13,6 +13,7 @@ from lifelong_service.routes.admin.calibration_sets import NewCalibrationSet
 from lifelong_service.routes.admin.fingerprints import NewFingerprint
 from lifelong_service.routes.admin.models import NewModel
 from lifelong_service.routes.admin.promotion_reports import NewPairedSet
+from lifelong_service.routes.admin.retrainings import NewAugmentationSearch, NewRetraining
 from lifelong_service.routes.admin.validations import NewLabelledSet
 from lifelong_service.routes.feedback import Label, Labels
 from lifelong_service.schemas.references import resolve_references
@@ -21,11 +22,13 @@ _BODIES = (
     Label,
     Labels,
     LogitsBody,
+    NewAugmentationSearch,
     NewCalibrationSet,
     NewFingerprint,
     NewLabelledSet,
     NewModel,
     NewPairedSet,
+    NewRetraining,
 )
 """Request bodies that endpoints parse themselves, named `#/components/schemas/{class}`."""
 

@@ -6,6 +6,7 @@
     calibration   the report of a calibration set
     history       environments, cycles, audit log, tokens, workers, groups
     design        interviews, recommendations, jobs
+    training      trainings and their plans
     references    schemas of the models of `lifelong_core.design`, which a worker does not import at its start
 
 They are typed dictionaries: answers are not validated or converted. pyright checks the functions that return them, and

@@ -1,0 +1,175 @@
+"""Retrainings over HTTP: images and a recipe become a job, what does not fit is named, and trainings are shown."""
+
+import json
+import zipfile
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import numpy as np
+import pytest
+
+from lifelong_core.deploy import LabeledLogits
+from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
+from lifelong_core.develop.training.recipe import Recipe
+from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.settings import Settings
+from lifelong_monitor.jobs.retrain import Payload
+from tests.unit.develop.training.results import make_result
+from tests.unit.service.conftest import Service, png
+from tests.unit.service.routes.test_operations import error_of
+
+PATH = "/v1/admin/tasks/skin/retrainings"
+SEARCH = "/v1/admin/tasks/skin/augmentation-searches"
+ZIP = {"Content-Type": "application/zip"}
+RECIPE = {"architecture": "resnet10t", "initial_weights": "random", "image_size": 32}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(data_directory=tmp_path, registry_poll_seconds=0.02, image_roots=(Path("/data/images"),))
+
+
+@pytest.fixture(autouse=True)
+def source(service: Service) -> None:
+    trained = Training(architecture="convnext_tiny", performance={"BA": (0.8,)})
+    card = TaskCard(name="moles", classes=2, samples=500)
+    service.store.knowledge.put(KnowledgeEntry(card=card, trainings=(trained,)), actor="tests")
+
+
+def refused(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, error_of(answer)["field"]
+
+
+def jobs_of(service: Service) -> list[str]:
+    return [job.kind for job in service.store.jobs.list() if job.kind != "rank"]
+
+
+def test_a_suggestion_and_a_path_become_a_job(service: Service) -> None:
+    body = {"path": "/data/images/skin", "suggestion": "architecture:moles", "recipe": RECIPE, "model": "own"}
+    answer = service.client.post(PATH, json=body)
+    assert answer.status_code == 202, answer.text
+    job = answer.json()
+    assert answer.headers["Location"] == f"/v1/admin/jobs/{job['id']}"
+    asked = Payload.from_document(job["payload"])
+    assert (job["kind"], asked.task, asked.model, asked.path) == (
+        "retrain",
+        "skin",
+        "own",
+        "/data/images/skin",
+    )
+    assert (asked.recipe.architecture, asked.recipe.scenario, asked.recipe.image_size) == (
+        "convnext_tiny",
+        "architecture",
+        32,
+    )
+    assert service.store.audit.list(1, action="jobs.submit")[0].actor == "admin-token"
+
+
+def test_an_archive_becomes_a_job_with_the_options_of_the_query(service: Service) -> None:
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w") as zipped:
+        zipped.writestr("benign/1.png", png())
+    query = {"recipe": json.dumps(RECIPE), "replicates": "200"}
+    answer = service.client.post(PATH, params=query, content=file.getvalue(), headers=ZIP)
+    assert answer.status_code == 202, answer.text
+    asked = Payload.from_document(answer.json()["payload"])
+    assert (asked.archive, asked.path, asked.replicates) == ("zip", None, 200)
+    assert asked.recipe == Recipe.from_document(RECIPE)
+    assert asked.model == service.store.models.list()[0].name
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "field"),
+    [
+        ({}, 422, "path"),
+        ({"path": "/etc"}, 422, "path"),
+        ({"source_path": "/etc", "suggestion": "pretraining:moles"}, 422, "source_path"),
+        ({"suggestion": "pretraining:moles"}, 422, "source_data"),
+        ({"suggestion": "augmentation:moles"}, 422, "suggestion"),
+        ({"suggestion": "moles"}, 422, "suggestion"),
+        ({"suggestion": "pretraining:nothing"}, 404, "suggestion"),
+        ({"recipe": {"architectur": "resnet34"}}, 422, "recipe.architectur"),
+        ({"recipe": {"optimisation": {"epochs": 0}}}, 422, "recipe.optimisation.epochs"),
+        (
+            {
+                "recipe": {
+                    "optimisation": {"sampling": "prevalence", "target_prevalence": [0.2, 0.2, 0.2, 0.2, 0.2]}
+                }
+            },
+            422,
+            "recipe.optimisation.target_prevalence",
+        ),
+        ({"model": "Own"}, 422, "model"),
+        ({"replicates": 1}, 422, "replicates"),
+    ],
+)
+def test_a_wrong_document_is_refused_by_its_field(
+    service: Service, body: dict[str, Any], status: int, field: str
+) -> None:
+    given = body if not body else {"path": "/data/images/skin"} | body
+    assert refused(service.client.post(PATH, json=given)) == (status, field)
+    assert jobs_of(service) == []
+
+
+def test_an_unknown_task_is_not_found(service: Service) -> None:
+    body = {"path": "/data/images/skin"}
+    assert service.client.post(PATH.replace("skin", "lungs"), json=body).status_code == 404
+    assert service.client.post(SEARCH.replace("skin", "lungs"), json=body).status_code == 404
+    assert refused(service.client.post(PATH, params={"recipe": "{"}, content=b"", headers=ZIP)) == (
+        422,
+        "recipe",
+    )
+
+
+def test_the_plan_starts_nothing(service: Service) -> None:
+    body = {"suggestion": "pretraining:moles", "images": 800, "images_per_second": 50.0, "recipe": RECIPE}
+    answer = service.client.post(f"{PATH}/plan", json=body)
+    assert answer.status_code == 200, answer.text
+    plan = answer.json()
+    assert plan["splits"]["training"] == 480
+    assert plan["source_splits"]["training"] == 450
+    assert plan["duration"]["basis"] == "stated"
+    assert any("images of moles" in text for text in plan["missing"])
+    assert jobs_of(service) == []
+    assert refused(service.client.post(f"{PATH}/plan", json={"path": "/etc"})) == (422, "path")
+
+
+def test_a_search_becomes_a_job(service: Service) -> None:
+    answer = service.client.post(SEARCH, json={"path": "/data/images/skin", "recipe": RECIPE, "trials": 5})
+    assert answer.status_code == 202, answer.text
+    payload = answer.json()["payload"]
+    assert (payload["task"], payload["path"], payload["trials"]) == ("skin", "/data/images/skin", 5)
+    assert Recipe.from_document(payload["recipe"]) == Recipe.from_document(RECIPE)
+    assert refused(service.client.post(SEARCH, json={"path": "/data/images", "trials": 0})) == (422, "trials")
+
+
+def test_a_training_is_shown_with_its_recipe_and_result(service: Service) -> None:
+    recipe = Recipe.from_document(RECIPE)
+    task = service.store.tasks.get("skin")
+    classes = len(task.class_names)
+    labels = np.arange(20 * classes) % classes
+    result = make_result(recipe)
+    job_id = uuid4()
+    model = service.store.trainings.record(
+        "skin",
+        "trained",
+        onnx=b"graph",
+        preprocessing=Preprocessing(),
+        recipe=recipe,
+        result=result.to_json().encode(),
+        calibration=LabeledLogits(2.0 * np.eye(classes)[labels], labels),
+        test_set=b"test",
+        job_id=job_id,
+        actor="ann",
+    )
+    answer = service.client.get(f"/v1/admin/models/{model.reference}/training")
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert (found["model"], found["job"], found["report"]) == (model.reference, str(job_id), False)
+    assert Recipe.from_document(found["recipe"]) == recipe
+    assert found["result"] == result.to_document()
+    other = service.store.models.list()[0]
+    assert refused(service.client.get(f"/v1/admin/models/{other.reference}/training")) == (404, "model")
