@@ -17,8 +17,8 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "cycle": "lifelong_monitor.jobs.cycle",
         "fingerprint": "lifelong_monitor.jobs.fingerprint",
         "rank": "lifelong_monitor.jobs.rank",
-        "retrain": "lifelong_monitor.jobs.retrain",
         "replay": "lifelong_monitor.jobs.replay",
+        "retrain": "lifelong_monitor.jobs.retrain",
         "search_augmentation": "lifelong_monitor.jobs.search_augmentation",
         "validate": "lifelong_monitor.jobs.validate",
     }

@@ -12,9 +12,9 @@ from lifelong_core.errors import NotFoundError
 from lifelong_core.names import Name
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
+from lifelong_monitor.jobs.context import open_context
 from lifelong_monitor.jobs.fingerprint import check_held
 from lifelong_monitor.jobs.images import ImageLocation, develop_module, images_of
-from lifelong_monitor.jobs.training_run import Reporting, work_folder
 
 
 class Payload(ImageLocation):
@@ -42,25 +42,25 @@ def work(store: Store, job: Job) -> dict[str, Any]:
         ConflictError: another monitor has begun the job anew, or the entry comes from another institution.
     """
     settings, asked = Settings.load(), Payload.from_document(job.payload)
-    reporting = Reporting(store, job)
-    with images_of(store, settings, asked) as images, work_folder(store, settings, job) as folder:
+    with images_of(store, settings, asked) as images, open_context(store, job, settings) as context:
         found: SearchOutcome = develop_module("training.augmentation.search").search_policy(
             asked.task,
             asked.recipe,
             images,
-            work_folder=folder,
+            work_folder=context.folder,
             class_names=_class_names(store, asked.task),
-            device=reporting.device,
+            device=context.device,
             weights_folder=settings.training_weights,
-            checkpoint=reporting.checkpoint(),
-            on_checkpoint=reporting.on_checkpoint,
-            on_progress=reporting.on_progress,
-            log=reporting.log,
+            checkpoint=context.checkpoint(),
+            on_checkpoint=context.save_checkpoint,
+            on_progress=context.report,
+            log=context.log,
             **({} if asked.trials is None else {"trials": asked.trials}),
         )
+        count = sum(1 for entry in images.entries() if entry is not None)
     check_held(store, job)
     store.knowledge.add_training(
-        asked.task, _training(asked.task, found), samples=found.images, actor=job.created_by
+        asked.task, _training(asked.task, found), samples=count, actor=job.created_by
     )
     return {
         "task": asked.task,
@@ -74,7 +74,8 @@ def work(store: Store, job: Job) -> dict[str, Any]:
 def _class_names(store: Store, task: str) -> tuple[str, ...] | None:
     try:
         return store.tasks.get(task).class_names
-    except NotFoundError:  # of the knowledge base only, which names no classes
+    except NotFoundError:
+        store.knowledge.get(task)  # which names no classes
         return None
 
 
