@@ -34,7 +34,7 @@ from lifelong_core.scientific import t_quantile
 MOST_EXAMPLES = 8
 _SHIFTS = 8
 """Pairs of different images for each image."""
-_OF_EXAMPLES = ("positive_jaccard", "adjusted_jaccard", "spearman")
+_OF_EXAMPLES = {"positive_jaccard": "positive Jaccard", "adjusted_jaccard": "kappa", "spearman": "Spearman"}
 """Scores that are told of single images: one as it is, one adjusted for chance, one without a threshold."""
 _NAMES = {
     "positive_overlap": "positive overlap",
@@ -197,7 +197,7 @@ def _compared(
         true_class=given.true_class,
         new_overlay=overlays[0],
         current_overlay=overlays[1],
-        scores={_NAMES[name]: _number(getattr(found, name)) for name in _OF_EXAMPLES},
+        scores={shown: _number(getattr(found, name)) for name, shown in _OF_EXAMPLES.items()},
     )
     return _Compared(maps[0], maps[1], found, example)
 

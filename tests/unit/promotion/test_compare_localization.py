@@ -122,7 +122,7 @@ def test_intervals_are_those_of_the_mean_over_images():
         most_examples=9,
     )
     named = {one.name: one for one in found.scores}["Spearman correlation"]
-    values = [one.scores["Spearman correlation"] for one in found.examples]
+    values = [one.scores["Spearman"] for one in found.examples]
     expected = stats.t.interval(0.9, 8, np.mean(values), stats.sem(values))
     assert (named.low, named.high) == pytest.approx(expected)
     assert named.mean == pytest.approx(np.mean(values))
@@ -161,7 +161,7 @@ def test_examples_are_the_least_stable_images():
     )
     found = compare_localization(by_corner, BY_SPOT, IMAGES, most_examples=3)
     assert len(found.examples) == 3
-    stable = [one.scores["adjusted Jaccard (kappa)"] for one in found.examples]
+    stable = [one.scores["kappa"] for one in found.examples]
     assert stable == sorted(stable)
     # The spot of the last image lies where the other model always looks.
     assert "spot 5" not in [one.name for one in found.examples]
