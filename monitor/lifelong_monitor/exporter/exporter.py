@@ -26,6 +26,8 @@ from lifelong_monitor.exporter.server import Check, MetricsServer, allow_everybo
 from lifelong_monitor.exporter.status import PopulationStatus
 
 POPULATION: Final = ("model", "environment")
+ROLE: Final = "role"
+"""Label of gauges only: a promotion would begin the counters of its model anew."""
 CYCLE_OUTCOMES: Final = (*get_args(Outcome), "skip", "error")
 CYCLE_SECONDS_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
@@ -147,8 +149,8 @@ class _StatusCollector(Collector):
             value=self._cycle_interval_seconds,
         )
         for name, (text, more_labels, values) in GAUGES.items():
-            family = GaugeMetricFamily(name, text, labels=(*POPULATION, *more_labels))
+            family = GaugeMetricFamily(name, text, labels=(*POPULATION, ROLE, *more_labels))
             for status in statuses:
                 for key, value in values(status).items():
-                    family.add_metric((status.model, status.environment, *key), value)
+                    family.add_metric((status.model, status.environment, status.role, *key), value)
             yield family

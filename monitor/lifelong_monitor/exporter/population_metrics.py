@@ -1,8 +1,8 @@
 """Statuses of the populations for the exporter; only those that may have changed are computed again.
 
-A status depends on the newest cycle, the head that serves and its pin (both change with the registry's revision), the
-mode, the labels, and the recommendation of the task. `PopulationMetrics` gets cycles and the registry at every tick,
-and reads the rest once in a round.
+A status depends on the newest cycle, the head that serves, its pin and the role of the model (these three change with
+the registry's revision), the mode, the labels, and the recommendation of the task. `PopulationMetrics` gets cycles and
+the registry at every tick, and reads the rest once in a round.
 """
 
 import logging
@@ -71,7 +71,9 @@ class PopulationMetrics:
         self._models[population] = model
         if population not in self._statuses:
             names = registry.tasks[model.task_id].class_names
-            self._statuses[population] = PopulationStatus(model.reference, environment, names, first_seen)
+            self._statuses[population] = PopulationStatus(
+                model.reference, environment, names, registry.role(model.id), first_seen
+            )
             self._judged.add(population)
 
     def note_cycle(
@@ -152,6 +154,7 @@ class PopulationMetrics:
             is_proposed = population in self._proposing and bool(self._store.cycles.proposals(*population))
             renewed = replace(
                 status,
+                role=registry.role(model.id),
                 head=head,
                 affected=self._affected(population, head, is_own=population in registry.heads),
                 pinned=registry.pin_for(model, environment) is not None,

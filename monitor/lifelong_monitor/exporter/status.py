@@ -7,6 +7,7 @@ from lifelong_core.arrays import Floats
 from lifelong_core.policy_defaults import Mode
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.records import Outcome
+from lifelong_core.store.registry.records import ModelRole
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,8 @@ class PopulationStatus:
     """reference, `name@version`"""
     environment: str
     class_names: tuple[str, ...]
+    role: ModelRole
+    """of the model"""
     first_seen: datetime
     """when this process first found predictions of the population"""
     last_success: datetime | None = None

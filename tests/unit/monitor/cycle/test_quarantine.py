@@ -84,6 +84,6 @@ def test_people_are_told_how_many(store: Store, settings: Settings, model: Model
     exporter = Exporter(cycle_interval_seconds=60)
     Ticker(store, settings, exporter).tick(datetime.now(UTC), DUE)
     for environment in ("clinic", "site"):
-        labels = {"model": model.reference, "environment": environment}
+        labels = {"model": model.reference, "environment": environment, "role": "promoted"}
         assert exporter.registry.get_sample_value("lifelong_quarantined_predictions", labels) == 5
     assert "Window: 595 predictions, and 5 that cannot be judged" in format_cycle(result, CLASS_NAMES)

@@ -40,7 +40,7 @@ from lifelong_monitor.exporter.status import (
 from tests import tools
 
 NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
-SEEN = PopulationStatus("m@1", "clinic", ("benign", "malignant"), first_seen=NOON)
+SEEN = PopulationStatus("m@1", "clinic", ("benign", "malignant"), "promoted", first_seen=NOON)
 JUDGED = replace(
     SEEN,
     last_success=NOON,
@@ -94,7 +94,8 @@ def exporter() -> Exporter:
 
 
 def value(exporter: Exporter, name: str, **labels: str) -> float | None:
-    return exporter.registry.get_sample_value(name, {"model": "m@1", "environment": "clinic"} | labels)
+    role = {} if name.endswith("_total") else {"role": "promoted"}
+    return exporter.registry.get_sample_value(name, {"model": "m@1", "environment": "clinic"} | role | labels)
 
 
 def exported(exporter: Exporter) -> str:

@@ -53,7 +53,7 @@ def tick(ticker: Ticker, after: timedelta) -> float | None:
 
 
 def shown(exporter: Exporter, name: str) -> float | None:
-    labels = {"model": "lesions@1", "environment": "clinic"}
+    labels = {"model": "lesions@1", "environment": "clinic", "role": "promoted"}
     return exporter.registry.get_sample_value(f"lifelong_affected_decisions{name}", labels)
 
 

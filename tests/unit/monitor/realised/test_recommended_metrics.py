@@ -300,7 +300,13 @@ def test_they_are_exported_and_what_is_left_out_is_said_once(
             ticker.tick(now, due_at)
             more = predict(store, model, "clinic", draw(BALANCED, 30, seed=step), head_version=1)
             label(store, more, [0] * 30)
-    shown = {"model": model.reference, "environment": "clinic", "metric": "AUROC", "class": "malignant"}
+    shown = {
+        "model": model.reference,
+        "environment": "clinic",
+        "role": "promoted",
+        "metric": "AUROC",
+        "class": "malignant",
+    }
     value = exporter.registry.get_sample_value("lifelong_realised_metric", shown)
     assert value is not None
     assert 0.5 < value < 1

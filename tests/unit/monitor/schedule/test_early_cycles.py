@@ -87,7 +87,7 @@ def test_a_shift_is_followed_without_waiting_for_the_clock(
     ticker.tick(DUE + MINUTE, DUE)
     log(store, model, "clinic", 500, SHIFTED, seed=3)
     ticker.tick(DUE + 5 * MINUTE, DUE)
-    labels = {"model": model.reference, "environment": "clinic"}
+    labels = {"model": model.reference, "environment": "clinic", "role": "promoted"}
     assert exporter.registry.get_sample_value("lifelong_head_version", labels) == 2
     last = store.cycles.last(model.id, "clinic")
     assert last is not None
@@ -174,7 +174,7 @@ def test_a_population_that_is_new_does_not_wait_for_the_clock(
     ticker.tick(DUE + MINUTE, DUE)
     log(store, model, "new", 5, seed=3)
     ticker.tick(DUE + 2 * MINUTE, DUE)
-    labels = {"model": model.reference, "environment": "new"}
+    labels = {"model": model.reference, "environment": "new", "role": "promoted"}
     assert exporter.registry.get_sample_value("lifelong_head_version", labels) == 1
     assert due_times(store, model, "new") == []
     log(store, model, "new", 600, SHIFTED, seed=3)

@@ -36,8 +36,9 @@ def ticker(store: Store, settings: Settings, exporter: Exporter) -> Ticker:
 
 
 def value(exporter: Exporter, name: str, environment: str = "clinic", **labels: str) -> float | None:
+    role = {} if name.endswith("_total") else {"role": "promoted"}
     return exporter.registry.get_sample_value(
-        f"lifelong_{name}", {"model": "lesions@1", "environment": environment} | labels
+        f"lifelong_{name}", {"model": "lesions@1", "environment": environment} | role | labels
     )
 
 

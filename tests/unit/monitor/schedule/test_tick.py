@@ -44,8 +44,9 @@ def ticker(store: Store, settings: Settings, exporter: Exporter) -> Ticker:
 def value(
     exporter: Exporter, name: str, model: str = "lesions@1", environment: str = "clinic", **labels: str
 ):
+    role = {} if name.endswith("_total") else {"role": "promoted"}
     return exporter.registry.get_sample_value(
-        f"lifelong_{name}", {"model": model, "environment": environment} | labels
+        f"lifelong_{name}", {"model": model, "environment": environment} | role | labels
     )
 
 
