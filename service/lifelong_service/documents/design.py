@@ -12,6 +12,7 @@ from lifelong_service.schemas.design import (
     InterviewAnswer,
     InterviewSummary,
     JobAnswer,
+    LogLineAnswer,
     MetricAnswer,
     QuestionAnswer,
     RecommendationAnswer,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from lifelong_core.design.recommendation.document import Step
     from lifelong_core.design.recommendation.views import MetricView
     from lifelong_core.store.design.records import AttachedRecommendation, InterviewRecord, Refit
-    from lifelong_core.store.jobs.records import Job
+    from lifelong_core.store.jobs.records import Job, LogLine
 
 NOTHING_REFITTED: RefitAnswer = {"model": None, "head_version": None, "published": [], "kept": []}
 """As `refit_document`, without a refit."""
@@ -227,7 +228,7 @@ def refit_document(refit: "Refit") -> RefitAnswer:
 
 
 def job_document(job: "Job") -> JobAnswer:
-    """A job: its kind, state, payload, and result or error."""
+    """A job: its kind, state, progress, payload, and result or error."""
     return {
         "id": str(job.id),
         "kind": job.kind,
@@ -237,7 +238,15 @@ def job_document(job: "Job") -> JobAnswer:
         "created_by": job.created_by,
         "started_at": None if job.started_at is None else job.started_at.isoformat(),
         "finished_at": None if job.finished_at is None else job.finished_at.isoformat(),
+        "cancelled_at": None if job.cancelled_at is None else job.cancelled_at.isoformat(),
+        "cancelled_by": job.cancelled_by,
+        "progress": job.progress,
         "payload": job.payload,
         "result": job.result,
         "error": job.error,
     }
+
+
+def log_line_document(line: "LogLine") -> LogLineAnswer:
+    """A line of the log of a job."""
+    return {"number": line.number, "written_at": line.written_at.isoformat(), "text": line.text}

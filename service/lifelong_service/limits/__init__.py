@@ -5,5 +5,6 @@
 - `token_limits`: requests, rows and simultaneous requests of each token.
 - `body_budget`: bytes of request bodies that are held at once.
 - `login_limits`: failed logins to the console.
+- `open_streams`: streams of events that a worker keeps open.
 - `service_rate`: measured rate of the micro-batcher.
 """

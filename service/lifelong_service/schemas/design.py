@@ -240,9 +240,28 @@ class JobAnswer(TypedDict):
     created_by: str
     started_at: str | None
     finished_at: str | None
+    cancelled_at: Annotated[str | None, Field(description="When its cancellation was requested.")]
+    cancelled_by: str | None
+    progress: Annotated[
+        dict[str, Any] | None, Field(description="Its latest report on itself; its keys depend on the kind.")
+    ]
     payload: Annotated[dict[str, Any], Field(description="What was asked for; the keys depend on the kind.")]
     result: Annotated[dict[str, Any] | None, Field(description="The result; its keys depend on the kind.")]
     error: Annotated[dict[str, Any] | None, Field(description="Why it failed: code, field, message, hint.")]
+
+
+class LogLineAnswer(TypedDict):
+    """A line that a job wrote for people; numbers count up from 1 within a job."""
+
+    number: int
+    written_at: str
+    text: str
+
+
+class JobLog(TypedDict):
+    """Lines of the log of a job, in their order."""
+
+    lines: list[LogLineAnswer]
 
 
 class JobList(TypedDict):

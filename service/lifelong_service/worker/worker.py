@@ -7,6 +7,7 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.registry.records import Model
 from lifelong_service.graphs.classifier import Classifier
+from lifelong_service.limits.open_streams import OpenStreams
 from lifelong_service.worker.snapshot import Snapshot
 from lifelong_service.worker.wiring import build_parts
 
@@ -26,6 +27,7 @@ class Worker:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.is_draining = False
+        self.streams = OpenStreams()
         parts = self._parts = build_parts(settings)
         self.serving = parts.serving
         self.poller = parts.poller

@@ -1,4 +1,4 @@
-"""`/v1/admin/models/{reference}/validations` and `/v1/admin/jobs`: validation of models."""
+"""`/v1/admin/models/{reference}/validations`: validation of models; result and report of its jobs."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -15,10 +15,9 @@ from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.names import Name
-from lifelong_core.store import Job, JobState, Store
+from lifelong_core.store import Job, Store
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.evaluations.validations import submit_validation
-from lifelong_service.documents.design import job_document
 from lifelong_service.http.bodies import parse_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.http.labelled_bodies import (
@@ -30,7 +29,7 @@ from lifelong_service.http.labelled_bodies import (
 )
 from lifelong_service.http.parameters import MAXIMUM_GROUP_LENGTH
 from lifelong_service.routes.admin.jobs import accept_job
-from lifelong_service.schemas.design import JobAnswer, JobList, ValidationDocument
+from lifelong_service.schemas.design import JobAnswer, ValidationDocument
 
 PART = "labelled_set"
 """Part of a multipart form, and the name of the file in errors."""
@@ -89,26 +88,6 @@ async def validate_model(
         actor=actor_of(request),
     )
     return accept_job(job)
-
-
-@router.get("/v1/admin/jobs")
-@access(Scope.READ)
-def list_jobs(
-    request: Request,
-    kind: str | None = None,
-    state: JobState | None = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-) -> JobList:
-    """The newest jobs, newest first."""
-    jobs = worker_of(request).store.jobs.list(kind, state, limit)
-    return {"jobs": [job_document(job) for job in jobs]}
-
-
-@router.get("/v1/admin/jobs/{job}")
-@access(Scope.READ)
-def show_job(request: Request, job: UUID) -> JobAnswer:
-    """The request, state and result of a job."""
-    return job_document(worker_of(request).store.jobs.get(job))
 
 
 @router.get("/v1/admin/jobs/{job}/result", responses={200: {"model": ValidationDocument}})
@@ -178,6 +157,10 @@ def _expect_success(job: Job) -> None:
     if job.state == "failed":
         error = job.error or {}
         raise ConflictError(f"the job failed: {error.get('message')}", field="job", hint=error.get("hint"))
+    if job.state == "cancelled":
+        raise ConflictError(
+            f"the job was cancelled by {job.cancelled_by}.", field="job", hint="Submit it again."
+        )
     if job.state != "succeeded":
         raise ConflictError(
             f"the job is {job.state}.", field="job", hint=f"Ask again later: GET /v1/admin/jobs/{job.id}."

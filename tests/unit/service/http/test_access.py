@@ -55,6 +55,7 @@ SCOPES = {
     ("POST", "/v1/admin/interviews/{interview}/finish"): "operate",
     ("DELETE", "/v1/admin/interviews/{interview}"): "operate",
     ("POST", "/v1/admin/tasks/{task}/recommendations"): "admin",
+    ("POST", "/v1/admin/jobs/{job}/cancel"): "admin",
     ("POST", "/v1/admin/tasks/{task}/fingerprints"): "operate",
     ("POST", "/v1/admin/tasks/{task}/retrainings"): "operate",
     ("POST", "/v1/admin/tasks/{task}/retrainings/plan"): "read",
