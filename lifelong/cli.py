@@ -29,6 +29,7 @@ from lifelong.commands.operation import (
     tokens,
 )
 from lifelong.commands.proposals import proposals
+from lifelong.commands.training import retrain, search
 from lifelong.commands.validation import validate
 from lifelong_core.errors import LifelongError
 from lifelong_core.runtime.redaction import redact
@@ -39,6 +40,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Heads and cycles": (heads.heads, cycles.cycles, adapt.adapt, plan.plan, proposals),
     "Metrics": (recommend.recommend, validate.validate),
     "Related tasks": (fingerprint.fingerprint, knowledge.knowledge, neighbours.neighbours),
+    "Training": (retrain.retrain, search.search_augmentation),
     "Operation": (
         doctor.doctor,
         grafana.grafana,

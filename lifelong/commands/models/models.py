@@ -10,6 +10,7 @@ from lifelong.commands.models.evaluations import report, validate
 from lifelong.commands.models.preprocessing import preprocessing as preprocessing_command
 from lifelong.commands.models.trials import canary, promotions, rollback, shadow, trial
 from lifelong.commands.tables import print_rows
+from lifelong.commands.training.show import training as training_command
 
 if TYPE_CHECKING:
     from lifelong_core.deploy import LabeledLogits
@@ -24,7 +25,17 @@ def models() -> None:
     """Models of a task: an ONNX graph that is served here, or an external one that sends logits."""
 
 
-for _command in (preprocessing_command, validate, report, shadow, canary, trial, rollback, promotions):
+for _command in (
+    preprocessing_command,
+    validate,
+    report,
+    shadow,
+    canary,
+    trial,
+    rollback,
+    promotions,
+    training_command,
+):
     models.add_command(_command)
 
 

@@ -1,0 +1,1 @@
+"""Commands that train models, and that show how they were trained."""

@@ -1,0 +1,58 @@
+"""The images that a command gives to a job: by their path below an image root, or as an uploaded archive."""
+
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from lifelong_core.settings import Settings
+
+_FORMS = {".tar": "tar", ".tar.gz": "tar.gz", ".tgz": "tar.gz", ".zip": "zip"}
+
+
+@contextmanager
+def located(
+    data: Path, settings: "Settings"
+) -> Generator[tuple[Mapping[str, Any], BinaryIO | None], None, None]:
+    """The part of a job's payload that names the images, and the archive to upload; None: none is uploaded.
+
+    Raises:
+        InvalidInputError: a folder or table lies below none of the image roots.
+    """
+    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.image_roots import find_root
+
+    path = data.resolve()
+    form = next((form for suffix, form in _FORMS.items() if path.name.lower().endswith(suffix)), None)
+    try:
+        find_root(str(path), [root.resolve() for root in settings.image_roots])
+    except InvalidInputError as error:
+        if form is None:
+            error.field = "--data"
+            error.hint = f"{error.hint} Add the folder to LIFELONG_IMAGE_ROOTS, or give a tar or zip file."
+            raise
+        with path.open("rb") as file:
+            yield {"archive": form}, file
+        return
+    yield {"path": str(path)}, None
+
+
+def source_path(data: Path | None, settings: "Settings") -> str | None:
+    """The path of the source task's images; None: none are given.
+
+    Raises:
+        InvalidInputError: it lies below none of the image roots.
+    """
+    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.image_roots import find_root
+
+    if data is None:
+        return None
+    path = str(data.resolve())
+    try:
+        find_root(path, [root.resolve() for root in settings.image_roots])
+    except InvalidInputError as error:
+        error.field = "--source-data"
+        raise
+    return path

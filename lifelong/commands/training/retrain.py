@@ -1,0 +1,213 @@
+"""`lifelong retrain`: train a model of a task, follow it, and see it beside the promoted model."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lifelong.commands.common import Name, actor, as_json, open_store
+from lifelong.commands.tables import wrap_text
+
+if TYPE_CHECKING:
+    from lifelong_core.develop.training.recipe import Recipe
+    from lifelong_core.store import Job, Store
+    from lifelong_core.store.trainings.asking import Retraining
+
+_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+_images = click.Path(exists=True, path_type=Path)
+
+
+@click.command(short_help="Train a model of a task, and compare it with the promoted one.")
+@click.argument("task", type=Name())
+@click.option(
+    "--data",
+    type=_images,
+    help="Labelled images: a folder with one sub-folder per class, or a CSV, tar or zip file.",
+)
+@click.option(
+    "--from",
+    "suggestion",
+    metavar="SCENARIO:SOURCE",
+    help="What to transfer from which task: architecture, pretraining, augmentation or co_training, as `lifelong"
+    " neighbours` suggests.",
+)
+@click.option(
+    "--recipe",
+    type=_file,
+    help="JSON document with everything that is not default; `lifelong models training --recipe` writes one.",
+)
+@click.option(
+    "--source-data", type=_images, help="Images of the source task, for pretraining and co_training."
+)
+@click.option(
+    "--model",
+    type=Name(),
+    help="Name of the model whose next version this is; else that of the promoted one.",
+)
+@click.option(
+    "--plan", is_flag=True, help="Print what would be done, how long and what it needs; start nothing."
+)
+@click.option("--detach", is_flag=True, help="Do not wait for the end of the job.")
+@as_json
+def retrain(
+    task: str,
+    data: Path | None,
+    suggestion: str | None,
+    recipe: Path | None,
+    source_data: Path | None,
+    model: str | None,
+    *,
+    plan: bool,
+    detach: bool,
+    as_json: bool,
+) -> None:
+    """Train the next model of TASK, evaluate it, and compare it with the promoted one. It is not promoted.
+
+    Without --from and --recipe it is the uninformed baseline. The job is done by a monitor, which must reach the images
+    below LIFELONG_IMAGE_ROOTS; a tar or zip file elsewhere is uploaded. Ctrl-C ends the command, not the job.
+
+    \b
+    Examples:
+      lifelong retrain lesions --data /data/lesions --plan
+      lifelong retrain lesions --data /data/lesions --from architecture:moles
+    """
+    from lifelong_core.store.trainings.asking import complete_retraining
+
+    with open_store() as store:
+        asked = complete_retraining(
+            store, task, recipe=read_recipe(recipe), suggestion=suggestion, model=model
+        )
+        if plan:
+            _print_plan(store, asked, data, source_data, as_json=as_json)
+            return
+        job = _submit(store, asked, data, source_data)
+        if detach:
+            print_detached(job, as_json=as_json)
+            return
+        ended = follow(store, job)
+        if as_json:
+            click.echo(json.dumps(ended.result))
+        else:
+            _print_outcome(store, ended.result or {})
+
+
+def read_recipe(file: Path | None) -> "Recipe | None":
+    """The recipe in a file; None: no file is given.
+
+    Raises:
+        InvalidInputError: it is no recipe; the message names file and field.
+    """
+    from lifelong.commands.cycles.inputs import name_file_in_errors
+    from lifelong_core.develop.training.recipe import Recipe
+    from lifelong_core.errors import InvalidInputError
+
+    if file is None:
+        return None
+    with name_file_in_errors(file, InvalidInputError):
+        return Recipe.from_json(file.read_bytes())
+
+
+def _print_plan(
+    store: "Store", asked: "Retraining", data: Path | None, source_data: Path | None, *, as_json: bool
+) -> None:
+    from lifelong.commands.training.plan_text import print_plan
+    from lifelong_core.settings import Settings
+    from lifelong_core.store.trainings.asking import StatedFacts, plan_retraining
+
+    facts = StatedFacts(
+        path=None if data is None else str(data),
+        source_path=None if source_data is None else str(source_data),
+    )
+    found = plan_retraining(store, Settings.load(), asked, facts)
+    if as_json:
+        click.echo(found.to_json())
+    else:
+        print_plan(found)
+
+
+def _submit(store: "Store", asked: "Retraining", data: Path | None, source_data: Path | None) -> "Job":
+    from lifelong.commands.jobs import expect_monitor
+    from lifelong.commands.training.images import located, source_path
+    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.settings import Settings
+    from lifelong_core.store.trainings.asking import KIND, retraining_payload
+
+    if data is None:
+        raise InvalidInputError(
+            "expected the images to train on.", field="--data", hint="Give --data FOLDER."
+        )
+    settings = Settings.load()
+    source = source_path(source_data, settings)
+    with located(data, settings) as (location, upload):
+        payload = retraining_payload(asked, source_path=source, **location)
+        expect_monitor(store)
+        return store.jobs.submit(KIND, payload, upload=upload, actor=actor())
+
+
+def print_detached(job: "Job", *, as_json: bool) -> None:
+    """Say how a job is followed that the command does not wait for."""
+    if as_json:
+        click.echo(json.dumps({"job": str(job.id)}))
+    else:
+        click.echo(f"Submitted the job {job.id}. Follow it: `lifelong jobs show {job.id} --wait`.")
+
+
+def follow(store: "Store", job: "Job") -> "Job":
+    """The job when it has succeeded.
+
+    Raises:
+        Exit: Ctrl-C; the job goes on.
+        ConflictError: it failed or was cancelled.
+    """
+    from lifelong.commands.interview.screen import terminal
+    from lifelong.commands.training.following import follow_job
+    from lifelong_core.errors import ConflictError
+
+    console = terminal(err=True)
+    try:
+        ended = follow_job(store, job, console)
+    except KeyboardInterrupt:
+        click.echo(f"The job {job.id} goes on: `lifelong jobs show {job.id}`.", err=True)
+        raise click.exceptions.Exit(130) from None
+    if ended.state != "succeeded":
+        error = ended.error or {}
+        raise ConflictError(
+            error.get("message") or f"the job was {ended.state}.",
+            field=error.get("field"),
+            hint=error.get("hint"),
+        )
+    return ended
+
+
+def _print_outcome(store: "Store", result: dict[str, Any]) -> None:
+    """The metrics, beside those of the promoted model where there is one, warnings, and what to type next."""
+    from lifelong.commands.interview.screen import terminal
+    from lifelong.commands.models.promotion_text import print_promotion
+    from lifelong.commands.validation.validation_text import print_validation
+    from lifelong_core.design import ValidationResult
+    from lifelong_core.promotion import PromotionReport
+
+    model, promotion, evaluation = result["model"], result["promotion"], result["evaluation"]
+    click.secho(f"Registered {model}.", bold=True)
+    if evaluation is not None:
+        content = store.artifacts.get(evaluation["result"])
+        print_validation(terminal(), ValidationResult.from_json(content))
+    if promotion is not None:
+        print_promotion(terminal(), PromotionReport.from_json(store.artifacts.get(promotion["result"])))
+    for text in result["warnings"]:
+        click.secho(wrap_text(f"Warning: {text}"), fg="yellow")
+    click.echo(f"How it was trained: `lifelong models training {model}`.")
+    click.echo(f"Next: {_next_step(store, result)}")
+
+
+def _next_step(store: "Store", result: dict[str, Any]) -> str:
+    model, promotion = result["model"], result["promotion"]
+    trained = store.models.get(model)
+    if result["head"] is None:
+        return f"`{trained.calibration_command}`"
+    if store.tasks.get(result["task"]).promoted_model_id == trained.id:
+        return "nothing: it is the first model of its task, and answers requests."
+    if promotion is not None and promotion["advice"] == "reject":
+        return f"train with more data or another suggestion: `lifelong neighbours {result['task']}`."
+    return f"`lifelong models shadow {model}`, or at once `lifelong models promote {model}`"
