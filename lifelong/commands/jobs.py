@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.2
 FAILED = 1
-"""Exit status where the shown job has failed."""
-STATES = ("queued", "running", "succeeded", "failed")
+"""Exit status where the shown job has failed or was cancelled."""
+STATES = ("queued", "running", "succeeded", "failed", "cancelled")
 
 timeout_option = click.option(
     "--timeout",
@@ -44,7 +44,7 @@ def run_job(store: "Store", kind: str, payload: Mapping[str, Any], timeout: time
 
     Raises:
         UnavailableError: no monitor runs, or the job did not end in time.
-        ConflictError: the job failed.
+        ConflictError: the job failed or was cancelled.
     """
     expect_monitor(store)
     return finish_job(store, store.jobs.submit(kind, payload, actor=actor()), timeout)
@@ -114,6 +114,9 @@ def list_jobs(kind: str | None, state: Any, limit: int, *, as_json: bool) -> Non
     """List the newest jobs, newest first."""
     with open_store() as store:
         rows = [_row(job) for job in store.jobs.list(kind, state, limit)]
+    if not as_json:
+        for row in rows:
+            row["error"] = " ".join(text for text in (row["error"], row.pop("hint")) if text) or None
     print_rows(rows, as_json=as_json, empty="There is no such job.", below="error")
 
 
@@ -123,7 +126,7 @@ def list_jobs(kind: str | None, state: Any, limit: int, *, as_json: bool) -> Non
 @timeout_option
 @as_json
 def show(job: UUID, timeout: timedelta, *, wait: bool, as_json: bool) -> None:
-    """Show the request, state and result of a job. Exit status 1: it has failed."""
+    """Show the request, state, progress and result of a job. Exit status 1: it has failed or was cancelled."""
     with open_store() as store:
         found = store.jobs.get(job)
         if wait:
@@ -136,26 +139,65 @@ def show(job: UUID, timeout: timedelta, *, wait: bool, as_json: bool) -> None:
             text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
             if text is not None:
                 click.echo(wrap_text(str(text), first=f"{name.replace('_', ' '):12}", indent=" " * 12))
-    if found.state == "failed":
+    _exit_unless_well(found)
+
+
+@jobs.command()
+@click.argument("job", type=click.UUID)
+def follow(job: UUID) -> None:
+    """Show log and progress of a job until it ends. Exit status 1: it has failed or was cancelled.
+
+    Ctrl-C ends the command, not the job.
+    """
+    from rich.console import Console
+
+    from lifelong.commands.job_following import follow_job
+
+    with open_store() as store:
+        ended = follow_job(store, store.jobs.get(job), Console())
+    error = ended.error or {}
+    for text in (error.get("message"), error.get("hint")):
+        if text:
+            click.echo(wrap_text(text))
+    _exit_unless_well(ended)
+
+
+@jobs.command()
+@click.argument("job", type=click.UUID)
+def cancel(job: UUID) -> None:
+    """Cancel a job: one that waits ends at once, a running one within seconds."""
+    with open_store() as store:
+        asked = store.jobs.cancel(job, actor=actor())
+    if asked.finished_at is None:
+        click.echo(f"The job {job} is ended by its monitor: `lifelong jobs follow {job}`.")
+    else:
+        click.echo(f"The job {job} is cancelled.")
+
+
+def _exit_unless_well(job: "Job") -> None:
+    if job.state in ("failed", "cancelled"):
         raise click.exceptions.Exit(FAILED)
 
 
 def _row(job: "Job") -> dict[str, Any]:
+    fraction = (job.progress or {}).get("fraction")
     return {
         "id": str(job.id),
         "kind": job.kind,
         "state": job.state,
+        "progress": None if fraction is None else f"{fraction:.0%}",
         "attempts": job.attempts,
         "created_at": job.created_at,
         "finished_at": job.finished_at,
         "created_by": job.created_by,
         "error": (job.error or {}).get("message"),
+        "hint": (job.error or {}).get("hint"),
     }
 
 
 def _document(job: "Job") -> dict[str, Any]:
     """The job as the API shows it."""
-    times = {name: getattr(job, name) for name in ("created_at", "started_at", "finished_at")}
+    times = {name: getattr(job, name) for name in ("created_at", "started_at", "finished_at", "cancelled_at")}
     return {
         "id": str(job.id),
         "kind": job.kind,
@@ -163,6 +205,8 @@ def _document(job: "Job") -> dict[str, Any]:
         "attempts": job.attempts,
         "created_by": job.created_by,
         **{name: None if moment is None else moment.isoformat() for name, moment in times.items()},
+        "cancelled_by": job.cancelled_by,
+        "progress": job.progress,
         "payload": job.payload,
         "result": job.result,
         "error": job.error,
