@@ -1,0 +1,118 @@
+"""What the pages of tasks show."""
+
+from typing import Any
+
+from lifelong_core.store import Registry, Store, Task
+from lifelong_core.store.registry.records import ModelRole
+from lifelong_core.store.rollouts.populations import TrialPopulation, trial_populations
+
+ROLES: dict[ModelRole, str] = {
+    "promoted": "promoted: answers requests without a version",
+    "canary": "canary: answers a share of the requests",
+    "shadow": "shadow: decides for the log only",
+    "former": "promoted or on trial earlier",
+    "other": "answers only requests that name it",
+}
+_REASONS = {"first": "first model of the task", "promote": "promoted", "rollback": "rolled back to"}
+_MOST_CLASSES = 12
+"""Classes of a prevalence that are shown."""
+_MOST_PROMOTIONS = 20
+
+
+def task_lines(store: Store) -> list[dict[str, Any]]:
+    """The tasks by name, each with its promoted model and its candidate."""
+    registry = _registry(store)
+    return [
+        {
+            "name": task.name,
+            "promoted": _reference(registry, task.promoted_model_id),
+            "trial": _trial(registry, task),
+        }
+        for task in sorted(registry.tasks.values(), key=lambda task: task.name)
+    ]
+
+
+def task_view(store: Store, task: Task) -> dict[str, Any]:
+    """The models of a task, its trial with the populations of both models, and its promotions, newest first."""
+    registry = _registry(store)
+    rollout = store.rollouts.current(task.name)
+    models = sorted(
+        (model for model in registry.models.values() if model.task_id == task.id),
+        key=lambda model: (model.name, -model.version),
+    )
+    promotions = store.promotions.list(task.name)
+    restored = store.promotions.rollback_model(task.name)
+    return {
+        "task": task,
+        "promoted": _reference(registry, task.promoted_model_id),
+        "models": [
+            {"model": model.reference, "kind": model.kind, "role": ROLES[registry.role(model.id)]}
+            for model in models
+        ],
+        "candidates": [
+            model.reference
+            for model in models
+            if model.kind == "onnx"
+            and model.id != task.promoted_model_id
+            and (model.id, None) in registry.heads
+        ],
+        "trial": _trial(registry, task),
+        "rollout": rollout,
+        "populations": []
+        if rollout is None
+        else [_population(one, task) for one in trial_populations(store, task, rollout)],
+        "promotions": [
+            {
+                "model": _reference(registry, one.model_id) or "removed",
+                "what": _REASONS[one.reason],
+                "at": one.promoted_at,
+                "by": one.promoted_by,
+            }
+            for one in promotions[: -_MOST_PROMOTIONS - 1 : -1]
+        ],
+        "sequence": promotions[-1].sequence if promotions else 0,
+        "restored": None if restored is None else restored.reference,
+    }
+
+
+def _trial(registry: Registry, task: Task) -> dict[str, Any] | None:
+    rollout = registry.rollouts.get(task.id)
+    if rollout is None:
+        return None
+    return {
+        "model": _reference(registry, rollout.model_id),
+        "stage": rollout.stage,
+        "percent": f"{100 * rollout.share:.3g}",
+    }
+
+
+def _population(population: TrialPopulation, task: Task) -> dict[str, Any]:
+    cycle, labelled, found = population.cycle, population.labelled, population.prevalence
+    shares = (
+        []
+        if found is None
+        else zip(task.class_names, found["prevalence"], found["low"], found["high"], strict=True)
+    )
+    return {
+        "environment": population.environment,
+        "model": population.model.reference,
+        "role": population.role,
+        "outcome": None if cycle is None else cycle.outcome,
+        "samples": None if cycle is None else cycle.window_samples,
+        "prevalence": [f"{name} {share:.3f} ({low:.3f} to {high:.3f})" for name, share, low, high in shares][
+            :_MOST_CLASSES
+        ],
+        "labelled": labelled,
+    }
+
+
+def _reference(registry: Registry, model_id: int | None) -> str | None:
+    model = None if model_id is None else registry.models.get(model_id)
+    return None if model is None else model.reference
+
+
+def _registry(store: Store) -> Registry:
+    registry = store.registry()
+    if registry is None:
+        raise TypeError("without a known revision the store returns a registry")
+    return registry

@@ -1,0 +1,188 @@
+"""The pages of tasks: models, trial with the figures of both models, and the forms to try, promote and roll back."""
+
+from collections.abc import Callable
+
+from fastapi import APIRouter
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError, NotFoundError
+from lifelong_core.graph_check import check_servable
+from lifelong_core.names import Name
+from lifelong_core.store import promote_calibrated, start_trial
+from lifelong_core.store.access.records import Scope
+from lifelong_service.console.pages import page, see_other
+from lifelong_service.console.route import FORM, ConsoleRoute, Form
+from lifelong_service.console.trial_views import task_lines, task_view
+from lifelong_service.http.errors import error_response
+from lifelong_service.http.guard import access, actor_of, worker_of
+
+LIST = "/console/tasks"
+_EXPECTED = (InvalidInputError, NotFoundError, ConflictError)
+
+router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
+
+
+@router.get(LIST)
+@access(Scope.READ)
+def list_tasks(request: Request) -> Response:
+    """Show the tasks with their promoted model and their trial."""
+    return page(request, "tasks", lines=task_lines(worker_of(request).store), path=LIST)
+
+
+@router.get(f"{LIST}/{{task}}")
+@access(Scope.READ)
+def show_task(request: Request, task: Name) -> Response:
+    """Show the models of a task, its trial and its promotions, and the forms."""
+    return _task_page(request, task)
+
+
+@router.post(f"{LIST}/{{task}}/shadow")
+@access(Scope.OPERATE, media_types=FORM)
+def start_shadow(request: Request, task: Name, form: Form) -> Response:
+    """Let a model decide for the log only."""
+
+    def change() -> None:
+        reference = _model(request, task, form)
+        _wait_for_workers(request, reference, may_be_released=True)
+        start_trial(worker_of(request).store, reference, stage="shadow", actor=actor_of(request))
+
+    return _attempt(request, task, form, change)
+
+
+@router.post(f"{LIST}/{{task}}/canary")
+@access(Scope.OPERATE, media_types=FORM)
+def start_canary(request: Request, task: Name, form: Form) -> Response:
+    """Let a model answer a share of the requests."""
+
+    def change() -> None:
+        reference, share = _model(request, task, form), _share(form)
+        _wait_for_workers(request, reference)
+        start_trial(
+            worker_of(request).store,
+            reference,
+            stage="canary",
+            share=share,
+            actor=actor_of(request),
+            force_reason=_reason(form),
+        )
+
+    return _attempt(request, task, form, change)
+
+
+@router.post(f"{LIST}/{{task}}/promote")
+@access(Scope.OPERATE, media_types=FORM)
+def promote(request: Request, task: Name, form: Form) -> Response:
+    """Promote the candidate."""
+
+    def change() -> None:
+        _check_confirmed(form)
+        reference = _model(request, task, form)
+        _wait_for_workers(request, reference)
+        promote_calibrated(
+            worker_of(request).store, reference, actor=actor_of(request), force_reason=_reason(form)
+        )
+
+    return _attempt(request, task, form, change)
+
+
+@router.post(f"{LIST}/{{task}}/end")
+@access(Scope.OPERATE, media_types=FORM)
+def end_trial(request: Request, task: Name, form: Form) -> Response:
+    """Take the candidate away."""
+
+    def change() -> None:
+        _check_confirmed(form)
+        worker_of(request).store.rollouts.end(task, actor=actor_of(request))
+
+    return _attempt(request, task, form, change)
+
+
+@router.post(f"{LIST}/{{task}}/rollback")
+@access(Scope.OPERATE, media_types=FORM)
+def roll_back(request: Request, task: Name, form: Form) -> Response:
+    """Promote the model that was promoted before the present one."""
+
+    def change() -> None:
+        _check_confirmed(form)
+        seen = str(form.get("sequence", ""))
+        if not seen.isdecimal():
+            raise InvalidInputError(
+                "the form names no promotion.", field="sequence", hint="Send it from this page."
+            )
+        worker_of(request).store.promotions.roll_back(
+            task, actor=actor_of(request), expected_sequence=int(seen)
+        )
+
+    return _attempt(request, task, form, change)
+
+
+def _attempt(request: Request, task: str, form: FormData, change: Callable[[], None]) -> Response:
+    """Make a change and show the task; where it is refused, the page with the error and what was typed."""
+    try:
+        change()
+    except _EXPECTED as error:
+        return _task_page(request, task, error=error, typed=form)
+    return see_other(f"{LIST}/{task}")
+
+
+def _task_page(
+    request: Request, task: str, *, error: LifelongError | None = None, typed: FormData | None = None
+) -> Response:
+    store = worker_of(request).store
+    return page(
+        request,
+        "task",
+        status=200 if error is None else error_response(error).status_code,
+        path=f"{LIST}/{task}",
+        error=error,
+        typed={"model": "", "percent": "", "reason": ""} | dict(typed or {}),
+        **task_view(store, store.tasks.get(task)),
+    )
+
+
+def _model(request: Request, task: str, form: FormData) -> str:
+    """The chosen model of the task.
+
+    Raises:
+        InvalidInputError: it is a model of another task.
+        NotFoundError: there is no such model.
+    """
+    store = worker_of(request).store
+    model = store.models.get(str(form.get("model", "")))
+    if model.task_id != store.tasks.get(task).id:
+        raise InvalidInputError(f"{model.reference} is no model of {task}.", field="model")
+    return model.reference
+
+
+def _share(form: FormData) -> float:
+    """The share in percent as a number in 0..1; `start_trial` checks its range."""
+    text = str(form.get("percent", "")).strip().removesuffix("%").strip().replace(",", ".")
+    try:
+        return float(text) / 100
+    except ValueError as error:
+        raise InvalidInputError(
+            "expected a number of percent, above 0 and at most 100.", field="percent"
+        ) from error
+
+
+def _reason(form: FormData) -> str | None:
+    """The reason that overrides the acceptance thresholds; None: none was given."""
+    return str(form.get("reason", "")).strip() or None
+
+
+def _check_confirmed(form: FormData) -> None:
+    if "confirmed" not in form:
+        raise InvalidInputError("tick the box to confirm.", field="confirmed")
+
+
+def _wait_for_workers(request: Request, reference: str, *, may_be_released: bool = False) -> None:
+    worker = worker_of(request)
+    check_servable(
+        worker.store,
+        worker.settings,
+        reference,
+        patience_seconds=worker.settings.request_timeout_seconds / 2,
+        may_be_released=may_be_released,
+    )
