@@ -47,6 +47,14 @@ _NAMES = {
     "spearman": "Spearman correlation",
     "kendall": "Kendall's tau",
 }
+_LOWEST = {
+    "positive_overlap": 0.0,
+    "adjusted_positive_overlap": -math.inf,
+    "positive_jaccard": 0.0,
+    "heuristically_adjusted_positive_jaccard": 0.0,
+    "adjusted_positive_jaccard": -1 / 3,
+}
+"""Lower limits of scores other than -1; upper limits are 1."""
 
 Decide: TypeAlias = Callable[[Logits], Integers]
 """Decisions (n,) from logits (n, C); C where the model abstains."""
@@ -249,7 +257,7 @@ def _scores(made: Sequence[_Compared], *, threshold: float, level: float) -> tup
 
 
 def _score(name: str, values: Sequence[float], unrelated: Sequence[float], level: float) -> LocalizationScore:
-    """Mean with the interval of Student's t distribution."""
+    """Mean with the interval of Student's t distribution, within the limits of the score."""
     known = np.array([value for value in values if not math.isnan(value)])
     chance = [value for value in unrelated if not math.isnan(value)]
     mean = float(known.mean()) if known.size else None
@@ -257,7 +265,7 @@ def _score(name: str, values: Sequence[float], unrelated: Sequence[float], level
     if mean is not None and known.size > 1:
         quantile = float(t_quantile(known.size - 1, (1 + level) / 2))
         margin = quantile * float(known.std(ddof=1)) / math.sqrt(known.size)
-        low, high = mean - margin, min(1.0, mean + margin)
+        low, high = max(_LOWEST.get(name, -1.0), mean - margin), min(1.0, mean + margin)
     return LocalizationScore(
         name=_NAMES[name],
         mean=mean,

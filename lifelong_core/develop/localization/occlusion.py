@@ -25,8 +25,8 @@ WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
 GRID = 8
 LEAST_FALL = 0.1
 """Where no patch changes the odds of the class by more than about a tenth, no place matters."""
-_MOST_VALUES = 2**24
-"""of the images that are given to the model at once: 64 MiB"""
+_MOST_VALUES = 2**22
+"""of the images that are given to the model at once: 16 MiB, since its activations take a multiple of that"""
 
 
 def occlusion_map(

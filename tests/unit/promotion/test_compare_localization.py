@@ -130,6 +130,27 @@ def test_intervals_are_those_of_the_mean_over_images():
     assert abs(named.unrelated) < 0.15
 
 
+def test_intervals_end_at_the_limits_of_the_scores():
+    """Both look at a spot where it is alone; beside a second one, the current model looks at that."""
+
+    def looks_at(first, second):
+        def logits_of(inputs):
+            cells = inputs[:, 0, 8:12, 8:12].mean((1, 2)), inputs[:, 0, 20:24, 20:24].mean((1, 2))
+            score = 5 + first * cells[0] + second * cells[1]
+            return np.stack([np.zeros_like(score), score], axis=1)
+
+        return ImageModel(logits_of=logits_of, preprocessing=EXACT)
+
+    both = Image.fromarray(np.maximum(np.asarray(spot_image(2, 2)), np.asarray(spot_image(5, 5))))
+    images = [LabelledImage(image=one, true_class=1) for one in (spot_image(2, 2), both)]
+    found = compare_localization(looks_at(3, 0), looks_at(3, 30), images)
+    ends = {one.name: (one.low, one.high) for one in found.scores}
+    assert ends["positive overlap"] == ends["positive Jaccard"] == (0, 1)
+    assert ends["adjusted positive Jaccard"] == (pytest.approx(-1 / 3), 1)
+    assert ends["adjusted Jaccard (kappa)"] == (-1, 1)
+    assert ends["adjusted positive overlap"][0] < -1
+
+
 def test_the_class_is_the_decision_of_the_new_model():
     dark = [LabelledImage(image=Image.new("L", (32, 32), 20), true_class=2, name=None)]
     assert compare_localization(BY_SPOT, BY_SPOT, dark).examples[0].class_index == 0
