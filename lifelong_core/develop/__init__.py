@@ -4,6 +4,8 @@
 - `features`: features of images by a timm model; needs torch.
 - `knowledge`: task cards, trainings and measured transfers of other tasks.
 - `ranking`: suggestions of what to transfer from which task.
+- `training`: trains a classifier by a recipe; needs torch.
+- `localization`: whether two models look at the same places of images.
 - `transferability`: how good a ranking of source tasks was.
 - `evaluation_transforms`: evaluation transforms of timm and torchvision as preprocessing documents.
 - `torchvision_operators`: makes torchvision importable beside a CPU build of torch.

@@ -4,12 +4,12 @@
 - `report`: from inputs to the `document`
 - `decision_changes`, `sign_flip`: which decisions change, and the test of whether one model errs less
 - `runtime_cost`: size of a graph and time for one image
-- `localization`: whether both models look at the same places
+- `localization`: whether both models look at the same places; `compare_localization` finds out from images
 - `evidence`, `verdict`: what differs, and what speaks for and against the promotion
 - `unknowns`: what the figures do not tell
 - `page`: the report as a self-contained HTML page
 
-It knows the design loop, the deploy loop and fingerprints, and neither the store nor torch.
+It knows the design loop, the deploy loop, fingerprints and localization, and neither the store nor torch.
 """
 
 from lifelong_core.promotion.document import PromotionReport
