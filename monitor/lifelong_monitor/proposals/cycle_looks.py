@@ -90,7 +90,7 @@ def performance_looks(
 ) -> Iterator[Look]:
     """Yield whether the expected performance under the estimated prevalence misses its thresholds.
 
-    Where more than the prevalence has changed, nothing can be said of the performance.
+    A cycle cannot tell where more than the prevalence has changed, or where it selects another head: that comes first.
 
     Args:
         cycles: newest first.
@@ -99,7 +99,8 @@ def performance_looks(
     """
     for past in cycles:
         test, estimate = past.assumption_test, past.estimate
-        performances = None if test is None or test["rejected"] else performances_of(past.cycle)
+        is_judged = test is not None and not test["rejected"] and past.cycle.outcome != "swap"
+        performances = performances_of(past.cycle) if is_judged else None
         yield (
             past.look(None)
             if estimate is None or performances is None

@@ -186,6 +186,18 @@ def _interval_of_expected_cost(store: Store, model: Model, cycle: Cycle) -> tupl
     return figure.low, figure.high
 
 
+def test_another_head_comes_before_another_model(
+    store: Store, model: Model, settings: Settings, exporter: Exporter
+) -> None:
+    attach(store, *asks(("EC", 0.01)))
+    monitor = Monitor(store, settings.model_copy(update={"retraining_proposal_cycles": 1}), exporter)
+    for number, (outcome, expected) in enumerate((("swap", []), ("keep", ["estimated_performance"]))):
+        predict(store, model, "clinic", draw(SHIFTED, WINDOW, seed=number))
+        monitor.tick()
+        assert store.cycles.list()[0].outcome == outcome
+        assert reasons(store) == expected
+
+
 def test_no_performance_is_estimated_where_more_than_the_prevalence_changed(
     store: Store, model: Model, monitor: Monitor
 ) -> None:
