@@ -45,6 +45,7 @@ _images = click.Path(exists=True, path_type=Path)
     type=Name(),
     help="Name of the model whose next version this is; else that of the promoted one.",
 )
+@click.option("--proposal", help="The proposal that this retraining answers: an id or its beginning.")
 @click.option(
     "--plan", is_flag=True, help="Print what would be done, how long and what it needs; start nothing."
 )
@@ -57,6 +58,7 @@ def retrain(
     recipe: Path | None,
     source_data: Path | None,
     model: str | None,
+    proposal: str | None,
     *,
     plan: bool,
     detach: bool,
@@ -81,7 +83,7 @@ def retrain(
         if plan:
             _print_plan(store, asked, data, source_data, as_json=as_json)
             return
-        job = _submit(store, asked, data, source_data)
+        job = _submit(store, asked, data, source_data, proposal)
         if detach:
             print_detached(job, as_json=as_json)
             return
@@ -126,11 +128,18 @@ def _print_plan(
         print_plan(found)
 
 
-def _submit(store: "Store", asked: "Retraining", data: Path | None, source_data: Path | None) -> "Job":
+def _submit(
+    store: "Store",
+    asked: "Retraining",
+    data: Path | None,
+    source_data: Path | None,
+    proposal: str | None,
+) -> "Job":
     from lifelong.commands.jobs import expect_monitor
     from lifelong.commands.training.images import located, source_path
     from lifelong_core.errors import InvalidInputError
     from lifelong_core.settings import Settings
+    from lifelong_core.store.proposals.acceptance import start_retraining
     from lifelong_core.store.trainings.asking import KIND, retraining_payload
 
     if data is None:
@@ -142,7 +151,10 @@ def _submit(store: "Store", asked: "Retraining", data: Path | None, source_data:
     with located(data, settings) as (location, upload):
         payload = retraining_payload(asked, source_path=source, **location)
         expect_monitor(store)
-        return store.jobs.submit(KIND, payload, upload=upload, actor=actor())
+        if proposal is None:
+            return store.jobs.submit(KIND, payload, upload=upload, actor=actor())
+        answered = store.proposals.find(proposal).id
+        return start_retraining(store, answered, payload, upload=upload, actor=actor())[0]
 
 
 def print_detached(job: "Job", *, as_json: bool) -> None:

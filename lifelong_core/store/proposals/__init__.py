@@ -1,6 +1,6 @@
 """Retrainings that monitors propose and people decide on.
 
 - `proposals`: proposes, lists, accepts and dismisses
-- `acceptance`: accepts with the job of a retraining
+- `acceptance`: accepts, and starts the retraining
 - `records`, `documents`: their value type, and it as JSON
 """

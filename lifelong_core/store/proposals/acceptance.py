@@ -1,9 +1,13 @@
-"""Accepts proposals of retrainings, with the job of the retraining."""
+"""Accepts proposals of retrainings, and starts them."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, BinaryIO
 from uuid import UUID
 
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError
+from lifelong_core.store.jobs.records import Job
+from lifelong_core.store.proposals.proposals import check_open
 from lifelong_core.store.proposals.records import RetrainingProposal
 from lifelong_core.store.registry.records import Task
 from lifelong_core.store.trainings.asking import KIND
@@ -40,17 +44,53 @@ def accept_proposal(
     return store.proposals.accept(proposal_id, job_id=job_id, actor=actor)
 
 
+def start_retraining(
+    store: "Store",
+    proposal_id: UUID,
+    payload: Mapping[str, Any],
+    *,
+    upload: BinaryIO | None = None,
+    actor: str,
+) -> tuple[Job, RetrainingProposal]:
+    """Submit the retraining that an open proposal asks for, and close the proposal as accepted.
+
+    Args:
+        store: of the proposal.
+        proposal_id: the proposal.
+        payload: of the job, as `retraining_payload` makes it.
+        upload: the images; None: they are at a path.
+        actor: name for the audit log.
+
+    Raises:
+        NotFoundError: there is no such proposal.
+        ConflictError: it is closed already; no job is left waiting.
+        InvalidInputError: the retraining is of another task.
+    """
+    proposal = store.proposals.get(proposal_id)
+    check_open(proposal)
+    task = task_of(store, proposal)
+    if payload["task"] != task.name:
+        raise InvalidInputError(f"the proposal is about {task.name}, not {payload['task']}.", field="task")
+    job = store.jobs.submit(KIND, payload, upload=upload, actor=actor)
+    try:
+        return job, store.proposals.accept(proposal_id, job_id=job.id, actor=actor)
+    except LifelongError:  # another person decided meanwhile
+        with suppress(ConflictError):
+            store.jobs.cancel(job.id, actor=actor)
+        raise
+
+
 def task_of(store: "Store", proposal: RetrainingProposal) -> Task:
     """The task of the model that a proposal is about."""
     models = {model.id: model.task_id for model in store.models.list()}
     return next(task for task in store.tasks.list() if task.id == models[proposal.model_id])
 
 
-def retraining_command(task: str) -> str:
-    """The command that starts a retraining of a task.
+def retraining_command(task: str, proposal_id: UUID) -> str:
+    """The command that starts the retraining of a task and accepts its proposal.
 
     Examples:
-        >>> retraining_command("lesions")
-        'lifelong retrain lesions --data FOLDER'
+        >>> retraining_command("lesions", UUID(int=1))
+        'lifelong retrain lesions --data FOLDER --proposal 00000000-0000-0000-0000-000000000001'
     """
-    return f"lifelong retrain {task} --data FOLDER"
+    return f"lifelong retrain {task} --data FOLDER --proposal {proposal_id}"

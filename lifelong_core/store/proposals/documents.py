@@ -37,5 +37,5 @@ def _document(proposal: RetrainingProposal, task: str, model: str) -> dict[str, 
         "decided_by": proposal.decided_by,
         "decision_reason": proposal.decision_reason,
         "job": None if proposal.job_id is None else str(proposal.job_id),
-        "command": retraining_command(task),
+        "command": retraining_command(task, proposal.id),
     }

@@ -209,7 +209,7 @@ _task_of_model = tables.models.c.task_id == tables.tasks.c.id
 
 
 def check_open(proposal: RetrainingProposal) -> None:
-    """Make sure that nobody has decided on a proposal.
+    """Make sure that no person has decided on a proposal.
 
     Raises:
         ConflictError: it is closed.

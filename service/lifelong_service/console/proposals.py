@@ -1,21 +1,26 @@
 """The pages of proposed retrainings: the list, and one proposal with the forms to accept and to dismiss it."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter
+from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import Store
 from lifelong_core.store.access.records import Scope
-from lifelong_core.store.proposals.acceptance import accept_proposal
+from lifelong_core.store.proposals.acceptance import accept_proposal, start_retraining, task_of
 from lifelong_core.store.proposals.documents import proposal_documents
 from lifelong_core.store.proposals.records import RetrainingProposal
+from lifelong_core.validation_errors import as_input_error
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.http.guard import access, actor_of, worker_of
+from lifelong_service.routes.admin.retrainings import NewRetraining, retraining_payload_of
+from lifelong_service.worker.worker import Worker
 
 MOST = 100
 """Newest proposals that are listed."""
@@ -48,12 +53,17 @@ def show_proposal(request: Request, identifier: UUID) -> Response:
 @router.post("/console/proposals/{identifier}/accept")
 @access(Scope.OPERATE, media_types=FORM)
 def accept(request: Request, identifier: UUID, form: Form) -> Response:
-    """Close a proposal as accepted."""
-    store, given = worker_of(request).store, str(form.get("job", "")).strip()
+    """Start a retraining on images at a path and close the proposal; without a path only close it."""
+    worker, actor = worker_of(request), actor_of(request)
+    given = {name: str(form.get(name, "")).strip() for name in ("path", "suggestion", "job")}
     try:
-        accept_proposal(store, identifier, job_id=_job(given), actor=actor_of(request))
+        if given["path"]:
+            payload = _payload(worker, identifier, given)
+            start_retraining(worker.store, identifier, payload, actor=actor)
+        else:
+            accept_proposal(worker.store, identifier, job_id=_job(given["job"]), actor=actor)
     except (InvalidInputError, NotFoundError, ConflictError) as error:
-        return _refused(request, identifier, error, job=given)
+        return _refused(request, identifier, error, **given)
     return see_other(f"/console/proposals/{identifier}")
 
 
@@ -67,6 +77,19 @@ def dismiss(request: Request, identifier: UUID, form: Form) -> Response:
     except (InvalidInputError, ConflictError) as error:
         return _refused(request, identifier, error, reason=given)
     return see_other(f"/console/proposals/{identifier}")
+
+
+def _payload(worker: Worker, identifier: UUID, given: Mapping[str, str]) -> dict[str, Any]:
+    """The payload of the retraining in the form."""
+    if given["job"]:
+        raise InvalidInputError("expected images or a job, not both.", field="job")
+    task = task_of(worker.store, worker.store.proposals.get(identifier))
+    asked = {name: value for name, value in given.items() if value and name != "job"}
+    try:
+        retraining = NewRetraining.model_validate(asked)
+    except ValidationError as error:
+        raise as_input_error(error, NewRetraining) from error
+    return retraining_payload_of(worker, task.name, retraining)
 
 
 def _job(given: str) -> UUID | None:
@@ -92,9 +115,8 @@ def _proposal_page(
 ) -> Response:
     store = worker_of(request).store
     shown = _shown(store, store.proposals.get(identifier))
-    return page(
-        request, "proposal", status=status, one=shown, error=error, given={"job": "", "reason": ""} | given
-    )
+    typed = dict.fromkeys(("path", "suggestion", "job", "reason"), "") | given
+    return page(request, "proposal", status=status, one=shown, error=error, given=typed)
 
 
 def _shown(store: Store, proposal: RetrainingProposal) -> dict[str, Any]:

@@ -9,13 +9,15 @@ from pydantic import Field
 from starlette.requests import Request
 
 from lifelong_core.deploy.adaptation.retraining import RetrainingReason
+from lifelong_core.errors import InvalidInputError
 from lifelong_core.names import Name
 from lifelong_core.store import RetrainingProposal, Store
 from lifelong_core.store.access.records import Scope
-from lifelong_core.store.proposals.acceptance import accept_proposal
+from lifelong_core.store.proposals.acceptance import accept_proposal, start_retraining, task_of
 from lifelong_core.store.proposals.documents import proposal_documents
 from lifelong_core.store.proposals.records import ProposalState
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.routes.admin.retrainings import NewRetraining, retraining_payload_of
 from lifelong_service.schemas.proposals import ProposalAnswer, ProposalList
 from lifelong_service.schemas.requests import RequestDocument
 
@@ -23,8 +25,9 @@ router = APIRouter(route_class=GuardedRoute, tags=["proposals"])
 
 
 class Accepted(RequestDocument):
-    """The retraining that was started for a proposal; null: it is started another way."""
+    """The retraining to start, or the job that was started for the proposal; both may be null."""
 
+    retraining: NewRetraining | None = None
     job: UUID | None = Field(None, description="Id of a retraining of the same task.")
 
 
@@ -61,10 +64,21 @@ def show_proposal(request: Request, proposal: UUID) -> ProposalAnswer:
 @router.post("/v1/admin/proposals/{proposal}/accept")
 @access(Scope.OPERATE)
 def accept(request: Request, proposal: UUID, accepted: Accepted) -> ProposalAnswer:
-    """Close a proposal, with the job of the retraining if it was started. Status 409 if it is closed already."""
-    store = worker_of(request).store
-    closed = accept_proposal(store, proposal, job_id=accepted.job, actor=actor_of(request))
-    return _answers(store, [closed])[0]
+    """Start the retraining and close the proposal; the answer names the job. Status 409 if it is closed already.
+
+    `retraining` is the JSON body of `POST /v1/admin/tasks/{task}/retrainings`. To train on an archive, send it there
+    first and name its `job` here. `{}` only closes the proposal.
+    """
+    worker, actor = worker_of(request), actor_of(request)
+    if accepted.retraining is None:
+        closed = accept_proposal(worker.store, proposal, job_id=accepted.job, actor=actor)
+    elif accepted.job is None:
+        task = task_of(worker.store, worker.store.proposals.get(proposal))
+        payload = retraining_payload_of(worker, task.name, accepted.retraining)
+        _, closed = start_retraining(worker.store, proposal, payload, actor=actor)
+    else:
+        raise InvalidInputError("expected a retraining to start or a job, not both.", field="job")
+    return _answers(worker.store, [closed])[0]
 
 
 @router.post("/v1/admin/proposals/{proposal}/dismiss")

@@ -139,11 +139,7 @@ async def retrain(request: Request, task: Name) -> JSONResponse:
     worker = worker_of(request)
 
     def payload_of(asked: RetrainingOptions) -> dict[str, Any]:
-        complete = _complete(worker.store, task, asked)
-        _check_path(worker, asked.source_path, field="source_path")
-        return retraining_payload(
-            complete, source_path=asked.source_path, replicates=asked.replicates, level=asked.level
-        )
+        return retraining_payload_of(worker, task, asked)
 
     return await _submit(request, KIND, (NewRetraining, RetrainingOptions), payload_of)
 
@@ -211,6 +207,22 @@ def show_training(request: Request, reference: str) -> TrainingAnswer:
         "created_at": training.created_at.isoformat(),
         "created_by": training.created_by,
     }
+
+
+def retraining_payload_of(worker: Worker, task: str, asked: RetrainingOptions) -> dict[str, Any]:
+    """The payload of the job that a request asks for, with the path of its images if it names one.
+
+    Raises:
+        NotFoundError: there is no such task, or nothing is known of the source.
+        InvalidInputError: the options contradict each other, or a path is outside the folders of images.
+    """
+    complete = _complete(worker.store, task, asked)
+    _check_path(worker, asked.source_path, field="source_path")
+    location = {"path": asked.path} if isinstance(asked, NewRetraining) else {}
+    _check_path(worker, location.get("path"), field="path")
+    return retraining_payload(
+        complete, source_path=asked.source_path, replicates=asked.replicates, level=asked.level, **location
+    )
 
 
 def _complete(store: Store, task: str, asked: RetrainingOptions) -> Retraining:

@@ -1,11 +1,19 @@
 """Proposed retrainings in the console."""
 
+from pathlib import Path
+
 import pytest
 
+from lifelong_core.settings import Settings
 from lifelong_core.store import new_prediction_id
 from tests.unit.service.conftest import Service
 from tests.unit.service.consoles import Console
 from tests.unit.service.routes.admin.test_proposals import propose
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(data_directory=tmp_path, registry_poll_seconds=0.02, image_roots=(Path("/data/images"),))
 
 
 @pytest.fixture
@@ -59,9 +67,21 @@ def test_a_job_can_be_named(console: Console) -> None:
     assert str(job.id) in console.get(path).text
 
 
+def test_accepting_with_images_starts_the_retraining(console: Console) -> None:
+    path = f"/console/proposals/{propose(console.service).id}"
+    assert console.post(f"{path}/accept", {"path": "/data/images/skin"}).status_code == 303
+    (job,) = console.service.store.jobs.list("retrain")
+    assert (job.payload["task"], job.payload["path"]) == ("skin", "/data/images/skin")
+    assert str(job.id) in console.get(path).text
+
+
 @pytest.mark.parametrize(
     ("what", "form"),
     [
+        ("accept", {"path": "/etc"}),
+        ("accept", {"path": "/data/images/x", "suggestion": "<job>"}),
+        ("accept", {"path": "/data/images/x", "job": str(new_prediction_id())}),
+        ("accept", {"path": "x" * 5000}),
         ("accept", {"job": "<job>"}),
         ("accept", {"job": str(new_prediction_id())}),
         ("dismiss", {"reason": ""}),
@@ -75,6 +95,7 @@ def test_a_wrong_form_is_shown_again(console: Console, what: str, form: dict[str
     assert 'role="alert"' in answer.text
     assert "<job>" not in answer.text
     assert console.service.store.proposals.get(proposal.id).state == "open"
+    assert console.service.store.jobs.list("retrain") == []
 
 
 def test_a_reader_sees_no_buttons_and_cannot_decide(console: Console) -> None:

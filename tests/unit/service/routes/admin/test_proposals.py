@@ -1,16 +1,30 @@
 """Proposed retrainings over HTTP."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lifelong_core.deploy.adaptation.retraining import MissedThreshold, RetrainingNeed, RetrainingReason
-from lifelong_core.store import RetrainingProposal, new_prediction_id
+from lifelong_core.errors import ConflictError
+from lifelong_core.settings import Settings
+from lifelong_core.store import Job, RetrainingProposal, new_prediction_id
+from lifelong_core.store.proposals.acceptance import start_retraining
+from lifelong_core.store.proposals.proposals import RetrainingProposals
 from tests.unit.service.conftest import Service
 
 PROPOSALS = "/v1/admin/proposals"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(data_directory=tmp_path, registry_poll_seconds=0.02, image_roots=(Path("/data/images"),))
+
+
+def retrainings(service: Service) -> list[Job]:
+    return [job for job in service.store.jobs.list("retrain") if job.state != "cancelled"]
 
 
 def propose(
@@ -44,7 +58,7 @@ def test_list_and_show(service: Service) -> None:
     )
     assert shown["details"]["missed"][0]["metric"] == "assumption_p_value"
     assert "scanner" in shown["details"]["look_first"]
-    assert shown["command"] == "lifelong retrain skin --data FOLDER"
+    assert shown["command"] == f"lifelong retrain skin --data FOLDER --proposal {first.id}"
     listed = client.get(PROPOSALS).json()["proposals"]
     assert [one["id"] for one in listed] == [str(second.id), str(first.id)]
     assert listed[1] == shown
@@ -90,6 +104,50 @@ def test_another_job_is_refused(service: Service, kind: str, task: str) -> None:
     assert (error["field"], "no retraining of skin" in error["message"]) == ("job", True)
     assert refused(service, f"{proposal.id}/accept", {"job": str(new_prediction_id())}, 404)
     assert service.store.proposals.get(proposal.id).state == "open"
+
+
+def test_accepting_starts_the_retraining(service: Service) -> None:
+    proposal = propose(service)
+    recipe = {"architecture": "resnet10t", "initial_weights": "random", "image_size": 32}
+    body = {"retraining": {"path": "/data/images/skin", "recipe": recipe}}
+    accepted = service.client.post(f"{PROPOSALS}/{proposal.id}/accept", json=body).json()
+    (job,) = retrainings(service)
+    assert (accepted["state"], accepted["job"]) == ("accepted", str(job.id))
+    assert (job.payload["task"], job.payload["path"]) == ("skin", "/data/images/skin")
+    assert job.payload["recipe"]["architecture"] == "resnet10t"
+    assert refused(service, f"{proposal.id}/accept", body, 409)
+    assert len(retrainings(service)) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"retraining": {"path": "/etc"}}, "path"),
+        ({"retraining": {"path": "/data/images/x", "suggestion": "what"}}, "suggestion"),
+        ({"retraining": {"path": "/data/images/x"}, "job": str(new_prediction_id())}, "job"),
+        ({"retraining": {}}, "retraining.path"),
+        ({"job": "x"}, "job"),
+    ],
+)
+def test_a_wrong_retraining_starts_nothing(service: Service, body: dict[str, Any], field: str) -> None:
+    proposal = propose(service)
+    assert refused(service, f"{proposal.id}/accept", body, 422)["field"] == field
+    assert retrainings(service) == []
+    assert service.store.proposals.get(proposal.id).state == "open"
+
+
+def test_who_decides_second_leaves_no_job(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    proposal = propose(service)
+    accept = RetrainingProposals.accept
+
+    def accept_later(proposals: RetrainingProposals, *arguments: Any, **options: Any) -> RetrainingProposal:
+        proposals.dismiss(proposal.id, reason="first", actor="bob")
+        return accept(proposals, *arguments, **options)
+
+    monkeypatch.setattr(RetrainingProposals, "accept", accept_later)
+    with pytest.raises(ConflictError, match="dismissed by bob"):
+        start_retraining(service.store, proposal.id, {"task": "skin"}, actor="ann")
+    assert retrainings(service) == []
 
 
 def test_dismiss(service: Service) -> None:
