@@ -54,7 +54,7 @@ def fit_candidate_heads(store: Store, model: Model) -> CandidateHeads:
     """Fit heads of a candidate from its own calibration set, one for each environment of known prevalence.
 
     An environment's own head of the promoted model states its prevalence; without one, the newest cycle does unless it
-    was refused. A head that people or cycles gave the candidate there is kept, and so is the default head. Without a
+    was refused or its window was too small. A head that people or cycles gave the candidate there is kept, and so is the default head. Without a
     promoted model, or without the artifact of the calibration set, no head is fitted.
 
     Raises:
@@ -170,9 +170,11 @@ def _is_open(registry: Registry, model: Model, environment: str, known: KnownPre
 
 
 def _estimated(cycle: Cycle, classes: int) -> NDArray[np.float64] | None:
-    """The estimate of a cycle; None: it was refused (the shift may be another one), or holds no estimate."""
+    """The estimate of a cycle; None: it was refused (the shift may be another one), or holds no estimate to rely on."""
     estimate: dict[str, Any] | None = cycle.report.get("prevalence")
     if cycle.outcome == "refuse" or estimate is None:
+        return None
+    if any(reason["code"] == "window_too_small" for reason in cycle.report.get("reasons", ())):
         return None
     values = np.asarray(estimate["prevalence"], dtype=np.float64)
     return values if values.shape == (classes,) and np.isfinite(values).all() else None

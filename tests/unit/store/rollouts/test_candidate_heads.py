@@ -23,11 +23,14 @@ def registry_of(store: Store) -> Registry:
     return registry
 
 
-def judge(store: Store, model_id: int, environment: str, prevalence: list[float], outcome: str) -> None:
+def judge(
+    store: Store, model_id: int, environment: str, prevalence: list[float], outcome: str, *reasons: str
+) -> None:
     """Record a cycle of a population with an estimate."""
     model = registry_of(store).models[model_id]
     store.environments.ensure(environment, limit=100, creator="tests")
-    report = {"outcome": outcome, "prevalence": {"prevalence": prevalence}}
+    found = [{"code": code, "text": code} for code in reasons]
+    report = {"outcome": outcome, "prevalence": {"prevalence": prevalence}, "reasons": found}
     due = datetime(2026, 1, 1, tzinfo=UTC)
     recorded = replace(cycle(model, due_at=due, outcome=outcome), environment=environment, report=report)
     store.cycles.finish(recorded, candidate=None, expected_sequence=None)
@@ -38,6 +41,7 @@ def test_heads_are_fitted_for_every_known_prevalence_from_the_candidates_own_set
     store.heads.publish(one.reference, head(), environment="own-head", actor="me")
     judge(store, one.id, "estimated", SHIFTED, "keep")
     judge(store, one.id, "refused", SHIFTED, "refuse")
+    judge(store, one.id, "too-few", SHIFTED, "keep", "window_too_small")
     store.environments.ensure("silent", limit=100, creator="tests")
     two = add_calibrated(store, seed=5)
     started = start_trial(store, two.reference, stage="shadow", actor="me")
@@ -50,6 +54,7 @@ def test_heads_are_fitted_for_every_known_prevalence_from_the_candidates_own_set
         assert fitted.provenance["origin"] == "rollout"
     assert heads[two.id, "own-head"].head.provenance["prevalence"] == "head 2 of skin@1"
     assert (two.id, "refused") not in heads
+    assert (two.id, "too-few") not in heads
     assert (two.id, "silent") not in heads
     assert heads[two.id, None].head.provenance["origin"] == "calibration"
 
