@@ -1,4 +1,4 @@
-"""The console: pages without scripts: interviews, tasks, knowledge base, proposed retrainings, audit log."""
+"""The console: pages without scripts: interviews, tasks, knowledge base, trainings, proposals, audit log."""
 
 from lifelong_service.console import (
     audit_log,
@@ -7,6 +7,7 @@ from lifelong_service.console import (
     proposals,
     results,
     sessions,
+    trainings,
     trials,
 )
 from lifelong_service.console.knowledge import pages as knowledge_pages
@@ -17,6 +18,7 @@ ROUTERS = (
     results.router,
     trials.router,
     knowledge_pages.router,
+    trainings.router,
     proposals.router,
     audit_log.router,
     sessions.router,

@@ -23,6 +23,10 @@ SCOPES = {
     "/console": "read",
     "/console/interviews": "read",
     "/console/audit": "read",
+    "/console/trainings": "read",
+    "/console/trainings/{reference}": "read",
+    "/console/trainings/{reference}/recipe.json": "read",
+    "/console/trainings/{reference}/report": "read",
     "/console/proposals": "read",
     "/console/proposals/{identifier}": "read",
     "POST /console/proposals/{identifier}/accept": "operate",
@@ -70,7 +74,7 @@ def console(bare: Console) -> Console:
 
 
 def path_of(route: Route) -> str:
-    return route.path.format(identifier=UUID(int=1), task="moles")
+    return route.path.format(identifier=UUID(int=1), task="moles", reference="linear@1")
 
 
 def test_every_page_says_who_may_see_it() -> None:
