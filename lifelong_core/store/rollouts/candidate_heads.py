@@ -54,8 +54,8 @@ def fit_candidate_heads(store: Store, model: Model) -> CandidateHeads:
     """Fit heads of a candidate from its own calibration set, one for each environment of known prevalence.
 
     An environment's own head of the promoted model states its prevalence; without one, the newest cycle does unless it
-    was refused or its window was too small. A head that people or cycles gave the candidate there is kept, and so is the default head. Without a
-    promoted model, or without the artifact of the calibration set, no head is fitted.
+    was refused or its window was too small. A head that people or cycles gave the candidate there is kept, and so is
+    the default head. Without a promoted model, or without the artifact of the calibration set, no head is fitted.
 
     Raises:
         UnavailableError: the database or the artifact storage does not answer.
