@@ -4,7 +4,8 @@
 - `report`: from inputs to the `document`
 - `decision_changes`, `sign_flip`: which decisions change, and the test of whether one model errs less
 - `runtime_cost`: size of a graph and time for one image
-- `localization`: whether both models look at the same places; `compare_localization` finds out from images
+- `localization`: whether both models look at the same places; `compare_localization` finds out from images,
+  such as an `image_sample`
 - `evidence`, `verdict`: what differs, and what speaks for and against the promotion
 - `unknowns`: what the figures do not tell
 - `page`: the report as a self-contained HTML page

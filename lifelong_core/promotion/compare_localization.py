@@ -85,36 +85,8 @@ class _Compared:
     """relative map, shape (grid, grid)"""
     current: Floats
     found: Stability
-    example: LocalizationExample
-
-
-def sample_images(
-    labels: Integers, groups: Sequence[str | None] | None, *, most: int, seed: int
-) -> list[int]:
-    """Positions of images for a comparison, ascending: classes by turns, one image of each group.
-
-    So rare classes count as much as frequent ones, and the images are independent.
-
-    Args:
-        labels: shape (N,), classes.
-        groups: N keys; None: the image is its own group, or all are.
-        most: largest number of images.
-        seed: of the order in which images are taken.
-    """
-    order: list[int] = np.random.default_rng(seed).permutation(len(labels)).tolist()
-    waiting = [[at for at in order if labels[at] == k][::-1] for k in np.unique(labels)]
-    chosen: list[int] = []
-    taken: set[str] = set()
-    while len(chosen) < most and any(waiting):
-        for queue in waiting:
-            while queue:
-                at = queue.pop()
-                group = None if groups is None else groups[at]
-                if group not in taken:
-                    chosen.append(at)
-                    taken.update(() if group is None else (group,))
-                    break
-    return sorted(chosen[:most])
+    example: LocalizationExample | None
+    """None: no examples are asked for"""
 
 
 def compare_localization(
@@ -139,7 +111,7 @@ def compare_localization(
     Args:
         new: the model that may be promoted.
         current: the model that serves now.
-        images: read one after the other; independent of each other, for the intervals (`sample_images`).
+        images: read one after the other; independent of each other, for the intervals (`image_sample`).
         decide: decisions of the new model; None: its largest logit. Where it abstains, its largest logit counts.
         grid: edge of the grid of patches. Each model computes grid * grid + 1 images for each image.
         fill: what hides a patch.
@@ -150,7 +122,11 @@ def compare_localization(
     Raises:
         InvalidInputError: there is no image, an image does not fit a model, or an input has fewer pixels than patches.
     """
-    made = [_compared(new, current, one, decide, grid=grid, fill=fill, threshold=threshold) for one in images]
+    is_shown = most_examples > 0
+    made = [
+        _compared(new, current, one, decide, grid=grid, fill=fill, threshold=threshold, is_shown=is_shown)
+        for one in images
+    ]
     if not made:
         raise InvalidInputError("expected at least one image to compare the models on.", field="images")
     worst_first = sorted(made, key=lambda one: _last_if_undefined(one.found.adjusted_jaccard))
@@ -163,7 +139,7 @@ def compare_localization(
         new_without_places=sum(not (one.new >= threshold).any() for one in made),
         current_without_places=sum(not (one.current >= threshold).any() for one in made),
         scores=_scores(made, threshold=threshold, level=level),
-        examples=tuple(one.example for one in worst_first[:most_examples]),
+        examples=tuple(one.example for one in worst_first[:most_examples] if one.example is not None),
     )
 
 
@@ -176,6 +152,7 @@ def _compared(
     grid: int,
     fill: Fill,
     threshold: float,
+    is_shown: bool,
 ) -> _Compared:
     width, height = given.image.size
     seen = [visible_box(one.preprocessing, width, height) for one in (new, current)]
@@ -197,17 +174,32 @@ def _compared(
         for model, pixels, box in zip((new, current), inputs, seen, strict=True)
     ]
     found = stability(*maps, threshold=threshold)
-    shown = given.image.crop(_pixels(common, width, height))
-    overlays = [b64encode(overlay_png(shown, one, threshold=threshold)).decode() for one in maps]
-    example = LocalizationExample(
+    example = None
+    if is_shown:
+        shown = given.image.crop(_pixels(common, width, height))
+        example = _example(given, shown, maps, found, class_index=class_index, threshold=threshold)
+    return _Compared(maps[0], maps[1], found, example)
+
+
+def _example(
+    given: LabelledImage,
+    shown: Image.Image,
+    maps: Sequence[Floats],
+    found: Stability,
+    *,
+    class_index: int,
+    threshold: float,
+) -> LocalizationExample:
+    """The image with the maps of the new and the current model."""
+    new, current = (b64encode(overlay_png(shown, one, threshold=threshold)).decode() for one in maps)
+    return LocalizationExample(
         name=given.name,
         class_index=class_index,
         true_class=given.true_class,
-        new_overlay=overlays[0],
-        current_overlay=overlays[1],
+        new_overlay=new,
+        current_overlay=current,
         scores={shown: _number(getattr(found, name)) for name, shown in _OF_EXAMPLES.items()},
     )
-    return _Compared(maps[0], maps[1], found, example)
 
 
 def _decision(logits: np.ndarray[tuple[int, ...], np.dtype[np.floating]], decide: Decide | None) -> int:

@@ -19,8 +19,8 @@ from lifelong_core.promotion.compare_localization import (
     ImageModel,
     LabelledImage,
     compare_localization,
-    sample_images,
 )
+from lifelong_core.promotion.image_sample import sample_images
 from lifelong_core.promotion.localization import LocalizationComparison
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store

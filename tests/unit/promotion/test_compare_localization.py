@@ -15,8 +15,8 @@ from lifelong_core.promotion.compare_localization import (
     ImageModel,
     LabelledImage,
     compare_localization,
-    sample_images,
 )
+from lifelong_core.promotion.image_sample import sample_images
 from lifelong_core.promotion.page import promotion_html
 from tests.unit.promotion.reports import report
 
