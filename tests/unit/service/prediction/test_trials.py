@@ -13,7 +13,7 @@ import pytest
 
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.errors import UnavailableError
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.preprocessing import Preprocessing, Resize
 from lifelong_core.store import Store, register_calibration
 from lifelong_core.store.log.identifiers import shadow_prediction_id
 from lifelong_core.store.rollouts.trials import start_trial
@@ -357,3 +357,18 @@ def test_after_many_promotions_only_the_promoted_graph_and_the_one_before_are_lo
     eventually(lambda: predict(trial)["model_version"] == 5)
     kept = trial.worker.snapshot.classifiers[trial.store.models.get("linear@5").id]
     assert kept is graphs[3]()
+
+
+def test_a_costly_image_reaches_the_candidate_too_and_the_promoted_model_where_that_fails(
+    registered: None, store: Store, serve: Callable[..., Service]
+) -> None:
+    resized = GREY.model_copy(update={"resize": Resize(height=onnx_graphs.EDGE, width=onnx_graphs.EDGE)})
+    plain = Preprocessing.model_validate(resized.model_dump() | {"mean": [0.0], "standard_deviation": [1.0]})
+    add_candidate(store, onnx_graphs.linear(), name="big", preprocessing=resized)
+    add_candidate(store, onnx_graphs.fails_on_white(), name="big", preprocessing=plain)
+    store.models.promote("big@1", actor="test")
+    service = serve()
+    begin(service, "canary", 1, model="big@2")
+    answers = [predict(service, "", png(shade, size=1500)) for shade in (0, 255)]
+    assert [answer["model_version"] for answer in answers] == [2, 1]
+    assert service.client.post("/v1/predict", content=png(0, size=1500)[:-200]).status_code == 422

@@ -1,10 +1,11 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import MappingProxyType
 
 import pytest
 
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.store import HeadRecord, Model, Registry, Task
+from lifelong_core.store import HeadRecord, Model, Registry, Rollout, Task
 from tests.unit.store.samples import CLASSES, COSTS, head
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -60,3 +61,25 @@ def test_an_environment_uses_its_own_head_or_the_default_one():
     assert known.head_for(known.models[1], "site-b").version == 1
     with pytest.raises(ConflictError, match="has no head"):
         registry(model(1, "a", 1), promoted={1: 1}).head_for(known.models[1], "site-a")
+
+
+def test_a_model_has_one_role_and_requests_of_earlier_stages_are_found():
+    models = [
+        model(1, "a", 1),
+        model(2, "a", 2),
+        model(3, "b", 1),
+        model(4, "a", 3),
+        model(5, "z", 1, task_id=2),
+    ]
+    known = replace(
+        registry(*models, promoted={1: 1, 2: None}),
+        rollouts=MappingProxyType({1: Rollout(7, 1, 2, "canary", 0.5, NOW, "me", NOW)}),
+        answering=MappingProxyType({1: frozenset({1, 2, 3, 99})}),  # 99 was removed
+    )
+    roles = [known.role(one.id) for one in models]
+    assert roles == ["promoted", "canary", "former", "other", "other"]
+    first = models[0]
+    assert known.possible_models(first, None) == {1, 2, 3}
+    assert known.possible_models(first, "a") == {1, 2}
+    assert known.possible_models(first, "a@1") == {1}
+    assert known.possible_models(models[4], "z") == {5}
