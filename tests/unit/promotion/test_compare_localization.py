@@ -188,6 +188,9 @@ def test_examples_are_the_least_stable_images():
     assert "spot 5" not in [one.name for one in found.examples]
     sheet = Image.open(BytesIO(b64decode(found.examples[0].new_overlay)))
     assert sheet.size == (176, 176)
+    (both,) = compare_localization(by_corner, BY_SPOT, IMAGES[:1]).examples
+    (alone,) = compare_localization(by_corner, by_corner, IMAGES[:1]).examples
+    assert both.new_overlay == alone.new_overlay == alone.current_overlay != both.current_overlay
     assert not compare_localization(BY_SPOT, BY_SPOT, IMAGES[:1], most_examples=0).examples
 
 
