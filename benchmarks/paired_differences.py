@@ -3,10 +3,10 @@
     python -m benchmarks.paired_differences [--json] [--quick]
 
 Studies of two models that find the same cases hard, three classes, single cases or groups of four. The truth of a
-setting is the mean of the differences over many large studies. Beside the coverage of each metric stands that of the
-interval that ignores the pairing (independent bootstraps of both models). For equally good models: how often some of
-eight subgroups or the summaries counts as different, each by itself and all together, and the level of both exact
-tests of equally many errors.
+setting is the mean of the differences over many large studies. Beside the coverage stands the width of the interval of
+the expected cost against that of two independent values. For equally good models: how often some subgroup of eight
+counts as different, each by itself and all together, and the level of the exact tests of equally many errors, over
+groups and over single cases.
 """
 
 import argparse
