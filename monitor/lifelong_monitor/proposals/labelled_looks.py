@@ -33,6 +33,8 @@ def labelled_looks(
     """
     place = model.id, newest.environment
     recorded = store.labels.recorded_times(*place, limit=limit)
+    if not recorded:
+        return
     moments = {newest.id: newest.finished_at} | store.cycles.finished(*place, limit=MOST_CYCLES)
     known = [bisect_right(recorded, at) for at in moments.values()]
     if not known[0] or known[1:2] == known[:1]:
