@@ -6,7 +6,9 @@ from datetime import timedelta
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.errors import UnavailableError
+from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
+from lifelong_core.store.jobs.records import TRAINING_KINDS
 
 _CATCHING_UP_SECONDS = 2.0
 """A worker acknowledges a change of the registry within this time."""
@@ -50,15 +52,16 @@ def check_jobs(installation: Installation) -> Iterator[Finding]:
     """No job waits long, and none has failed lately."""
     store, now = installation.store, installation.now
     state = store.jobs.state()
-    # Behind another one a job may have to wait for as long as that may take.
-    limit = timedelta(seconds=installation.settings.job_time_limit_seconds)
-    patience = max(limit, _WAITS_TOO_LONG) if state.running else _WAITS_TOO_LONG
-    if state.waiting_since is not None and now - state.waiting_since > patience:
+    if state.waiting_since is not None and any(
+        now - since > _patience(installation.settings, kind, is_busy=state.running > 0)
+        for kind, since in state.waiting_since_by_kind.items()
+    ):
         waits = f"{_count(state.waiting, 'job')} not done, since {state.waiting_since:%Y-%m-%d %H:%M} UTC;"
         if state.running:
             yield warning(
                 f"{waits} {_count(state.running, 'other')} running.",
-                "Start another monitor, on another machine perhaps: each does one job at a time.",
+                "Start another monitor, on another machine perhaps: each does one training on each of its"
+                " training_devices, and one other job, at a time.",
             )
         else:
             yield warning(
@@ -78,6 +81,15 @@ def check_jobs(installation: Installation) -> Iterator[Finding]:
     if len(failed) > _MOST:
         yield warning(f"{len(failed) - _MOST} more failed within a day.", "GET /v1/admin/jobs?state=failed")
     yield ok(f"{state.waiting} waiting, {state.running} running.")
+
+
+def _patience(settings: Settings, kind: str, *, is_busy: bool) -> timedelta:
+    """How long a job may wait: behind another one, as long as that may take."""
+    if not is_busy:
+        return _WAITS_TOO_LONG
+    is_training = kind in TRAINING_KINDS
+    limit = settings.training_time_limit_seconds if is_training else settings.job_time_limit_seconds
+    return max(timedelta(seconds=limit), _WAITS_TOO_LONG)
 
 
 def _failed_models(store: Store) -> Iterator[Finding]:

@@ -126,6 +126,27 @@ def test_a_job_whose_worker_is_killed_is_begun_again_and_ends_once(
     assert secrets == []
 
 
+def test_a_training_whose_worker_is_killed_goes_on_from_its_checkpoint_and_is_cancelled_like_others(
+    tmp_path: Path, settings: Settings
+) -> None:
+    changes = {"training_devices": ("cpu",), "lease_seconds": 2.0}
+    settings, file = settings.model_copy(update=changes), tmp_path / "pids"
+    with open_store(settings) as store:
+        job = store.jobs.submit("retrain", {"pids": str(file)}, actor="tests")
+        with monitor(store, settings):
+            until(lambda: store.jobs.checkpoint(job) == b"1" and store.jobs.log(job.id), seconds=PATIENCE)
+            os.kill(workers(file)[0][0], signal.SIGKILL)
+            done = ended(store, job, seconds=PATIENCE)
+            assert (done.result, done.progress) == ({"begun_at": 1}, {"phase": "training", "fraction": 1.0})
+            lines = [line.text for line in store.jobs.log(job.id)]
+            assert lines == ["begins at step 0 on cpu", "begins at step 1 on cpu"]
+            other = store.jobs.submit("retrain", {"pids": str(file)}, actor="tests")
+            until(lambda: len(workers(file)) == 3, seconds=PATIENCE)
+            store.jobs.cancel(other.id, actor="tests")
+            assert ended(store, other, seconds=PATIENCE).state == "cancelled"
+            until(lambda: not is_alive(workers(file)[2][0]))
+
+
 def content_of(file: Path) -> str:
     return file.read_bytes().decode(errors="replace")
 

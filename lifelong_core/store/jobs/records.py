@@ -10,6 +10,9 @@ from uuid import UUID
 from lifelong_core.deploy.documents import parse_document
 from lifelong_core.store.engine.documents import read_kept
 
+TRAINING_KINDS = ("retrain", "search_augmentation")
+"""Kinds that run for hours on a device: one at a time for each entry of `training_devices`, with checkpoints."""
+
 JobState: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 
 
@@ -110,6 +113,8 @@ class JobsState:
     """jobs without a holder: queued, or started by a process that died"""
     waiting_since: datetime | None
     """when the first of these was submitted or lost its holder; None: none waits"""
+    waiting_since_by_kind: Mapping[str, datetime]
+    """the same for the jobs of each kind of which one waits"""
     running: int
     """jobs with a living holder"""
     last_failures: Mapping[str, datetime]

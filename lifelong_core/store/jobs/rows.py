@@ -54,11 +54,19 @@ def state_of_jobs(connection: sa.Connection, moment: datetime) -> JobsState:
     jobs, count = _jobs.c, sa.func.count()
     since = sa.case((jobs.state == "queued", jobs.created_at), else_=jobs.held_until)
     free, begun = is_free(moment), jobs.state == "running"
-    waiting, first = connection.execute(sa.select(count, sa.func.min(since)).where(free)).one()
+    waits = sa.select(jobs.kind, count, sa.func.min(since)).where(free).group_by(jobs.kind)
+    waiting = connection.execute(waits).all()
+    first = {kind: moment for kind, _, moment in waiting}
     running = connection.execute(sa.select(count).where(begun, ~free)).scalar_one()
     failed = sa.select(jobs.kind, sa.func.max(jobs.finished_at)).where(jobs.state == "failed")
     failures = connection.execute(failed.group_by(jobs.kind)).all()
-    return JobsState(waiting, first, running, {row[0]: row[1] for row in failures})
+    return JobsState(
+        waiting=sum(number for _, number, _ in waiting),
+        waiting_since=min(first.values(), default=None),
+        waiting_since_by_kind=first,
+        running=running,
+        last_failures={row[0]: row[1] for row in failures},
+    )
 
 
 def claim_values(

@@ -1,9 +1,10 @@
 """Metrics of the jobs that this monitor ran, and of all jobs that wait or failed."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Literal, TypeAlias, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -60,14 +61,14 @@ class JobMetrics:
                 # A counter that appears with its first event hides that event from increase().
                 self._jobs.labels(kind, outcome)
 
-    def show_state(self, state: JobsState | None, *, time_limit_seconds: float) -> None:
+    def show_state(self, state: JobsState | None, *, time_limits: Mapping[str, float]) -> None:
         """Show the state of all jobs, of this and other monitors, for STATE_HOLDS_SECONDS.
 
         Args:
             state: None: not known at present.
-            time_limit_seconds: that a job of this monitor may take.
+            time_limits: seconds that a job of this monitor may take, by kind.
         """
-        self._state.shown = _Shown(state, time_limit_seconds, time.monotonic())
+        self._state.shown = _Shown(state, time_limits, time.monotonic())
 
     @contextmanager
     def running(self, kind: str) -> Iterator[JobEnding]:
@@ -88,7 +89,7 @@ class _Shown:
     """State of all jobs at a time of the monotonic clock."""
 
     state: JobsState | None
-    time_limit_seconds: float
+    time_limits: Mapping[str, float]
     looked_at: float
 
 
@@ -101,11 +102,14 @@ class _StateCollector(Collector):
         shown = self.shown
         if shown is None:
             return
-        yield GaugeMetricFamily(
+        limits = GaugeMetricFamily(
             "lifelong_job_time_limit_seconds",
-            "Configured time that a job may take, in seconds.",
-            value=shown.time_limit_seconds,
+            "Configured time that a job of the kind may take, in seconds.",
+            labels=("kind",),
         )
+        for kind, seconds in shown.time_limits.items():
+            limits.add_metric((kind,), seconds)
+        yield limits
         if shown.state is not None and time.monotonic() - shown.looked_at < STATE_HOLDS_SECONDS:
             yield from _gauges(shown.state)
 
@@ -114,21 +118,31 @@ def _gauges(state: JobsState) -> Iterator[GaugeMetricFamily]:
     yield GaugeMetricFamily("lifelong_jobs_waiting", "Jobs that no monitor has claimed.", value=state.waiting)
     since = GaugeMetricFamily(
         "lifelong_job_waiting_since_timestamp_seconds",
-        "When the job was asked for, or left by a monitor that died, that has waited longest; no value if none waits.",
+        "When the job of the kind was asked for, or left by a monitor that died, that has waited longest; no value if"
+        " none waits.",
+        labels=("kind",),
     )
-    if state.waiting_since is not None:
-        since.add_metric((), state.waiting_since.timestamp())
+    for kind, moment in _by_label(state.waiting_since_by_kind, min).items():
+        since.add_metric((kind,), moment.timestamp())
     yield since
     failed = GaugeMetricFamily(
         "lifelong_job_last_failure_timestamp_seconds",
         "When a job of the kind failed last, whichever monitor ran it.",
         labels=("kind",),
     )
-    for kind in (*KINDS, OTHER_KIND):
-        moments = [moment for of, moment in state.last_failures.items() if _label(of) == kind]
-        if moments:
-            failed.add_metric((kind,), max(moments).timestamp())
+    for kind, moment in _by_label(state.last_failures, max).items():
+        failed.add_metric((kind,), moment.timestamp())
     yield failed
+
+
+def _by_label(
+    moments: Mapping[str, datetime], choose: Callable[[list[datetime]], datetime]
+) -> dict[str, datetime]:
+    """The first or last moment of each label, from those of kinds."""
+    found = {
+        label: [moments[kind] for kind in moments if _label(kind) == label] for label in (*KINDS, OTHER_KIND)
+    }
+    return {label: choose(those) for label, those in found.items() if those}
 
 
 def _label(kind: str) -> str:

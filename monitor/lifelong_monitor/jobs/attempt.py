@@ -12,9 +12,9 @@ from typing import Literal, TypeAlias
 from lifelong_core.errors import ConflictError, NotFoundError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
+from lifelong_core.store.jobs.records import TRAINING_KINDS
 from lifelong_monitor.jobs.context import DEVICE_VARIABLE
 from lifelong_monitor.jobs.crash import outcome_of_process
-from lifelong_monitor.jobs.kinds import TRAINING_KINDS
 from lifelong_monitor.jobs.limits import GIBIBYTE, disk_error, memory_of_session
 from lifelong_monitor.jobs.outcome import LESS_MEMORY, JobError, Outcome
 from lifelong_monitor.jobs.process import JobProcess

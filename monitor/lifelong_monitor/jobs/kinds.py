@@ -24,8 +24,6 @@ KINDS: Mapping[str, str] = MappingProxyType(
     }
 )
 """By kind, the module whose `work` does it."""
-TRAINING_KINDS = ("retrain", "search_augmentation")
-"""Kinds that run for hours on a device: one at a time for each entry of `training_devices`, with checkpoints."""
 
 
 def work_of(kind: str) -> Work:

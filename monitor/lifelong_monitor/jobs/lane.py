@@ -13,9 +13,9 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_core.store.engine.leases import this_process
 from lifelong_core.store.jobs.ending import MOST_ATTEMPTS
+from lifelong_core.store.jobs.records import TRAINING_KINDS
 from lifelong_monitor.exporter.job_metrics import JobMetrics, JobOutcome
 from lifelong_monitor.jobs.attempt import Attempt
-from lifelong_monitor.jobs.kinds import TRAINING_KINDS
 from lifelong_monitor.jobs.outcome import Outcome
 from lifelong_monitor.jobs.work_folders import remove_work_folder
 

@@ -5,7 +5,7 @@ Ray, submits one task and waits for it. Ray ends the task with its driver, so a 
 monitor that stops end the work on the node, too. The monitor itself never imports Ray.
 
 Ray repeats nothing: a task whose node was lost counts as an attempt of the job, and the runner, which holds the claim,
-begins the next one with a new fencing token.
+begins the next one with a new fencing token; a training goes on from its checkpoint, on whichever node.
 """
 
 import json
@@ -24,6 +24,7 @@ from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableE
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_monitor.jobs.__main__ import outcome_of, tell
+from lifelong_monitor.jobs.context import DEVICE_VARIABLE
 from lifelong_monitor.jobs.kinds import Work, work_of
 from lifelong_monitor.jobs.outcome import Outcome
 
@@ -109,14 +110,27 @@ def _no_answer(address: str, error: BaseException) -> UnavailableError:
 
 def _submit(ray: Any, settings: Settings, job: Job, find_work: Callable[[str], Work]) -> Any:
     """Submit the work of the job as a task, under a name without data."""
-    task = ray.remote(_work_on_node).options(
-        name=f"lifelong {job.kind} {job.id}",
-        num_cpus=settings.ray_cpus,
-        num_gpus=settings.ray_gpus,
-        max_retries=0,
-    )
+    resources = resources_for(settings, os.environ.get(DEVICE_VARIABLE))
+    task = ray.remote(_work_on_node).options(name=f"lifelong {job.kind} {job.id}", max_retries=0, **resources)
     # As an argument, because Ray logs the environment of a task and shows it to all users of the cluster.
     return task.remote(str(job.id), job.token, variables_for(settings, os.environ), find_work)
+
+
+def resources_for(settings: Settings, device: str | None) -> dict[str, float]:
+    """What Ray reserves for a job.
+
+    Args:
+        settings: of the monitor.
+        device: of its slot; None: the job is no training.
+    """
+    resources = {"num_cpus": settings.ray_cpus, "num_gpus": settings.ray_gpus}
+    if device is not None and device.startswith("cuda"):
+        resources["num_gpus"] = max(1.0, settings.ray_gpus)
+    elif device == "cpu":
+        resources["num_gpus"] = 0.0
+    if settings.job_memory_bytes is not None:
+        resources["memory"] = settings.job_memory_bytes
+    return resources
 
 
 def _await(ray: Any, answer: Any) -> Outcome:
@@ -142,6 +156,8 @@ def _await(ray: Any, answer: Any) -> Outcome:
 def variables_for(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
     """Environment variables by which a process on another node has the settings and credentials of this one.
 
+    Ray numbers the GPUs that it gives to a task from 0, so a slot's number of a GPU does not hold there.
+
     Args:
         settings: of this process; paths become absolute.
         environment: variables of this process.
@@ -156,6 +172,8 @@ def variables_for(settings: Settings, environment: Mapping[str, str]) -> dict[st
         f"{_OURS}{name.upper()}": value if isinstance(value, str) else json.dumps(value)
         for name, value in values.items()
     }
+    if DEVICE_VARIABLE in environment:
+        ours[DEVICE_VARIABLE] = environment[DEVICE_VARIABLE].partition(":")[0]
     return ours | {name: value for name, value in environment.items() if name.startswith(_CREDENTIALS)}
 
 

@@ -6,7 +6,9 @@ from lifelong_core.errors import UnavailableError
 from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
-from lifelong_monitor.exporter.job_metrics import JobMetrics
+from lifelong_core.store.jobs.records import TRAINING_KINDS
+from lifelong_monitor.exporter.job_metrics import OTHER_KIND, JobMetrics
+from lifelong_monitor.jobs.kinds import KINDS
 
 LOOK_SECONDS = 5.0
 
@@ -25,7 +27,12 @@ class StateWatch:
         self, store: Store, settings: Settings, metrics: JobMetrics, *, stopping: threading.Event
     ) -> None:
         self._store = store
-        self._limit = settings.job_time_limit_seconds
+        self._limits = {
+            kind: settings.training_time_limit_seconds
+            if kind in TRAINING_KINDS
+            else settings.job_time_limit_seconds
+            for kind in (*KINDS, OTHER_KIND)
+        }
         self._metrics = metrics
         self._stopping = stopping
         self._thread = BackgroundThread("state of jobs", self._run, stopping=stopping)
@@ -48,4 +55,4 @@ class StateWatch:
             state = self._store.jobs.state()
         except UnavailableError:  # the ticks count it, and the runner says it
             state = None
-        self._metrics.show_state(state, time_limit_seconds=self._limit)
+        self._metrics.show_state(state, time_limits=self._limits)

@@ -518,6 +518,19 @@ def test_jobs_that_nobody_does(store: Store, monkeypatch: pytest.MonkeyPatch):
     assert store.jobs.get(behind.id).state == "queued"
 
 
+def test_a_training_may_wait_for_as_long_as_another_one_may_take(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("LIFELONG_JOB_TIME_LIMIT_SECONDS", "300")
+    for _ in range(2):
+        store.jobs.submit("retrain", {}, actor="tests")
+    update(store, sa.update(tables.jobs).values(created_at=NOW - timedelta(minutes=10)))
+    assert store.jobs.claim("a host/1", lease_seconds=600) is not None
+    expect("jobs", "ok", "1 waiting, 1 running")
+    monkeypatch.setenv("LIFELONG_TRAINING_TIME_LIMIT_SECONDS", "300")
+    expect("jobs", "warning", "1 job is not done", "training_devices")
+
+
 def test_jobs_that_failed_lately(store: Store):
     for number in range(7):
         store.jobs.submit("validate", {}, actor="tests")

@@ -8,7 +8,7 @@ import pytest
 
 from lifelong_core.errors import ConfigurationError, UnavailableError
 from lifelong_core.settings import PolicySettings, Settings
-from lifelong_monitor.jobs.on_ray import check_reachable, import_ray, variables_for
+from lifelong_monitor.jobs.on_ray import check_reachable, import_ray, resources_for, variables_for
 from lifelong_monitor.jobs.runner import check_job_runner
 from tests.unit.monitor.test_process import free_port
 
@@ -61,3 +61,16 @@ def test_a_node_gets_the_settings_of_the_monitor(tmp_path: Path, monkeypatch: py
     }
     assert found == settings.model_copy(update=places)
     assert found.policy_for("clinic") == PolicySettings(minimum_samples=17, mode="shadow")
+
+
+@pytest.mark.parametrize(
+    ("device", "gpus"), [(None, 0.0), ("cpu", 0.0), ("auto", 0.0), ("cuda", 1.0), ("cuda:3", 1.0)]
+)
+def test_a_training_reserves_the_device_of_its_slot_on_any_node(device: str | None, gpus: float) -> None:
+    assert resources_for(Settings(), device) == {"num_cpus": 1, "num_gpus": gpus}
+    large = Settings(ray_cpus=4, ray_gpus=2, job_memory_bytes=2**33)
+    kept = 0.0 if device == "cpu" else 2.0
+    assert resources_for(large, device) == {"num_cpus": 4, "num_gpus": kept, "memory": 2**33}
+    environment = {} if device is None else {"LIFELONG_JOB_DEVICE": device}
+    given = variables_for(Settings(), environment).get("LIFELONG_JOB_DEVICE")
+    assert given == ("cuda" if device == "cuda:3" else device)

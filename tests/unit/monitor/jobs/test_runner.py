@@ -403,14 +403,16 @@ def test_jobs_that_wait_and_jobs_that_failed_are_shown_whoever_ran_them(
     assert shown(exporter, waiting) is None
     with running(store, settings, exporter, light(HANGS, tmp_path / "pids")):
         until(lambda: shown(exporter, waiting) == 0)
-        assert shown(exporter, since) is None
+        assert shown(exporter, since, kind="validate") is None
         assert shown(exporter, failure, kind="validate") is None
         assert shown(exporter, failure, kind="other") == failed.finished_at.timestamp()
-        assert shown(exporter, "lifelong_job_time_limit_seconds") == settings.job_time_limit_seconds
+        limit = "lifelong_job_time_limit_seconds"
+        assert shown(exporter, limit, kind="validate") == settings.job_time_limit_seconds
+        assert shown(exporter, limit, kind="retrain") == settings.training_time_limit_seconds
         store.jobs.submit("validate", {}, actor="tests")
         until(lambda: pids(tmp_path / "pids"))
         behind = store.jobs.submit("validate", {}, actor="tests")
-        until(lambda: shown(exporter, since) == behind.created_at.timestamp())
+        until(lambda: shown(exporter, since, kind="validate") == behind.created_at.timestamp())
         assert shown(exporter, waiting) == 1
 
 
@@ -426,7 +428,7 @@ def test_what_nobody_knows_any_more_is_not_shown(
         with monkeypatch.context() as patched:
             patched.setattr(store.jobs, "state", state)
             until(lambda: shown(exporter, "lifelong_jobs_waiting") is None)
-            assert shown(exporter, "lifelong_job_time_limit_seconds") is not None
+            assert shown(exporter, "lifelong_job_time_limit_seconds", kind="validate") is not None
         until(lambda: shown(exporter, "lifelong_jobs_waiting") == 0)
         monkeypatch.setattr("lifelong_monitor.exporter.job_metrics.STATE_HOLDS_SECONDS", 0)
         assert shown(exporter, "lifelong_jobs_waiting") is None, "as if the database had hung since"

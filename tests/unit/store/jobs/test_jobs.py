@@ -430,6 +430,7 @@ def test_how_it_stands_with_all_jobs(store: Store):
     first, second = submit(store), submit(store)
     state = store.jobs.state()
     assert (state.waiting, state.waiting_since, state.running) == (2, first.created_at, 0)
+    assert state.waiting_since_by_kind == {"validate": first.created_at}
     claim(store)
     state = store.jobs.state()
     assert (state.waiting, state.waiting_since, state.running) == (1, second.created_at, 1)
