@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lifelong.commands.job_following import format_seconds
 from lifelong.commands.tables import print_rows, wrap_text
-from lifelong.commands.training.following import format_seconds
 
 if TYPE_CHECKING:
     from lifelong_core.develop.training.plan import TrainingPlan

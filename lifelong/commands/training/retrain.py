@@ -162,7 +162,7 @@ def print_detached(job: "Job", *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"job": str(job.id)}))
     else:
-        click.echo(f"Submitted the job {job.id}. Follow it: `lifelong jobs show {job.id} --wait`.")
+        click.echo(f"Submitted the job {job.id}. Follow it: `lifelong jobs follow {job.id}`.")
 
 
 def follow(store: "Store", job: "Job") -> "Job":
@@ -173,14 +173,17 @@ def follow(store: "Store", job: "Job") -> "Job":
         ConflictError: it failed or was cancelled.
     """
     from lifelong.commands.interview.screen import terminal
-    from lifelong.commands.training.following import follow_job
+    from lifelong.commands.job_following import follow_job
     from lifelong_core.errors import ConflictError
 
     console = terminal(err=True)
     try:
         ended = follow_job(store, job, console)
     except KeyboardInterrupt:
-        click.echo(f"The job {job.id} goes on: `lifelong jobs show {job.id}`.", err=True)
+        click.echo(
+            f"The job {job.id} goes on: `lifelong jobs follow {job.id}`, or end it: `lifelong jobs cancel {job.id}`.",
+            err=True,
+        )
         raise click.exceptions.Exit(130) from None
     if ended.state != "succeeded":
         error = ended.error or {}

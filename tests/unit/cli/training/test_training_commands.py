@@ -3,7 +3,6 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -11,9 +10,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from lifelong.commands.training.following import format_seconds
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.deploy.adaptation.retraining import MissedThreshold, RetrainingNeed
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
 from lifelong_core.develop.training.recipe import Optimisation, Recipe
 from lifelong_core.errors import ConflictError, InvalidInputError, UnavailableError
@@ -192,25 +189,3 @@ def test_a_training_is_shown_and_its_recipe_exported(
     assert Recipe.from_json((tmp_path / "recipe.json").read_text()) == RECIPE
     document = json.loads(installed("models", "training", model, "--json"))
     assert document["result"] == make_result(RECIPE).to_document()
-
-
-def test_durations_have_a_unit_that_suits_them() -> None:
-    assert [format_seconds(one) for one in (12, 89, 150, 9000)] == ["12 s", "89 s", "2 min", "2.5 h"]
-
-
-def test_a_retraining_answers_a_proposal(
-    installed: Installed, store: Store, images: Path, monitored: None
-) -> None:
-    del monitored
-    model = store.models.add("lesions", "net", kind="external", actor="tests")
-    missed = MissedThreshold("AC", None, 0.7, 0.65, 0.75, 0.8)
-    need = RetrainingNeed("realised_performance", (missed,), datetime(2026, 1, 1, tzinfo=UTC), ("c",))
-    proposal = store.proposals.propose(model.id, "clinic", need)
-    assert proposal is not None
-    arguments = ("retrain", "lesions", "--data", str(images), "--detach", "--proposal", str(proposal.id))
-    installed(*arguments)
-    accepted = store.proposals.get(proposal.id)
-    assert (accepted.state, accepted.job_id) == ("accepted", submitted(store, "retrain").id)
-    with pytest.raises(ConflictError, match="accepted by"):
-        installed(*arguments)
-    assert len(store.jobs.list("retrain")) == 1
