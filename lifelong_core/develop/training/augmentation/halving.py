@@ -35,7 +35,7 @@ class Scorer:
     Attributes:
         logits_of: the model.
         pixels: uint8 (n, C, H, W), images at positions 0..N-1, before the random crop.
-        labels: (N,), each class occurs.
+        labels: (N,), each class occurs, in the order of `in_turn`.
         size: height and width of the model's input.
         seed: of crops and directions, which are the same for all sub-policies.
     """
@@ -52,9 +52,9 @@ class Scorer:
         return int(self.labels.max()) + 1
 
     def loss(self, steps: SubPolicy, images: int) -> float:
-        """Mean cross-entropy within each class, averaged over the classes, on so many images of the classes in turn."""
+        """Mean cross-entropy within each class, averaged over the classes, on the first images."""
         transform = policy_transform(AugmentationPolicy(sub_policies=(steps,)), size=self.size)
-        chosen = self._in_turn()[:images]
+        chosen = np.arange(images)
         parts: list[torch.Tensor] = []
         for begin in range(0, len(chosen), _AT_ONCE):
             changed = transform(
@@ -63,13 +63,18 @@ class Scorer:
             parts.append(self.logits_of(changed))
         return score(torch.cat(parts), self.labels[chosen], np.full(self.classes, 1 / self.classes)).loss
 
-    def _in_turn(self) -> NDArray[np.int64]:
-        """Positions so that every class is among the first C, the next C, and so on while it lasts."""
-        ranks = np.zeros(len(self.labels), dtype=np.int64)
-        for label in range(self.classes):
-            own = self.labels == label
-            ranks[own] = np.arange(own.sum())
-        return np.lexsort((self.labels, ranks))
+
+def in_turn(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Positions in an order in which one case of every class comes first, then the next one of every class, and so on.
+
+    Args:
+        labels: (N,).
+    """
+    ranks = np.zeros(len(labels), dtype=np.int64)
+    for label in np.unique(labels):
+        own = labels == label
+        ranks[own] = np.arange(own.sum())
+    return np.lexsort((labels, ranks))
 
 
 @dataclass(frozen=True)

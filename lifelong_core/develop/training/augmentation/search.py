@@ -20,7 +20,14 @@ from torch import nn
 from lifelong_core.develop.features.backbone import limit_threads
 from lifelong_core.develop.features.sources.entry import ImageSource
 from lifelong_core.develop.training.augmentation.candidates import draw_candidates, effective_steps
-from lifelong_core.develop.training.augmentation.halving import ROUNDS, LogitsOf, Scorer, halve, plan_rounds
+from lifelong_core.develop.training.augmentation.halving import (
+    ROUNDS,
+    LogitsOf,
+    Scorer,
+    halve,
+    in_turn,
+    plan_rounds,
+)
 from lifelong_core.develop.training.augmentation.search_state import (
     SearchState,
     read_state,
@@ -120,7 +127,8 @@ def search_policy(
         log(f"read {len(prepared.names)} images; {len(held_out)} of the training images score the candidates")
         weights = read_initial_weights(plain, weights_folder)
         training = Training(plain, remaining, None, weights, computing, report, log)
-        search = _Search(training, held_out[:_MOST_SCORED], trials, on_checkpoint)
+        scored = held_out[in_turn(prepared.labels[held_out])][:_MOST_SCORED]
+        search = _Search(training, scored, trials, on_checkpoint)
         read = time.monotonic()
         module, state = search.train(checkpoint)
         trained = time.monotonic()

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from lifelong_core.develop.training.augmentation.candidates import STRENGTHS, draw_candidates, effective_steps
-from lifelong_core.develop.training.augmentation.halving import Scorer, halve, plan_rounds
+from lifelong_core.develop.training.augmentation.halving import Scorer, halve, in_turn, plan_rounds
 from lifelong_core.develop.training.policy import Step
 
-LABELS = np.array([0, 0, 0, 1, 1, 2])
+LABELS = np.array([0, 1, 2, 0, 1, 0])
 
 
 def images(channels: int = 3, count: int = 6) -> torch.Tensor:
@@ -69,7 +69,7 @@ def test_the_loss_is_the_mean_over_the_classes():
         assert constant.loss((), count) == pytest.approx((np.log(2) + np.log(4) + np.log(4)) / 3)
 
 
-def test_images_are_taken_from_the_classes_in_turn_and_augmented():
+def test_the_first_images_are_cropped_and_augmented():
     seen = []
 
     def logits_of(batch):
@@ -82,7 +82,7 @@ def test_images_are_taken_from_the_classes_in_turn_and_augmented():
     plain, flipped = seen
     assert plain.shape == (4, 3, 28, 28)
     assert torch.equal(flipped, plain.flip(-1))
-    windows = images()[[0, 3, 5, 1]].unfold(2, 28, 1).unfold(3, 28, 1)
+    windows = images()[:4].unfold(2, 28, 1).unfold(3, 28, 1)
     for image, of_image in zip(plain, windows, strict=True):
         assert (of_image == image[:, None, None]).all(dim=4).all(dim=3).all(dim=0).any()
 
@@ -94,6 +94,11 @@ def test_crops_are_equal_for_all_candidates_and_differ_between_seeds():
     rotated = (Step(operation="rotate", probability=1, magnitude=0.4),)
     first, second, other = (scorer(logits_of, seed=seed) for seed in (0, 0, 1))
     assert first.loss(rotated, 6) == second.loss(rotated, 6) != other.loss(rotated, 6)
+
+
+def test_the_classes_come_in_turn_while_they_last():
+    assert in_turn(np.array([0, 0, 0, 1, 1, 2])).tolist() == [0, 3, 5, 1, 4, 2]
+    assert in_turn(LABELS).tolist() == [0, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize(

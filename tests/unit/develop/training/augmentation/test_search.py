@@ -177,6 +177,18 @@ def test_progress_rises_through_the_phases(whole: Run) -> None:
     assert known[-1] == 0
 
 
+def test_no_more_images_are_scored_than_needed(
+    searches: Searches, whole: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The images of a class lie beside each other; the few scored ones are of both."""
+    monkeypatch.setattr(search, "_MOST_SCORED", 4)
+    trained = whole.checkpoints[EPOCHS]
+    few = searches.run(checkpoint=trained).outcome
+    assert few is not None
+    assert few.images == 4
+    assert {one.images for one in few.tried} == {4}
+
+
 def test_a_model_that_learnt_nothing_is_refused(searches: Searches) -> None:
     with pytest.raises(InvalidInputError, match="has learnt nothing") as caught:
         searches.run(recipe=recipe(epochs=1, learning_rate=1e-9), trials=3)
