@@ -4,7 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from lifelong_core.develop.training.plan import Circumstances, Speed, TrainingPlan, plan_training
+from lifelong_core.develop.training.plan import (
+    STARTING_SECONDS,
+    Circumstances,
+    Speed,
+    TrainingPlan,
+    plan_training,
+)
 from lifelong_core.develop.training.recipe import Optimisation, Recipe
 
 RECIPE = Recipe(
@@ -19,7 +25,7 @@ def co_training(scenario: str = "co_training") -> Recipe:
 
 def seconds(plan: TrainingPlan) -> float:
     assert plan.duration is not None
-    return plan.duration.seconds
+    return plan.duration.seconds - STARTING_SECONDS
 
 
 def test_a_baseline_is_planned_from_the_shares_and_a_measured_speed() -> None:
@@ -32,10 +38,11 @@ def test_a_baseline_is_planned_from_the_shares_and_a_measured_speed() -> None:
         ("exporting", 64, None),
     ]
     # 10 epochs of 600 images with, and of 100 without gradients, then 300 images once.
-    expected = (6000 + 0.35 * (1000 + 300)) / 100
+    trained = (6000 + 0.35 * (1000 + 300)) / 100
     assert plan.duration is not None
-    assert plan.duration.seconds == pytest.approx(expected)
-    assert (plan.duration.low, plan.duration.high) == pytest.approx((expected / 1.5, expected * 1.5))
+    assert plan.duration.seconds == pytest.approx(STARTING_SECONDS + trained)
+    assert plan.duration.low == pytest.approx(STARTING_SECONDS / 3 + trained / 1.5)
+    assert plan.duration.high == pytest.approx(STARTING_SECONDS * 3 + trained * 1.5)
     assert "lesions@3" in plan.duration.explanation
     assert TrainingPlan.from_json(plan.to_json()) == plan
     assert (plan.missing, plan.warnings) == ((), ())
@@ -68,7 +75,7 @@ def test_without_a_measured_speed_the_plan_says_that_it_guesses() -> None:
     guessed = plan_training("lesions", RECIPE, replace(KNOWN, speed=None))
     assert guessed.duration is not None
     assert guessed.duration.basis == "guessed"
-    assert guessed.duration.high == pytest.approx(100 * guessed.duration.low)
+    assert guessed.duration.high - 60 == pytest.approx(100 * (guessed.duration.low - STARTING_SECONDS / 3))
     larger = plan_training(
         "lesions", RECIPE.model_copy(update={"image_size": 64}), replace(KNOWN, speed=None)
     )
