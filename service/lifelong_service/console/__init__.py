@@ -1,9 +1,10 @@
-"""The console: pages without scripts: interviews, tasks, knowledge base, trainings, proposals, audit log."""
+"""The console, pages without scripts: interviews, tasks, knowledge base, trainings, jobs, proposals, audit log."""
 
 from lifelong_service.console import (
     audit_log,
     interview_forms,
     interviews,
+    jobs,
     proposals,
     results,
     sessions,
@@ -19,6 +20,7 @@ ROUTERS = (
     trials.router,
     knowledge_pages.router,
     trainings.router,
+    jobs.router,
     proposals.router,
     audit_log.router,
     sessions.router,

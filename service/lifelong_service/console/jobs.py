@@ -1,0 +1,87 @@
+"""The pages of jobs: the newest ones, and one with its progress, the end of its log, and the button to cancel it."""
+
+from typing import Any
+from uuid import UUID
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lifelong_core.errors import ConflictError
+from lifelong_core.store import Job
+from lifelong_core.store.access.records import Scope
+from lifelong_service.console.pages import page, see_other
+from lifelong_service.console.route import FORM, ConsoleRoute
+from lifelong_service.http.guard import access, actor_of, worker_of
+
+MOST = 100
+"""Newest jobs that are listed."""
+LIST = "/console/jobs"
+_LINES = 100
+"""Last lines of the log that are shown."""
+_FIGURES = {
+    "validation_loss": "Validation loss",
+    "validation_metric": "Balanced accuracy",
+    "learning_rate": "Learning rate",
+    "images_per_second": "Images per second",
+    "device": "Device",
+}
+
+router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
+
+
+@router.get(LIST)
+@access(Scope.READ)
+def list_jobs(request: Request) -> Response:
+    """Show the newest jobs."""
+    jobs = worker_of(request).store.jobs.list(limit=MOST)
+    return page(request, "jobs", lines=[_shown(job) for job in jobs])
+
+
+@router.get(LIST + "/{identifier}")
+@access(Scope.READ)
+def show_job(request: Request, identifier: UUID) -> Response:
+    """Show a job; the page of one that has not ended reloads itself."""
+    return _job_page(request, identifier)
+
+
+@router.post(LIST + "/{identifier}/cancel")
+@access(Scope.ADMIN, media_types=FORM)
+def cancel(request: Request, identifier: UUID) -> Response:
+    """Cancel the job."""
+    try:
+        worker_of(request).store.jobs.cancel(identifier, actor=actor_of(request))
+    except ConflictError as error:
+        return _job_page(request, identifier, status=409, error=error)
+    return see_other(f"{LIST}/{identifier}")
+
+
+def _job_page(
+    request: Request, identifier: UUID, *, status: int = 200, error: ConflictError | None = None
+) -> Response:
+    store = worker_of(request).store
+    job = store.jobs.get(identifier)
+    log = store.jobs.log(identifier, limit=_LINES)
+    return page(request, "job", status=status, one=_shown(job), log=log, error=error)
+
+
+def _shown(job: Job) -> dict[str, Any]:
+    """A job with its progress in words."""
+    progress = job.progress or {}
+    return {
+        "job": job,
+        "path": f"{LIST}/{job.id}",
+        "state": "being cancelled" if job.finished_at is None and job.cancelled_at else job.state,
+        "fraction": progress.get("fraction"),
+        "phase": _phase(progress),
+        "figures": {
+            title: progress[name] for name, title in _FIGURES.items() if progress.get(name) is not None
+        },
+    }
+
+
+def _phase(progress: dict[str, Any]) -> str:
+    """Phase and epoch of a training; empty for other kinds."""
+    phase = str(progress.get("phase", "")).replace("_", " ")
+    epoch, epochs = progress.get("epoch"), progress.get("epochs")
+    return phase if epoch is None or epochs is None else f"{phase}, epoch {epoch} of at most {epochs}"
