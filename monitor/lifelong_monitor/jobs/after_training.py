@@ -20,6 +20,7 @@ from lifelong_core.errors import (
     ConflictError,
     InvalidInputError,
     LifelongError,
+    NotFoundError,
     UnavailableError,
     UnidentifiableError,
 )
@@ -182,6 +183,8 @@ class AfterTraining:
             return fresh
         try:
             made = fingerprint.make_fingerprints(self.settings, asked, images)
+        except UnavailableError:
+            raise
         except LifelongError as error:
             self.warnings.append(
                 f"The task was not fingerprinted: {error.message} {error.hint or ''}".rstrip()
@@ -235,7 +238,7 @@ class AfterTraining:
         """The digest of a histogram fingerprint of so many images, by the extractor of the settings."""
         try:
             held = self.store.knowledge.get(self.task.name).fingerprints
-        except LifelongError:
+        except NotFoundError:
             return None
         found = [one for one in held if one.kind == "histogram" and one.samples == samples]
         return found[-1].digest if found else None

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.develop.training.recipe import Recipe
+from lifelong_core.errors import InvalidInputError
 from lifelong_core.names import Name
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
@@ -51,7 +52,7 @@ def work(store: Store, job: Job) -> dict[str, Any]:
     task = store.tasks.get(asked.task)
     with images_of(store, settings, asked) as images, open_context(store, job, settings) as context:
         if store.trainings.of_job(job.id) is None:
-            source = None if asked.source_path is None else images_at(settings, asked.source_path)
+            source = _source_of(settings, asked.source_path)
             outcome = develop_module("training.run").run_training(
                 task.name,
                 asked.recipe,
@@ -69,6 +70,21 @@ def work(store: Store, job: Job) -> dict[str, Any]:
             check_held(store, job)
             _register(store, job, asked, outcome)
         return _follow_up(store, settings, job, asked, task, images)
+
+
+def _source_of(settings: Settings, path: str | None) -> ImageSource | None:
+    """Images of the source task.
+
+    Raises:
+        InvalidInputError: the path is outside of `image_roots`, or holds no images; the field is `source_path`.
+    """
+    if path is None:
+        return None
+    try:
+        return images_at(settings, path)
+    except InvalidInputError as error:
+        error.field = "source_path"
+        raise
 
 
 def _register(store: Store, job: Job, asked: Payload, outcome: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.deploy.paired_set import PairedSet
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
+from lifelong_core.develop.fingerprints.extractor import ExtractorReference
 from lifelong_core.develop.training import run
 from lifelong_core.develop.training.recipe import Optimisation, Recipe
 from lifelong_core.develop.training.result import TrainingResult
@@ -22,6 +23,7 @@ from lifelong_monitor.jobs import after_training, retrain
 from lifelong_monitor.jobs.after_training import AfterTraining
 from lifelong_monitor.jobs.kinds import work_of
 from lifelong_monitor.jobs.localization import compare_places
+from tests.unit.develop.features import conftest as extractors
 from tests.unit.develop.features.drawn import draw_images
 from tests.unit.monitor.population import CLASS_NAMES, COSTS
 from tests.unit.monitor.recommendations import attach
@@ -34,6 +36,7 @@ RECIPE = Recipe(
 )
 
 Run = Callable[..., dict[str, Any]]
+weights_file, backbone, extractor = extractors.weights_file, extractors.backbone, extractors.extractor
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +211,38 @@ def test_a_job_that_is_killed_between_two_steps_registers_one_model(
     assert (found["head"], len(store.evaluations.list("net@1"))) == (1, 1)
     assert len(store.knowledge.get("lesions").entry.trainings) == 1
     assert len(store.calibration_sets.list("net@1")) == 1
+
+
+def test_images_of_a_source_are_trained_on_and_the_transfer_is_noted(
+    store: Store, do: Run, images: Path
+) -> None:
+    draw_images(images.parent / "moles", 90, classes=("left", "right"))
+    recipe = RECIPE.model_copy(update={"scenario": "co_training", "source": "moles"})
+    found = do(recipe=recipe.to_document(), source_path=str(images.parent / "moles"))
+    (entry,) = store.knowledge.get("lesions").entry.trainings
+    assert (entry.scenario, entry.source) == ("co_training", "moles")
+    assert store.trainings.get(found["model"]).recipe == recipe
+    with pytest.raises(InvalidInputError) as refused:
+        do(recipe=recipe.to_document(), source_path="/etc")
+    assert refused.value.field == "source_path"
+
+
+def test_the_task_is_fingerprinted_once_for_the_same_number_of_images(
+    store: Store,
+    do: Run,
+    extractor: ExtractorReference,
+    weights_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "extractor.npz").write_bytes(extractor.to_bytes())
+    monkeypatch.setenv("LIFELONG_FINGERPRINT_EXTRACTOR", str(tmp_path / "extractor.npz"))
+    monkeypatch.setenv("LIFELONG_FINGERPRINT_WEIGHTS", str(weights_file))
+    first = do()
+    (record,) = store.knowledge.get("lesions").fingerprints
+    assert (record.digest, record.samples) == (first["fingerprint"], 180)
+    monkeypatch.delenv("LIFELONG_FINGERPRINT_EXTRACTOR")
+    assert do()["fingerprint"] == record.digest
 
 
 def test_an_attempt_whose_claim_is_over_registers_nothing(store: Store, submit: Callable[..., Job]) -> None:
