@@ -25,8 +25,8 @@ def _plot_outcomes() -> timeseries.Panel:
 def _plot_queue() -> timeseries.Panel:
     return plot_series(
         "Jobs that run and wait",
-        "Each monitor runs one at a time, as a subprocess with a lower priority than its cycles. waiting: no monitor"
-        " has claimed them.",
+        "Each monitor runs one training on each of its training_devices, and one other job, at a time, as subprocesses"
+        " with a lower priority than its cycles. waiting: no monitor has claimed them.",
         [
             Query("sum by (kind) (lifelong_jobs_running)", "{{kind}}"),
             Query("max(lifelong_jobs_waiting)", "waiting"),
@@ -59,8 +59,8 @@ def _plot_longest_wait() -> timeseries.Panel:
 def _plot_duration() -> timeseries.Panel:
     return plot_series(
         "Duration of the last job",
-        "How long the last job of each kind took; one that takes longer than job_time_limit_seconds is ended and has"
-        " failed.",
+        "How long the last job of each kind took; one that takes longer than job_time_limit_seconds, of a training"
+        " training_time_limit_seconds, is ended and has failed.",
         [Query("max by (kind) (lifelong_job_last_duration_seconds)", "{{kind}}")],
         unit="s",
         width=HALF,
