@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from lifelong_core.arrays import Logits
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.paired_set import PairedSet
 from lifelong_core.design.report.pages import validation_html
@@ -15,6 +16,7 @@ from lifelong_core.promotion.report import seen_warning
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Model, Store
 from lifelong_core.store.heads.calibration_sets import check_classes
+from lifelong_monitor.jobs import model_facts
 from lifelong_monitor.jobs.images import images_at
 from lifelong_monitor.jobs.localization import compare_places
 from lifelong_monitor.jobs.promotion_reports import ModelCases, compare_registered, store_report
@@ -55,8 +57,8 @@ def work(store: Store, job: Job) -> dict[str, Any]:
     check_classes(labelled, store.tasks.get(asked.task))
     report = compare_registered(
         store,
-        ModelCases(model=new, logits=labelled.logits),
-        ModelCases(model=current, logits=data.current_logits),
+        _known(store, new, labelled.logits),
+        _known(store, current, data.current_logits),
         held_out_cases(data, origin=asked.origin),
         recommendation_version=asked.recommendation_version,
         localization=_places(store, asked, data, new, current),
@@ -78,6 +80,16 @@ def work(store: Store, job: Job) -> dict[str, Any]:
             actor=job.created_by,
         )
     return {"model": new.reference, "against": current.reference, **store_report(store, report)}
+
+
+def _known(store: Store, model: Model, logits: Logits) -> ModelCases:
+    """A model with its logits, and what is known of it."""
+    return ModelCases(
+        model=model,
+        logits=logits,
+        cost=model_facts.cost_on_grey(store, model),
+        trained_on=model_facts.trained_on(store, model),
+    )
 
 
 def _places(

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.deploy.paired_set import LONGEST_NAME, PairedSet
-from lifelong_core.develop.training.result import TrainingResult
-from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.errors import InvalidInputError
 from lifelong_core.promotion.localization import LocalizationComparison
 from lifelong_core.promotion.page import promotion_html
 from lifelong_core.promotion.runtime_cost import RuntimeCost, measure_cost
 from lifelong_core.store import Model, Store
+from lifelong_monitor.jobs import model_facts
 from lifelong_monitor.jobs.compare import held_out_cases
 from lifelong_monitor.jobs.images import ImageSource, develop_module
 from lifelong_monitor.jobs.promotion_reports import ModelCases, compare_registered, store_report
@@ -88,7 +88,7 @@ def compare_with_current(
             model=current,
             logits=data.current_logits,
             cost=_cost(store, current, classifier, images, first),
-            trained_on=_trained_on(store, current),
+            trained_on=model_facts.trained_on(store, current),
         ),
         held_out_cases(data, origin=f"test split of the training of {new.reference}"),
         localization=localization,
@@ -145,12 +145,3 @@ def _cost(
     """Size and time of a model, measured on the first test image."""
     _, pixels = next(_decoded(classifier, images, first))
     return measure_cost(store.artifacts.get(model.artifact or ""), classifier.logits, pixels[np.newaxis])
-
-
-def _trained_on(store: Store, model: Model) -> str | None:
-    """Digest of the data that a model was trained on; None: not known."""
-    try:
-        result = store.trainings.get(model.reference).result
-        return TrainingResult.from_json(store.artifacts.get(result)).data
-    except (NotFoundError, InvalidInputError):
-        return None

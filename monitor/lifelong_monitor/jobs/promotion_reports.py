@@ -14,6 +14,7 @@ from lifelong_core.promotion.runtime_cost import RuntimeCost
 from lifelong_core.store import Store
 from lifelong_core.store.registry.records import Model, Registry, Task
 from lifelong_core.store.rollouts.candidate_heads import known_prevalences
+from lifelong_monitor.jobs.model_facts import data_distance
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,6 +87,7 @@ def compare_registered(
         costs=task.costs,
         thresholds=attached.thresholds,
         populations=list(_populations(store, registry, task, (new.model, compared[0]), current.model)),
+        fingerprints=data_distance(store, new.model, current.model),
         localization=localization,
         replicates=replicates,
         level=level,
