@@ -6,7 +6,7 @@
 import argparse
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from io import BytesIO
 from types import MappingProxyType
@@ -52,6 +52,9 @@ ARCHITECTURES: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 """Names of timm models, and the arguments that make them take images of `EDGE`."""
 QUICK = 3
+HEADER = """\
+| architecture | parameters | graph, MB | seconds | range of logits | largest difference | allowed |
+|---|---|---|---|---|---|---|"""
 
 Row = dict[str, Any]
 
@@ -108,13 +111,8 @@ def noise_png(seed: int) -> bytes:
     return file.getvalue()
 
 
-def show(rows: Sequence[Row]) -> None:
-    print(
-        "| architecture | parameters | graph, MB | seconds | range of logits | largest difference | allowed |"
-    )
-    print("|---|---|---|---|---|---|---|")
-    for row in rows:
-        print(f"| {row['architecture']} | {row['parameters'] / 1e6:.1f} M | {_figures(row)} |")
+def line(row: Row) -> str:
+    return f"| {row['architecture']} | {row['parameters'] / 1e6:.1f} M | {_figures(row)} |"
 
 
 def _figures(row: Row) -> str:
@@ -131,10 +129,13 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help=f"the first {QUICK} architectures")
     chosen = parser.parse_args()
     wanted = list(ARCHITECTURES.items())[: QUICK if chosen.quick else None]
-    rows = [measure(name, **arguments) for name, arguments in wanted]
     machine = describe("torch", "timm", "onnxruntime", "onnxscript")
     print(f"{machine['processor']}, {machine['cores']} cores, {EDGE} px, {CLASSES} classes, seed {SEED}")
-    show(rows)
+    print(HEADER)
+    rows: list[Row] = []
+    for name, arguments in wanted:
+        rows.append(measure(name, **arguments))
+        print(line(rows[-1]), flush=True)
     if chosen.json:
         print(json.dumps({"machine": machine, "edge": EDGE, "seed": SEED, "rows": rows}))
 
