@@ -102,7 +102,7 @@ def await_job(store: "Store", job: "Job", timeout: timedelta) -> "Job":
 
 @click.group(cls=CommandGroup, short_help="Work that monitors do.")
 def jobs() -> None:
-    """Work that takes longer than a request may: validations, fingerprints, cycles on demand, replays."""
+    """Work that takes longer than a request may: trainings, validations, promotion reports, fingerprints, cycles."""
 
 
 @jobs.command("list")
