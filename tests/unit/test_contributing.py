@@ -9,8 +9,9 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 TEXT = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
 WALKS = re.split(
-    r"^One (?=\w+, |\w+ over )", TEXT.partition("## Three walks")[2].partition("\n## ")[0], flags=re.MULTILINE
+    r"^One (?=\w+, |\w+ over )", TEXT.partition("## Four walks")[2].partition("\n## ")[0], flags=re.MULTILINE
 )[1:]
+SUBJECTS = ["prediction", "cycle", "interview", "retraining"]
 FOLDERS = TEXT.partition("| folder |")[2].partition("\n\n")[0]
 
 
@@ -31,11 +32,11 @@ def names_in(file: Path) -> set[str]:
     return {node.name for node in ast.parse(file.read_text(encoding="utf-8")).body if isinstance(node, kinds)}
 
 
-def test_there_are_three_walks() -> None:
-    assert [walk.split()[0].rstrip(",") for walk in WALKS] == ["prediction", "cycle", "interview"]
+def test_there_are_four_walks() -> None:
+    assert [walk.split()[0].rstrip(",") for walk in WALKS] == SUBJECTS
 
 
-@pytest.mark.parametrize("walk", WALKS, ids=["prediction", "cycle", "interview"])
+@pytest.mark.parametrize("walk", WALKS, ids=SUBJECTS)
 def test_a_walk_names_what_exists_and_never_goes_back(walk: str) -> None:
     visited = steps(walk)
     missing = [

@@ -7,4 +7,10 @@ Free of torch, so that every process may import them:
 - `plan`: what a training would do, how long it takes and what it needs.
 - `progress`: how far a training is.
 - `result`: what a training gives; `search_outcome`: what a search for an augmentation policy gives.
+
+With torch and timm, for jobs only:
+
+- `run`: from recipe and images to a checked model; `phases`: pretraining and training; `progress_report`: counts steps.
+- `data`: images, their splits and leaks; `augmentation`: applies and searches policies.
+- `optimisation`: finds the weights; `export`: the ONNX graph and its parity.
 """
