@@ -1,4 +1,4 @@
-"""An augmentation policy as a document; `augmentation.transforms` applies it."""
+"""An augmentation policy as a document; `augmentation.transform` applies it."""
 
 from typing import Annotated, Literal, TypeAlias
 

@@ -1,19 +1,17 @@
 """`/v1/admin/tasks/{task}/retrainings` and `.../augmentation-searches`: trainings as jobs; how models were trained."""
 
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from fastapi import APIRouter
-from pydantic import Field, StringConstraints, ValidationError
-from starlette.concurrency import run_in_threadpool
+from pydantic import Field, StringConstraints
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.errors import InvalidInputError
 from lifelong_core.image_roots import find_root
 from lifelong_core.names import Name
-from lifelong_core.store import Job, Store
+from lifelong_core.store import Store
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.trainings.asking import (
     KIND,
@@ -24,12 +22,13 @@ from lifelong_core.store.trainings.asking import (
     plan_retraining,
     retraining_payload,
 )
-from lifelong_core.validation_errors import as_input_error
-from lifelong_service.http.bodies import media_type, parse_document, parse_in_turn
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.http.parameters import check_parameters
-from lifelong_service.http.uploads import ARCHIVE_TYPES, archive_form, receive_file
-from lifelong_service.routes.admin.jobs import accept_job
+from lifelong_service.http.guard import GuardedRoute, access, worker_of
+from lifelong_service.routes.admin.image_jobs import (
+    MEDIA_TYPES,
+    ImageRequest,
+    check_known_task,
+    submit_image_job,
+)
 from lifelong_service.schemas.design import JobAnswer
 from lifelong_service.schemas.requests import RequestDocument
 from lifelong_service.schemas.training import PlanDocument, RecipeDocument, TrainingAnswer
@@ -41,10 +40,6 @@ if TYPE_CHECKING:
 MOST_COUNTED = 20_000
 """Images that the plan of a request counts."""
 
-_BINARY = {"schema": {"type": "string", "format": "binary"}}
-_JSON = "application/json"
-
-Options = TypeVar("Options", bound=RequestDocument)
 Path = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 Count = Annotated[int, Field(ge=1, le=10**12)]
 
@@ -98,36 +93,30 @@ class NewAugmentationSearch(SearchOptions):
     path: Path
 
 
-def _body_of(document: str, options: type[RequestDocument]) -> dict[str, Any]:
-    """The OpenAPI entry of a request with a JSON document, or an archive and its options in the query."""
-    return {
-        "requestBody": {
-            "required": True,
-            "content": {
-                _JSON: {"schema": {"$ref": f"#/components/schemas/{document}"}},
-                **dict.fromkeys(ARCHIVE_TYPES, _BINARY),
-            },
-        },
-        "parameters": [
-            {
-                "name": name,
-                "in": "query",
-                "required": False,
-                "schema": {"type": "string"},
-                "description": f"Of an archive: as in {document}{', as JSON' if name == 'recipe' else ''}.",
-            }
-            for name in options.model_fields
-        ],
-    }
+def _recipe_text(text: str) -> dict[str, Any]:
+    """The recipe of a query.
+
+    Raises:
+        InvalidInputError: it is not JSON.
+    """
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InvalidInputError("expected a recipe as JSON.", field="recipe") from error
+
+
+_READERS, _FORMS = {"recipe": _recipe_text}, {"recipe": ", as JSON"}
+_RETRAINING = ImageRequest[RetrainingOptions](NewRetraining, RetrainingOptions, _READERS, _FORMS)
+_SEARCH = ImageRequest[SearchOptions](NewAugmentationSearch, SearchOptions, _READERS, _FORMS)
 
 
 @router.post(
     "/v1/admin/tasks/{task}/retrainings",
     status_code=202,
     responses={202: {"model": JobAnswer}},
-    openapi_extra=_body_of("NewRetraining", RetrainingOptions),
+    openapi_extra=_RETRAINING.openapi,
 )
-@access(Scope.OPERATE, media_types=(_JSON, *ARCHIVE_TYPES), body_limit="maximum_upload_bytes")
+@access(Scope.OPERATE, media_types=MEDIA_TYPES, body_limit="maximum_upload_bytes")
 async def retrain(request: Request, task: Name) -> JSONResponse:
     """Train a model of the task on labelled images; the answer is a job.
 
@@ -141,16 +130,16 @@ async def retrain(request: Request, task: Name) -> JSONResponse:
     def payload_of(asked: RetrainingOptions) -> dict[str, Any]:
         return retraining_payload_of(worker, task, asked)
 
-    return await _submit(request, KIND, (NewRetraining, RetrainingOptions), payload_of)
+    return await submit_image_job(request, KIND, _RETRAINING, payload_of)
 
 
 @router.post(
     "/v1/admin/tasks/{task}/augmentation-searches",
     status_code=202,
     responses={202: {"model": JobAnswer}},
-    openapi_extra=_body_of("NewAugmentationSearch", SearchOptions),
+    openapi_extra=_SEARCH.openapi,
 )
-@access(Scope.OPERATE, media_types=(_JSON, *ARCHIVE_TYPES), body_limit="maximum_upload_bytes")
+@access(Scope.OPERATE, media_types=MEDIA_TYPES, body_limit="maximum_upload_bytes")
 async def search_augmentation(request: Request, task: Name) -> JSONResponse:
     """Search the augmentation policy that suits the images of a task; the answer is a job.
 
@@ -160,12 +149,12 @@ async def search_augmentation(request: Request, task: Name) -> JSONResponse:
     worker = worker_of(request)
 
     def payload_of(asked: SearchOptions) -> dict[str, Any]:
-        _check_known(worker.store, task)
+        check_known_task(worker.store, task)
         recipe = _recipe_of(asked.recipe)
         given = {"recipe": None if recipe is None else recipe.to_document(), "trials": asked.trials}
         return {"task": task, **{name: value for name, value in given.items() if value is not None}}
 
-    return await _submit(request, SEARCH_KIND, (NewAugmentationSearch, SearchOptions), payload_of)
+    return await submit_image_job(request, SEARCH_KIND, _SEARCH, payload_of)
 
 
 @router.post("/v1/admin/tasks/{task}/retrainings/plan")
@@ -261,73 +250,3 @@ def _check_path(worker: Worker, path: str | None, *, field: str) -> None:
     except InvalidInputError as error:
         error.field = field
         raise
-
-
-def _check_known(store: Store, task: str) -> None:
-    """Check that the task is registered, or one of the knowledge base.
-
-    Raises:
-        NotFoundError: it is neither.
-    """
-    try:
-        store.tasks.get(task)
-    except NotFoundError as error:
-        try:
-            store.knowledge.get(task)
-        except NotFoundError:
-            raise error from None
-
-
-async def _submit(
-    request: Request,
-    kind: str,
-    documents: tuple[type[Any], type[Any]],
-    payload_of: Callable[[Any], dict[str, Any]],
-) -> JSONResponse:
-    """Submit a job on images by their path, or on an archive in the body.
-
-    Args:
-        request: its body is read.
-        kind: of the job.
-        documents: the JSON document with a path, and the options that come with an archive.
-        payload_of: from the document or the options to the payload without the images.
-    """
-    worker, actor = worker_of(request), actor_of(request)
-    with_path, options = documents
-    if (media_type(request.headers) or _JSON) == _JSON:
-        check_parameters(request.query_params, ())
-        content = await request.body()
-        asked = await parse_in_turn(lambda: parse_document(content, with_path), len(content))
-        find_root(asked.path, worker.settings.image_roots)
-        payload = await run_in_threadpool(payload_of, asked)
-        return accept_job(
-            await run_in_threadpool(_insert, worker.store, kind, payload | {"path": asked.path}, None, actor)
-        )
-    payload = await run_in_threadpool(payload_of, _options(request, options))
-    async with receive_file(request, worker.settings.data_directory) as file:
-        payload["archive"] = archive_form(file)
-        return accept_job(await run_in_threadpool(_insert, worker.store, kind, payload, file, actor))
-
-
-def _insert(store: Store, kind: str, payload: dict[str, Any], upload: BinaryIO | None, actor: str) -> Job:
-    return store.jobs.submit(kind, payload, upload=upload, actor=actor)
-
-
-def _options(request: Request, options: type[Options]) -> Options:
-    """The options of an archive, from the query."""
-    check_parameters(request.query_params, tuple(options.model_fields))
-    given: dict[str, Any] = dict(request.query_params)
-    if "recipe" in given:
-        given["recipe"] = _parsed(given["recipe"])
-    try:
-        return options.model_validate(given, strict=False)
-    except ValidationError as error:
-        raise as_input_error(error, options) from error
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise InvalidInputError("expected a recipe as JSON.", field="recipe") from error
-    return found
