@@ -197,8 +197,6 @@ def _run(
 
 def _log(store: Store, model: Model, environment: str, drawn: LabeledLogits) -> None:
     registry = store.registry()
-    if registry is None:
-        raise RuntimeError("without a known revision the store returns a registry.")
     record = registry.head_for(model, environment)
     decisions = record.head.apply(drawn.logits).decisions.tolist()
     rows = [

@@ -220,8 +220,6 @@ class Operator:
         """Wait until every worker has the present registry."""
         with Store.from_settings(self._settings) as store:
             registry = store.registry()
-            if registry is None:
-                raise TypeError("without a known revision the store returns a registry")
             _eventually(
                 lambda: all(worker.revision >= registry.revision for worker in store.workers.list()),
                 "the workers",

@@ -180,7 +180,7 @@ def check_servable(
 
 def _is_released(store: Store, reference: str) -> bool:
     registry = store.registry()
-    return registry is not None and registry.resolve_model(reference).id in registry.released
+    return registry.resolve_model(reference).id in registry.released
 
 
 def _refuse_released(store: Store, reference: str) -> None:

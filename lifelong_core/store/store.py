@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, overload
 
 import sqlalchemy as sa
 
@@ -214,6 +214,12 @@ class Store:
             # A number in the file's header for applications. SQLite does not write an unchanged value.
             number = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
             connection.exec_driver_sql(f"PRAGMA user_version = {(number + 1) % 2**31}")
+
+    @overload
+    def registry(self, known_revision: None = None) -> Registry: ...
+
+    @overload
+    def registry(self, known_revision: int | None) -> Registry | None: ...
 
     def registry(self, known_revision: int | None = None) -> Registry | None:
         """The registry, consistent as of one revision.

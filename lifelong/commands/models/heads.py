@@ -46,8 +46,6 @@ def list_(model: str, *, as_json: bool) -> None:
     with open_store() as store:
         chosen = store.models.get(model)
         registry = store.registry()
-        if registry is None:
-            raise TypeError("without a known revision the store returns a registry")
         own = {
             environment: record.version
             for (model_id, environment), record in registry.heads.items()

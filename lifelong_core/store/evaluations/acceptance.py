@@ -72,8 +72,7 @@ def check_accepted(store: Store, reference: str, force_reason: str | None = None
 
 def _default_head(store: Store, model: Model) -> str | None:
     """Digest of the default head; None: the model has none, or it cannot be read."""
-    registry = store.registry()
-    record = None if registry is None else registry.heads.get((model.id, None))
+    record = store.registry().heads.get((model.id, None))
     return None if record is None else record.head.digest
 
 

@@ -48,8 +48,6 @@ def find_pair(store: Store, reference: str, against: str | None = None) -> Pair:
         ConflictError: the task has no promoted model or no recommendation, or a model has no head.
     """
     registry = store.registry()
-    if registry is None:
-        raise TypeError("without a known revision the store returns a registry")
     new = store.models.get(reference)
     task = registry.tasks[new.task_id]
     current = _current(store, registry.models.get(task.promoted_model_id or 0), task, against)

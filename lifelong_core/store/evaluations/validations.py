@@ -79,8 +79,6 @@ def _served(store: Store, reference: str, environment: str | None) -> tuple[Mode
     """The model and its task; the model needs an active head, whose decisions are validated."""
     model = store.models.get(reference)
     registry = store.registry()
-    if registry is None:
-        raise TypeError("without a known revision the store returns a registry")
     if environment is not None and environment not in store.environments.list():
         raise NotFoundError(
             f"there is no environment {environment[:80]!r}.",

@@ -151,8 +151,7 @@ def examine_candidate(
         class_names=task.class_names,
         provenance={"origin": "calibration", "model": model.reference},
     )
-    registry = store.registry()
-    old = registry.heads.get((model.id, None)) if registry is not None else None
+    old = store.registry().heads.get((model.id, None))
     report = examine_calibration(
         labelled,
         task.costs,

@@ -3,6 +3,7 @@
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
+from typing import overload
 
 import sqlalchemy as sa
 
@@ -51,6 +52,14 @@ def read_revision(database: Database) -> int:
     """The present revision of the registry."""
     with database.read() as connection:
         return _revision(connection)
+
+
+@overload
+def load_registry(database: Database, known_revision: None) -> Registry: ...
+
+
+@overload
+def load_registry(database: Database, known_revision: int | None) -> Registry | None: ...
 
 
 def load_registry(database: Database, known_revision: int | None) -> Registry | None:

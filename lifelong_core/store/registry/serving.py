@@ -127,8 +127,7 @@ def describe_default_head(store: Store, model: Model) -> str | None:
     Raises:
         UnavailableError: the database does not answer.
     """
-    registry = store.registry()
-    record = None if registry is None else registry.heads.get((model.id, None))
+    record = store.registry().heads.get((model.id, None))
     if record is None:
         return None
     fitted_on = store.calibration_sets.of_head(record).fitted_on
@@ -144,8 +143,6 @@ def describe_default_head(store: Store, model: Model) -> str | None:
 
 def _look(store: Store, reference: str) -> ServingState:
     registry = store.registry()
-    if registry is None:
-        raise TypeError("a registry of which no revision is known is always given")
     model = registry.resolve_model(reference)
     task, rollout = registry.tasks[model.task_id], registry.rollouts.get(model.task_id)
     promoted = registry.models.get(task.promoted_model_id or 0)

@@ -61,8 +61,6 @@ def fit_candidate_heads(store: Store, model: Model) -> CandidateHeads:
         UnavailableError: the database or the artifact storage does not answer.
     """
     registry = store.registry()
-    if registry is None:
-        raise TypeError("without a known revision the store returns a registry")
     task = registry.tasks[model.task_id]
     versions = _versions(registry, model)
     nothing = CandidateHeads(model, task.promoted_model_id, task.costs, versions, {})

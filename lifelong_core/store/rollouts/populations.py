@@ -54,8 +54,6 @@ def trial_populations(store: Store, task: Task, rollout: Rollout) -> tuple[Trial
         UnavailableError: the database does not answer.
     """
     registry = store.registry()
-    if registry is None:
-        raise TypeError("without a known revision the store returns a registry")
     models = [
         registry.models[model_id]
         for model_id in (task.promoted_model_id, rollout.model_id)

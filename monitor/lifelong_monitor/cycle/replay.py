@@ -26,7 +26,7 @@ def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
     """
     cycle = store.cycles.get(cycle_id)
     registry = store.registry()
-    if registry is None or cycle.model_id not in registry.models:
+    if cycle.model_id not in registry.models:
         raise NotFoundError("the model of this cycle is gone.", field="cycle")
     model = registry.models[cycle.model_id]
     recorded, inputs = report_of(cycle), inputs_of(cycle)

@@ -30,7 +30,7 @@ from lifelong_core.promotion.localization import LocalizationComparison
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, RefusedCalibrationError, Store, StoredTraining, register_calibration
 from lifelong_core.store.lifecycle.privacy import without_group_keys
-from lifelong_core.store.registry.records import Model, Registry, Task
+from lifelong_core.store.registry.records import Model, Task
 from lifelong_monitor.jobs import fingerprint, validate
 from lifelong_monitor.jobs.current_model import compare_with_current
 from lifelong_monitor.jobs.images import ImageLocation, ImageSource
@@ -86,7 +86,7 @@ class AfterTraining:
             settings=settings,
             job=job,
             task=task,
-            model=_registry(store).models[training.model_id],
+            model=store.registry().models[training.model_id],
             training=training,
             result=TrainingResult.from_json(store.artifacts.get(training.result)),
             test=test,
@@ -98,7 +98,7 @@ class AfterTraining:
 
     def calibrate(self) -> int | None:
         """Fit the default head on the calibration split, and return its version; None: the set is refused."""
-        present = _registry(self.store).heads.get((self.model.id, None))
+        present = self.store.registry().heads.get((self.model.id, None))
         if present is not None:
             return present.version
         labelled = self.store.calibration_sets.load(self.model.calibration_set_id or 0)
@@ -134,7 +134,7 @@ class AfterTraining:
 
     def compare(self, images: ImageSource) -> dict[str, Any] | None:
         """The promotion report against the promoted model; None: there is no other one, or it cannot be compared."""
-        current = _registry(self.store).models.get(self._promoted() or 0)
+        current = self.store.registry().models.get(self._promoted() or 0)
         if self.training.report is not None:
             report = PromotionReport.from_json(self.store.artifacts.get(self.training.report))
             return {"against": report.current.reference, **store_report(self.store, report)}
@@ -278,10 +278,3 @@ def _hyperparameters(model: Model, result: TrainingResult) -> dict[str, Any]:
         "best_epoch": result.best_epoch,
         **recipe.optimisation.model_dump(mode="json", exclude={"target_prevalence"}),
     }
-
-
-def _registry(store: Store) -> Registry:
-    registry = store.registry()
-    if registry is None:
-        raise TypeError("without a known revision the store returns a registry")
-    return registry

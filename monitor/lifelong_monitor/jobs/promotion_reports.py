@@ -56,8 +56,6 @@ def compare_registered(
         NotFoundError: the task has no such recommendation, or a model has no head.
     """
     registry = store.registry()
-    if registry is None:
-        raise TypeError("without a known revision the store returns a registry")
     task = registry.tasks[new.model.task_id]
     if current.model.task_id != task.id:
         raise InvalidInputError(

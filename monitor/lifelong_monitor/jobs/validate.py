@@ -13,7 +13,7 @@ from lifelong_core.design.report.pages import validation_html
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.validate import validate
 from lifelong_core.documents import FrozenDocument
-from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import Job, Store
 from lifelong_core.store.heads.calibration_sets import check_classes
 from lifelong_core.store.registry.records import Model, Task
@@ -114,8 +114,6 @@ def _validated(
 def _served(store: Store, asked: Payload) -> tuple[Model, Task, PostProcessingHead]:
     """The model, its task, and the head that decides for it."""
     registry = store.registry()
-    if registry is None:
-        raise NotFoundError("the database has no registry.")
     model = registry.resolve_model(asked.model)
     task = registry.tasks[model.task_id]
     if task.name != asked.task:

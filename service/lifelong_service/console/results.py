@@ -149,8 +149,6 @@ def _attached(store: Store, tasks: list[Task], document: str) -> list[dict[str, 
 def _heads(store: Store, task_name: str) -> dict[str, list[str]]:
     """Return the heads of a task's promoted model, grouped by whether they use the costs of the task."""
     registry = store.registry()
-    if registry is None:
-        raise TypeError("the registry of an unknown digest is always loaded")
     task = next(task for task in registry.tasks.values() if task.name == task_name)
     found: dict[str, list[str]] = {"costs": [], "others": []}
     for place in sorted({*registry.heads, *registry.damaged}, key=lambda place: place[1] or ""):

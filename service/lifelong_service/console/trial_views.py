@@ -21,7 +21,7 @@ _MOST_PROMOTIONS = 20
 
 def task_lines(store: Store) -> list[dict[str, Any]]:
     """The tasks by name, each with its promoted model and its candidate."""
-    registry = _registry(store)
+    registry = store.registry()
     return [
         {
             "name": task.name,
@@ -34,7 +34,7 @@ def task_lines(store: Store) -> list[dict[str, Any]]:
 
 def task_view(store: Store, task: Task) -> dict[str, Any]:
     """The models of a task, its trial with the populations of both models, and its promotions, newest first."""
-    registry = _registry(store)
+    registry = store.registry()
     rollout = store.rollouts.current(task.name)
     models = sorted(
         (model for model in registry.models.values() if model.task_id == task.id),
@@ -109,10 +109,3 @@ def _population(population: TrialPopulation, task: Task) -> dict[str, Any]:
 def _reference(registry: Registry, model_id: int | None) -> str | None:
     model = None if model_id is None else registry.models.get(model_id)
     return None if model is None else model.reference
-
-
-def _registry(store: Store) -> Registry:
-    registry = store.registry()
-    if registry is None:
-        raise TypeError("without a known revision the store returns a registry")
-    return registry

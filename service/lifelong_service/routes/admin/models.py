@@ -72,8 +72,6 @@ def show_model(request: Request, reference: str) -> ModelDetails:
     store = worker_of(request).store
     model = store.models.get(reference)
     registry = store.registry()
-    if registry is None:
-        raise TypeError("without a known revision the store returns a registry")
     return {
         **model_document(model, registry.tasks[model.task_id]),
         "heads": active_heads_document(model, registry),
