@@ -91,7 +91,7 @@ class Recipe(FrozenDocument):
     scenario: Scenario | None = None
     source: Name | None = None
     """task of the knowledge base; named with a scenario, and only then"""
-    architecture: Annotated[str, Field(min_length=1, max_length=200)] = "resnet34"
+    architecture: Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] = "resnet34"
     """name of a timm model"""
     initial_weights: Literal["pretrained", "random"] = "pretrained"
     """pretrained: `{architecture}.safetensors` or `.pth` in `LIFELONG_TRAINING_WEIGHTS`, else timm's own from the hub

@@ -20,6 +20,8 @@ from lifelong_service.http.guard import access, actor_of, worker_of
 
 LIST = "/console/tasks"
 _EXPECTED = (InvalidInputError, NotFoundError, ConflictError)
+_MOST_DIGITS = 18
+"""Of a sequence; Python refuses to read numbers of more than 4,300 digits."""
 
 router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 
@@ -107,7 +109,7 @@ def roll_back(request: Request, task: Name, form: Form) -> Response:
     def change() -> None:
         _check_confirmed(form)
         seen = str(form.get("sequence", ""))
-        if not seen.isdecimal():
+        if not seen.isdecimal() or len(seen) > _MOST_DIGITS:
             raise InvalidInputError(
                 "the form names no promotion.", field="sequence", hint="Send it from this page."
             )

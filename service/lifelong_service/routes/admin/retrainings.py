@@ -22,6 +22,7 @@ from lifelong_core.store.trainings.asking import (
     plan_retraining,
     retraining_payload,
 )
+from lifelong_service.http.bodies import NUL, field_with_nul, read_values
 from lifelong_service.http.guard import GuardedRoute, access, worker_of
 from lifelong_service.routes.admin.image_jobs import (
     MEDIA_TYPES,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 MOST_COUNTED = 20_000
 """Images that the plan of a request counts."""
+SLOWEST_STATED = 0.001
+"""Images per second; with less, the planned duration of a large training would be infinite."""
 
 Path = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 Count = Annotated[int, Field(ge=1, le=10**12)]
@@ -77,7 +80,7 @@ class NewRetrainingPlan(RetrainingOptions):
     path: Path | None = None
     images: Count | None = None
     source_images: Count | None = None
-    images_per_second: Annotated[float, Field(gt=0, le=10**9)] | None = None
+    images_per_second: Annotated[float, Field(ge=SLOWEST_STATED, le=10**9)] | None = None
 
 
 class SearchOptions(RequestDocument):
@@ -99,10 +102,14 @@ def _recipe_text(text: str) -> dict[str, Any]:
     Raises:
         InvalidInputError: it is not JSON.
     """
+    content = text.encode()
     try:
-        return json.loads(text)
+        found = read_values(content)
     except ValueError as error:
         raise InvalidInputError("expected a recipe as JSON.", field="recipe") from error
+    if (place := field_with_nul(content)) is not None:
+        raise InvalidInputError(f"{NUL}.", field=f"recipe.{place}", hint="Send it without.")
+    return found
 
 
 _READERS, _FORMS = {"recipe": _recipe_text}, {"recipe": ", as JSON"}

@@ -24,7 +24,10 @@ router = APIRouter(route_class=GuardedRoute, tags=["trials"])
 class NewCanary(RequestDocument):
     """The share of the requests without a version that the candidate answers."""
 
-    share: float = Field(description="Above 0 and at most 1; 0.05 gives it 5 % of the groups.")
+    share: float = Field(
+        strict=True,  # true would be a share of 1
+        description="Above 0 and at most 1; 0.05 gives it 5 % of the groups.",
+    )
     force_reason: str | None = Field(
         None,
         description="Why it answers although it misses acceptance thresholds; kept in the audit log.",
@@ -34,7 +37,7 @@ class NewCanary(RequestDocument):
 class Rollback(RequestDocument):
     """`expected_sequence`: the newest promotion that the caller has seen; another one is a conflict."""
 
-    expected_sequence: int | None = Field(None, ge=0)
+    expected_sequence: int | None = Field(None, ge=0, strict=True)
 
 
 @router.post("/v1/admin/models/{reference}/shadow")

@@ -75,6 +75,7 @@ def test_a_model_is_tried_promoted_and_rolled_back(console: Console) -> None:
         ("end", YES, 404, "on trial"),
         ("rollback", {"sequence": "1"}, 422, "tick the box"),
         ("rollback", {"sequence": "1"} | YES, 409, "promoted before"),
+        ("rollback", {"sequence": "9" * 5000} | YES, 422, "names no promotion"),
         ("rollback", YES, 422, "names no promotion"),
         ("shadow", {"model": "linear@1"}, 409, "already"),
         ("shadow", {"model": "linear@9"}, 404, "there is no model"),

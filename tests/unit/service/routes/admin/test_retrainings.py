@@ -102,6 +102,7 @@ def test_an_archive_becomes_a_job_with_the_options_of_the_query(service: Service
             422,
             "recipe.optimisation.target_prevalence",
         ),
+        ({"recipe": {"architecture": "../../data/weights"}}, 422, "recipe.architecture"),
         ({"model": "Own"}, 422, "model"),
         ({"replicates": 1}, 422, "replicates"),
     ],
@@ -135,6 +136,29 @@ def test_the_plan_starts_nothing(service: Service) -> None:
     assert any("images of moles" in text for text in plan["missing"])
     assert jobs_of(service) == []
     assert refused(service.client.post(f"{PATH}/plan", json={"path": "/etc"})) == (422, "path")
+
+
+@pytest.mark.parametrize("speed", [0, 5e-324, 0.0009])
+def test_a_plan_at_almost_no_speed_is_refused(service: Service, speed: float) -> None:
+    facts = {"images": 10**12, "images_per_second": speed}
+    assert refused(service.client.post(f"{PATH}/plan", json=facts)) == (422, "images_per_second")
+    slowest = facts | {"images_per_second": 0.001, "recipe": {"optimisation": {"epochs": 10_000}}}
+    assert service.client.post(f"{PATH}/plan", json=slowest).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("recipe", "field"),
+    [
+        ("[" * 10_000, "recipe"),
+        ("NaN", "recipe"),
+        ("[]", "recipe"),
+        (r'{"augmentation": {"searched_on": "\u0000"}}', "recipe.augmentation.searched_on"),
+    ],
+)
+def test_a_recipe_in_the_query_follows_the_rules_of_bodies(service: Service, recipe: str, field: str) -> None:
+    answer = service.client.post(PATH, params={"recipe": recipe}, content=b"", headers=ZIP)
+    assert refused(answer) == (422, field)
+    assert jobs_of(service) == []
 
 
 def test_a_search_becomes_a_job(service: Service) -> None:

@@ -94,7 +94,7 @@ def test_conflicts_have_hints(service: Service) -> None:
     assert refused(service, "POST", f"{TASK}/rollback", 409, json=stale)
 
 
-@pytest.mark.parametrize("share", [0, -0.1, 1.01, "half", None])
+@pytest.mark.parametrize("share", [0, -0.1, 1.01, "half", "0.5", True, None])
 def test_a_share_is_above_zero_and_at_most_one(service: Service, share: Any) -> None:
     assert (
         refused(service, "POST", f"{MODELS}/linear@2/canary", 422, json={"share": share})["field"] == "share"
