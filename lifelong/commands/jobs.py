@@ -69,15 +69,24 @@ def finish_job(store: "Store", job: "Job", timeout: timedelta) -> "Job":
 
     Raises:
         UnavailableError: it did not end in time.
-        ConflictError: it failed.
+        ConflictError: it failed or was cancelled.
+    """
+    return expect_success(await_job(store, job, timeout))
+
+
+def expect_success(job: "Job") -> "Job":
+    """The job itself, which has ended.
+
+    Raises:
+        ConflictError: it failed or was cancelled.
     """
     from lifelong_core.errors import ConflictError
 
-    ended = await_job(store, job, timeout)
-    if ended.state == "failed":
-        error = ended.error or {}
-        raise ConflictError(error.get("message"), field=error.get("field"), hint=error.get("hint"))
-    return ended
+    if job.state != "succeeded":
+        error = job.error or {}
+        message = error.get("message") or f"the job was {job.state}."
+        raise ConflictError(message, field=error.get("field"), hint=error.get("hint"))
+    return job
 
 
 def await_job(store: "Store", job: "Job", timeout: timedelta) -> "Job":

@@ -174,25 +174,17 @@ def follow(store: "Store", job: "Job") -> "Job":
     """
     from lifelong.commands.interview.screen import terminal
     from lifelong.commands.job_following import follow_job
-    from lifelong_core.errors import ConflictError
+    from lifelong.commands.jobs import expect_success
 
     console = terminal(err=True)
     try:
-        ended = follow_job(store, job, console)
+        return expect_success(follow_job(store, job, console))
     except KeyboardInterrupt:
         click.echo(
             f"The job {job.id} goes on: `lifelong jobs follow {job.id}`, or end it: `lifelong jobs cancel {job.id}`.",
             err=True,
         )
         raise click.exceptions.Exit(130) from None
-    if ended.state != "succeeded":
-        error = ended.error or {}
-        raise ConflictError(
-            error.get("message") or f"the job was {ended.state}.",
-            field=error.get("field"),
-            hint=error.get("hint"),
-        )
-    return ended
 
 
 def _print_outcome(store: "Store", result: dict[str, Any]) -> None:

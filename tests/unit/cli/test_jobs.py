@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from uuid import UUID
@@ -10,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from lifelong.commands import job_following
+from lifelong.commands.jobs import finish_job
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
@@ -128,4 +130,15 @@ def test_jobs_are_cancelled(installed: Callable[..., str], tmp_path: Path) -> No
     installed("jobs", "show", str(waiting.id), status=1)
     with pytest.raises(ConflictError, match="has ended: cancelled"):
         installed("jobs", "cancel", str(waiting.id))
+    store.close()
+
+
+def test_waiting_for_a_job_ends_with_an_error_if_it_is_cancelled(
+    installed: Callable[..., str], tmp_path: Path
+) -> None:
+    store, _ = at_work(tmp_path)
+    waiting = store.jobs.submit("validate", {}, actor="ann")
+    cancelled = store.jobs.cancel(waiting.id, actor="ann")
+    with pytest.raises(ConflictError, match="the job was cancelled"):
+        finish_job(store, cancelled, timedelta(seconds=1))
     store.close()
