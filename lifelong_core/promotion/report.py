@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import as_costs
+from lifelong_core.arrays import Floats, as_costs
 from lifelong_core.deploy.head import HeadOutput
 from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
@@ -83,15 +83,7 @@ def promotion_report(
     )
     outputs, before = new.head.apply(new.logits), current.head.apply(current.logits)
     paired = _paired(setting, (new, outputs), (current, before))
-    changes = DecisionChanges.of(
-        setting.labels,
-        (outputs.decisions, outputs.probabilities),
-        (before.decisions, before.probabilities),
-        costs=matrix,
-        unit=paired.new.samples.unit,
-        is_grouped=cases.groups is not None,
-        names=cases.names,
-    )
+    changes = _changes(cases, paired, outputs, before, costs=matrix)
     found = gather_evidence(
         paired, new, current, costs=matrix, populations=populations, mcnemar=changes.mcnemar
     )
@@ -130,6 +122,20 @@ def _paired(
         (model.reference, _outputs(model, output, chooses=chooses)) for model, output in (new, current)
     )
     return PairedValidation.of(setting, first, second)
+
+
+def _changes(
+    cases: HeldOutCases, paired: PairedValidation, new: HeadOutput, current: HeadOutput, *, costs: Floats
+) -> DecisionChanges:
+    return DecisionChanges.of(
+        paired.setting.labels,
+        (new.decisions, new.probabilities),
+        (current.decisions, current.probabilities),
+        costs=costs,
+        unit=paired.new.samples.unit,
+        is_grouped=cases.groups is not None,
+        names=cases.names,
+    )
 
 
 def _at_the_cases(found: Evidence) -> CostDifference:

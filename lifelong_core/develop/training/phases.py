@@ -118,6 +118,12 @@ class Training:
         return STEPS * len(phase.images.splits["training"]) / phase.batches.per_epoch
 
 
+def report_reading(report: ProgressReport, done: int, total: int) -> None:
+    """Report how many images were read, as the first part of the work."""
+    report.expect(total, begin=0.0, end=READING_ENDS)
+    report.reach(done, images=done)
+
+
 def train(
     training: Training, checkpoint: Checkpoint | None, on_checkpoint: Callable[[bytes], None]
 ) -> tuple[nn.Module, tuple[EpochRecord, ...]]:

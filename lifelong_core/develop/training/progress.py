@@ -1,4 +1,4 @@
-"""How far a training is, for people who follow it."""
+"""Progress of a training, as the record of its job shows it."""
 
 from typing import Literal, TypeAlias
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ from lifelong_core.develop.training.optimisation.computing import (
     describe_device,
 )
 from lifelong_core.develop.training.optimisation.state import Checkpoint, read_checkpoint
-from lifelong_core.develop.training.phases import READING_ENDS, Training, train
+from lifelong_core.develop.training.phases import Training, report_reading, train
 from lifelong_core.develop.training.plan import SOURCE_SHARES
 from lifelong_core.develop.training.progress import TrainingProgress
 from lifelong_core.develop.training.progress_report import ProgressReport
@@ -213,7 +214,7 @@ class _Reader:
             seed=self.recipe.seed,
             folder=self.work_folder / "target",
             class_names=class_names,
-            on_image=self._on_image,
+            on_image=partial(report_reading, self.report),
         )
         self._say("images", prepared)
         return prepared
@@ -226,14 +227,10 @@ class _Reader:
             shares=SOURCE_SHARES,
             seed=self.recipe.seed,
             folder=self.work_folder / "source",
-            on_image=self._on_image,
+            on_image=partial(report_reading, self.report),
         )
         self._say(f"images of {self.recipe.source}", prepared)
         return prepared
-
-    def _on_image(self, done: int, total: int) -> None:
-        self.report.expect(total, begin=0.0, end=READING_ENDS)
-        self.report.reach(done, images=done)
 
     def _say(self, what: str, prepared: PreparedImages) -> None:
         sizes = ", ".join(f"{len(positions)} {split}" for split, positions in prepared.splits.items())

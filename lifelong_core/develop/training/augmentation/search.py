@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,7 @@ from lifelong_core.develop.training.augmentation.search_state import (
 )
 from lifelong_core.develop.training.augmentation.transform import random_crop
 from lifelong_core.develop.training.data.holding_out import hold_out
-from lifelong_core.develop.training.data.prepared import prepare_images
+from lifelong_core.develop.training.data.prepared import PreparedImages, prepare_images
 from lifelong_core.develop.training.export.preprocessing import training_preprocessing
 from lifelong_core.develop.training.optimisation.batches import generator_of
 from lifelong_core.develop.training.optimisation.classifier import create_classifier, read_initial_weights
@@ -47,7 +48,7 @@ from lifelong_core.develop.training.optimisation.computing import (
     describe_device,
 )
 from lifelong_core.develop.training.optimisation.state import read_checkpoint
-from lifelong_core.develop.training.phases import READING_ENDS, Training, train
+from lifelong_core.develop.training.phases import Training, report_reading, train
 from lifelong_core.develop.training.policy import AugmentationPolicy, SubPolicy
 from lifelong_core.develop.training.progress import TrainingProgress
 from lifelong_core.develop.training.progress_report import ProgressReport
@@ -121,7 +122,7 @@ def search_policy(
             seed=plain.seed,
             folder=work_folder / "target",
             class_names=class_names,
-            on_image=lambda done, total: _report_reading(report, done, total),
+            on_image=partial(report_reading, report),
         )
         remaining, held_out = hold_out(prepared, _HELD_OUT, seed=plain.seed)
         log(f"read {len(prepared.names)} images; {len(held_out)} of the training images score the candidates")
@@ -133,26 +134,33 @@ def search_policy(
         module, state = search.train(checkpoint)
         trained = time.monotonic()
         found = search.score(module, state, ProgressReport(describe_device(chosen), on_progress))
+    seconds = {
+        "reading": read - began,
+        "training": trained - read,
+        "searching": time.monotonic() - trained,
+    }
+    return _outcome(task, training, found, prepared, seconds)
+
+
+def _outcome(
+    task: str, training: Training, found: "_Found", images: PreparedImages, seconds: dict[str, float]
+) -> SearchOutcome:
     policy = found.policy(task)
-    log(
+    training.log(
         f"tried {len(found.tried)} sub-policies, {len(policy.sub_policies)} are in the policy: their loss is at most "
         f"{found.largest_loss:.4f}, that of images without augmentation {found.loss_of_unchanged:.4f}"
     )
     return SearchOutcome(
         policy=policy,
-        recipe=plain,
+        recipe=training.recipe,
         tried=found.tried,
         loss_of_unchanged=found.loss_of_unchanged,
         largest_loss=found.largest_loss,
-        images=len(search.held_out),
-        data=prepared.digest,
-        device=describe_device(chosen),
-        seconds={
-            "reading": read - began,
-            "training": trained - read,
-            "searching": time.monotonic() - trained,
-        },
-        warnings=prepared.warnings,
+        images=found.images,
+        data=images.digest,
+        device=describe_device(training.computing.device),
+        seconds=seconds,
+        warnings=images.warnings,
     )
 
 
@@ -290,11 +298,6 @@ def _logits_of(module: nn.Module, computing: Computing) -> LogitsOf:
             return module(computing.inputs(images)).float().cpu()
 
     return logits_of
-
-
-def _report_reading(report: ProgressReport, done: int, total: int) -> None:
-    report.expect(total, begin=0.0, end=READING_ENDS)
-    report.reach(done, images=done)
 
 
 def _first_part(on_progress: Callable[[TrainingProgress], None]) -> Callable[[TrainingProgress], None]:
