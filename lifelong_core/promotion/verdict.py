@@ -97,12 +97,12 @@ def _better_parts(evidence: Evidence) -> Iterator[str]:
             yield f"Of the {len(family)} differences of {what}, {better} {'is' if better == 1 else 'are'} better."
 
 
-def _acceptance(result: ValidationResult, who: str) -> Iterator[str]:
+def _acceptance(result: ValidationResult, model: str) -> Iterator[str]:
     total = len(result.acceptance)
     if not total:
         return
     reached = sum(outcome.passed is True for outcome in result.acceptance)
-    yield f"{who} reaches {reached} of {total} acceptance threshold{'s' if total != 1 else ''}."
+    yield f"{model} reaches {reached} of {total} acceptance threshold{'s' if total != 1 else ''}."
 
 
 def _of_difference(label: str, one: MetricDifference) -> str:

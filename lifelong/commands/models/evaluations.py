@@ -61,7 +61,7 @@ def _output_options(command: Any) -> Any:
 @click.command()
 @click.argument("model")
 @click.option("--data", type=_existing_file, required=True, help="npz file of labelled logits.")
-@click.option("--environment", help="Whose head decides; without it, the default head.")
+@click.option("--environment", help="Environment of the head that decides; without it, the default head.")
 @_output_options
 def validate(model: str, data: Path, environment: str | None, **outputs: Unpack[Outputs]) -> None:
     """Validate MODEL (name@version) by the metrics and thresholds of its task.

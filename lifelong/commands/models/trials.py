@@ -21,7 +21,7 @@ _MOST_CLASSES = 6
 def shadow(model: str) -> None:
     """Let MODEL (name@version) decide about the images of its task, too, for the log only.
 
-    Nobody gets its answers; cycles estimate its prevalence, and labels show its quality. A canary becomes a shadow
+    No client gets its answers; cycles estimate its prevalence, and labels show its quality. A canary becomes a shadow
     again. Heads are fitted first for environments of known prevalence.
     """
     _start(model, "shadow", 0.0, None)

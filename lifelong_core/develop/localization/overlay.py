@@ -15,7 +15,7 @@ COLOURS = 96
 """in the palette of an overlay, which is half the size without a visible difference"""
 
 _TINTS = np.array([[255, 214, 92], [247, 140, 40], [214, 30, 60]], dtype=np.float64)
-"""From weak to strong: darker and more saturated with each step, also for those who see no red or no green."""
+"""From weak to strong; darker and more saturated with each step, so that they differ without red and green, too."""
 _STRONGEST = 0.62
 """Share of the tint where the map is 1: the image stays visible below it."""
 _OUTLINE = ((255, 255, 255), (20, 20, 20))

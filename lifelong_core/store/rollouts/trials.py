@@ -64,7 +64,7 @@ def start_trial(
         check_candidate(connection, model)
     check_graph_is_stored(store.artifacts, model)
     details: dict[str, Any] = {}
-    # A shadow affects nobody, and its evidence may be what is missing.
+    # A shadow answers no request, and its decisions may give the evidence that the gate needs.
     if stage == "canary" and (finding := check_accepted(store, model.reference, force_reason)) is not None:
         details |= {"force_reason": force_reason, "finding": finding}
     heads = fit_candidate_heads(store, model)

@@ -330,7 +330,7 @@ jobs = sa.Table(
     sa.Column("checkpoint", sa.String(64)),
     # Digest of another checkpoint, which is being stored or deleted.
     sa.Column("spare_checkpoint", sa.String(64)),
-    # Both are null, or none; null: nobody has cancelled it.
+    # Both are null, or none; null: its cancellation was never requested.
     sa.Column("cancelled_at", Moment),
     sa.Column("cancelled_by", sa.String(128)),
     sa.Index("ix_jobs_state_id", "state", "id"),
@@ -445,7 +445,7 @@ retraining_proposals = sa.Table(
     sa.Column("proposed_at", Moment, nullable=False),
     # When a later cycle found the reason gone; null: it holds, as far as is known.
     sa.Column("fine_at", Moment),
-    # All three are null, or none; null: nobody has decided.
+    # All three are null, or none; null: the proposal is open.
     sa.Column("decided_at", Moment),
     sa.Column("decided_by", sa.String(128)),
     sa.Column("decision", sa.String(16)),

@@ -22,9 +22,9 @@ from lifelong_monitor.jobs.process import JobProcess
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.1
-"""How often is looked whether a running job has ended, or has to."""
+"""Interval at which a running job is checked for its end and its limits."""
 CHECK_SECONDS = 1.0
-"""How often is looked whether it was cancelled, and how much memory it uses."""
+"""Interval at which its cancellation and its memory are checked."""
 _RENEWALS = 3
 """Within the time of a claim: one may fail, and the next still comes in time."""
 
@@ -66,7 +66,7 @@ class Attempt:
             return "ended", Outcome(error=JobError.of(error), is_passing=self.job.checkpoint is not None)
         with JobProcess((*self.command, str(self.job.id)), self._environment()) as process:
             watched = self._watch(process, claim_ends_at)
-            # Before anything is told to the database: nobody may take the job over while this one goes on.
+            # Before the database is changed: no other monitor may claim the job while this subprocess runs.
             process.end()
             return watched, self._outcome(watched, process)
 
@@ -110,7 +110,7 @@ class Attempt:
                 log.warning("the claim of job %s could not be renewed: %s", self.job.id, error)
                 if time.monotonic() >= claim_ends_at:
                     return "lost"
-        # Who stops a service may signal all of its processes: the subprocess can be gone before we know why.
+        # A stop of the service may signal all of its processes: the subprocess may end before `stopping` is set.
         is_stopped = process.status == -signal.SIGTERM and self.stopping.wait(LOOK_SECONDS)
         return "stopped" if is_stopped else "ended"
 
@@ -155,6 +155,6 @@ class Attempt:
             **os.environ,
             "LIFELONG_DATABASE_URL": self.settings.resolved_database_url,
             "LIFELONG_ARTIFACTS_URL": self.settings.resolved_artifacts_url,
-            # Where it was, if it crashes outside of Python.
+            # Writes the stack of a crash outside of Python.
             "PYTHONFAULTHANDLER": "1",
         } | ({} if self.device is None else {DEVICE_VARIABLE: self.device})
