@@ -17,6 +17,9 @@ from lifelong_core.values import ArrayValue
 METADATA_PREFIX = "metadata_"
 """Prefix of the names of metadata arrays in an npz file."""
 
+CURRENT = "current_logits"
+"""Array of an npz file with the logits of two models: those of the model that serves now."""
+
 MOST_KEYS = 100
 _LONGEST_KEY = 100
 
@@ -71,16 +74,23 @@ class LabelledSet(ArrayValue):
 
         Raises:
             PayloadTooLargeError: the file declares more than `maximum_bytes`.
-            InvalidInputError: not an npz file, an array is missing or has an illegal value.
+            InvalidInputError: not an npz file, an array is missing or has an illegal value, or it holds the logits of
+                two models.
         """
         found = read_npz(
             content,
             ("logits", "labels"),
-            ("groups",),
+            ("groups", CURRENT),
             prefix=METADATA_PREFIX,
             field="labelled_set",
             maximum_bytes=maximum_bytes,
         )
+        if CURRENT in found:
+            raise InvalidInputError(
+                "the file holds the logits of two models, which a promotion report compares.",
+                field=CURRENT,
+                hint="Compare them: `lifelong models report`. To validate one model, give its logits only.",
+            )
         rows: dict[str, Any] = {name: found.pop(name, None) for name in ("logits", "labels", "groups")}
         return cls(
             LabeledLogits(**rows),

@@ -8,14 +8,15 @@ from numpy.typing import NDArray
 
 from lifelong_core.arrays import Logits, as_logits, read_only
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.labelled_set import METADATA_PREFIX, LabelledSet
+from lifelong_core.deploy.labelled_set import CURRENT, METADATA_PREFIX, LabelledSet
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.npz import read_npz, write_npz
 from lifelong_core.values import ArrayValue
 
-CURRENT = "current_logits"
-"""Array of an npz file: the logits of the model that serves now."""
+MODELS = "models"
+"""Array of an npz file: references of both models."""
 LONGEST_NAME = 200
+"""Characters of the name of a sample."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,8 @@ class PairedSet(ArrayValue):
     """shape (N, C)"""
     names: NDArray[np.str_] | None = None
     """shape (N,), names of the samples, such as files"""
+    models: tuple[str, str] | None = None
+    """references of the new and the current model; None: not known"""
 
     def __post_init__(self) -> None:
         """Check and freeze the arrays.
@@ -50,6 +53,8 @@ class PairedSet(ArrayValue):
         object.__setattr__(self, "current_logits", read_only(logits.copy()))
         if self.names is not None:
             object.__setattr__(self, "names", _names(self.names, expected[0]))
+        if self.models is not None:
+            object.__setattr__(self, "models", _models(self.models))
 
     def to_bytes(self) -> bytes:
         """The arrays as an npz file; equal sets give equal bytes."""
@@ -59,7 +64,8 @@ class PairedSet(ArrayValue):
             CURRENT: self.current_logits,
             "labels": labelled.labels,
         }
-        optional = {"groups": labelled.groups, "names": self.names}
+        models = None if self.models is None else np.array(self.models)
+        optional = {"groups": labelled.groups, "names": self.names, MODELS: models}
         arrays |= {name: array for name, array in optional.items() if array is not None}
         return write_npz(
             arrays | {f"{METADATA_PREFIX}{key}": values for key, values in self.new.metadata.items()}
@@ -80,7 +86,7 @@ class PairedSet(ArrayValue):
         found = read_npz(
             content,
             ("logits", CURRENT, "labels"),
-            ("groups", "names"),
+            ("groups", "names", MODELS),
             prefix=METADATA_PREFIX,
             field="labelled_set",
             maximum_bytes=maximum_bytes,
@@ -88,15 +94,37 @@ class PairedSet(ArrayValue):
         rows: dict[str, Any] = {name: found.pop(name, None) for name in ("logits", "labels", "groups")}
         current: Any = found.pop(CURRENT)
         names: Any = found.pop("names", None)
+        models: Any = found.pop(MODELS, None)
         metadata = {name.removeprefix(METADATA_PREFIX): values for name, values in found.items()}
-        return cls(LabelledSet(LabeledLogits(**rows), metadata), current, names)
+        return cls(LabelledSet(LabeledLogits(**rows), metadata), current, names, models)
 
 
 def _names(given: Any, samples: int) -> NDArray[np.str_]:
-    names = np.asarray(given)
-    if names.shape != (samples,) or names.dtype.kind not in "US":
-        raise InvalidInputError(f"expected {samples} texts.", field="names")
-    names = names.astype(np.str_)
+    names = _texts(given, samples, field="names")
     if names.dtype.itemsize > 4 * LONGEST_NAME:
         raise InvalidInputError(f"expected names of at most {LONGEST_NAME} characters.", field="names")
     return read_only(names)
+
+
+def _models(given: Any) -> tuple[str, str]:
+    new, current = _texts(given, 2, field=MODELS).tolist()
+    return new, current
+
+
+def _texts(given: Any, count: int, *, field: str) -> NDArray[np.str_]:
+    """An array (count,) of texts that UTF-8 can hold, as reports are written in it."""
+    found = np.asarray(given)
+    if found.shape != (count,) or found.dtype.kind not in "US":
+        raise InvalidInputError(f"expected {count} texts.", field=field)
+    try:
+        texts = found.astype(np.str_)
+        "".join(texts.tolist()).encode()
+    except (
+        ValueError
+    ) as error:  # bytes that are no ASCII, halves of characters, numbers that are no character
+        raise InvalidInputError(
+            "expected texts of Unicode characters.",
+            field=field,
+            hint="Decode bytes first: names.decode('utf-8').",
+        ) from error
+    return texts

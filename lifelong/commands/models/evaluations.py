@@ -114,9 +114,10 @@ def validate(model: str, data: Path, environment: str | None, **outputs: Unpack[
 def report(new: str, against: str | None, data: Path | None, origin: str, **outputs: Unpack[Outputs]) -> None:
     """Compare the model NEW (name@version) with the current one on the same labelled cases: the promotion report.
 
-    The file holds logits (N, C) of NEW, current_logits (N, C) and labels (N,), perhaps groups (N,), names (N,) and
-    metadata_KEY (N,), which defines subgroups. Use cases that neither model was trained or calibrated on. A monitor
-    does the work; the report counts as a validation of NEW.
+    The file holds logits (N, C) of NEW, current_logits (N, C) and labels (N,), perhaps groups (N,), names (N,),
+    metadata_KEY (N,), which defines subgroups, and models (2,): NEW and the current model as name@version, so that
+    logits of others are refused. Use cases that neither model was trained or calibrated on. A monitor does the work;
+    the report counts as a validation of NEW.
 
     The command exits with 3 if the report advises against the promotion.
     """

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from lifelong_core.arrays import expect_logits
 from lifelong_core.deploy.labelled_set import LabelledSet
-from lifelong_core.deploy.paired_set import PairedSet
+from lifelong_core.deploy.paired_set import MODELS, PairedSet
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store.evaluations.validations import recommendation_version
 from lifelong_core.store.heads.calibration_sets import check_classes
@@ -92,15 +92,20 @@ def submit_comparison(
         actor: name for the audit log.
 
     Raises:
-        InvalidInputError: the logits have another number of classes than the task, or are probabilities.
+        InvalidInputError: the logits are of other models, have another number of classes than the task, or are
+            probabilities.
         UnavailableError: database or artifacts do not answer.
     """
     labelled = data.new.labelled
+    _check_models(data, pair)
     check_classes(labelled, pair.task)
     for logits in (labelled.logits, data.current_logits):
         expect_logits(logits)
     stored = PairedSet(
-        LabelledSet(without_group_keys(labelled), data.new.metadata), data.current_logits, data.names
+        LabelledSet(without_group_keys(labelled), data.new.metadata),
+        data.current_logits,
+        data.names,
+        (pair.new.reference, pair.current.reference),
     )
     payload: dict[str, Any] = {
         "task": pair.task.name,
@@ -227,6 +232,22 @@ def _of_training(store: Store, model: Model) -> Iterator[StoredReport]:
         document=training.report,
         page=training.report_page,
     )
+
+
+def _check_models(data: PairedSet, pair: Pair) -> None:
+    """Make sure that the logits are of these models, if the set names its own.
+
+    Raises:
+        InvalidInputError: they are of others; the promoted model may have changed since they were computed.
+    """
+    expected = pair.new.reference, pair.current.reference
+    if data.models is not None and data.models != expected:
+        new, current = (one[:80] for one in data.models)
+        raise InvalidInputError(
+            f"the logits are of {new!r} and {current!r}, not of {expected[0]} and {expected[1]}.",
+            field=MODELS,
+            hint="Name the current model with `against`, as name@version: the promoted one may have changed meanwhile.",
+        )
 
 
 def _current(store: Store, promoted: Model | None, task: Task, against: str | None) -> Model:

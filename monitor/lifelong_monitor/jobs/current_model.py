@@ -75,6 +75,7 @@ def compare_with_current(
         LabelledSet(test),
         _logits_of(classifier, images, names),
         np.array([name[-LONGEST_NAME:] for name in names]),
+        (new.reference, current.reference),
     )
     report = compare_registered(
         store,

@@ -5,6 +5,7 @@ import pytest
 
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import MOST_KEYS, LabelledSet
+from lifelong_core.deploy.paired_set import PairedSet
 from lifelong_core.errors import InvalidInputError
 
 LABELLED = LabeledLogits([[2.0, 0.0], [0.5, 1.0], [1.0, 0.0]], [0, 1, 0], ["a", "a", "b"])
@@ -32,6 +33,13 @@ def test_a_file_of_numpy_is_read_and_a_calibration_set_is_one() -> None:
     read = LabelledSet.from_bytes(file.getvalue())
     assert read.metadata["site"].tolist() == ["x", "y", "x"]
     assert LabelledSet.from_bytes(LABELLED.to_bytes()) == LabelledSet(LABELLED)
+
+
+def test_the_logits_of_two_models_are_no_labelled_set() -> None:
+    both = PairedSet(LabelledSet(LABELLED), LABELLED.logits)
+    with pytest.raises(InvalidInputError, match="two models") as caught:
+        LabelledSet.from_bytes(both.to_bytes())
+    assert caught.value.field == "current_logits"
 
 
 def test_nothing_can_be_changed() -> None:

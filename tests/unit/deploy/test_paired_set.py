@@ -27,11 +27,12 @@ def test_it_is_written_and_read_back() -> None:
     new = LabelledSet(
         LabeledLogits(NEW, LABELS, np.array(["p", "q", "q"])), {"scanner": np.array(["A", "B", "B"])}
     )
-    both = PairedSet(new, CURRENT, np.array(["a.png", "b.png", "ü.png"]))
+    both = PairedSet(new, CURRENT, np.array(["a.png", "b.png", "ü.png"]), ("skin@2", "skin@1"))
     read = PairedSet.from_bytes(both.to_bytes())
     assert read == both
     assert read.to_bytes() == both.to_bytes()
     assert PairedSet.from_bytes(archive()).names is None
+    assert PairedSet.from_bytes(archive()).models is None
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,11 @@ def test_it_is_written_and_read_back() -> None:
         ({"names": np.array(["a", "b"])}, "names"),
         ({"names": np.arange(3)}, "names"),
         ({"names": np.array(["x" * 201] * 3)}, "names"),
+        ({"names": np.array([b"\xff"] * 3)}, "names"),
+        ({"names": np.array(["\ud800"] * 3)}, "names"),
+        ({"names": np.full(3, 0x7FFFFFFF, np.uint32).view("U1")}, "names"),
+        ({"models": np.array(["skin@2"])}, "models"),
+        ({"models": np.array([2, 1])}, "models"),
         ({"labels": np.array([0, 1, 2])}, "labels"),
     ],
 )

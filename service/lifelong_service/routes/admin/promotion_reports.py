@@ -1,11 +1,11 @@
 """`/v1/admin/models/{reference}/reports`: promotion reports, a new model against the current one."""
 
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import numpy as np
 from fastapi import APIRouter, Query
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -45,11 +45,16 @@ router = APIRouter(route_class=GuardedRoute, tags=["validations"])
 class NewPairedSet(NewLabelledSet):
     """Labelled logits of a new model, with `current_logits` (N, C), those of the current model for the same samples.
 
-    `names` holds N names of samples, such as files: the report names those whose decision changes.
+    `names` holds N names of samples, such as files: the report names those whose decision changes. `models` holds the
+    references (name@version) of the new and the current model; logits of other models are refused.
     """
 
     current_logits: list[list[float]]
     names: list[Annotated[str, StringConstraints(max_length=LONGEST_NAME)]] | None = None
+    models: (
+        Annotated[list[Annotated[str, StringConstraints(max_length=LONGEST_NAME)]], Field(max_length=2)]
+        | None
+    ) = None
 
 
 @router.post(
@@ -71,9 +76,9 @@ async def compare_models(
     """Make the promotion report of a model against another one of its task, by default the promoted one; returns a job.
 
     The body holds labelled cases with the logits of both models, as npz (`logits`, `current_logits`, `labels`,
-    optionally `groups`, `names` and `metadata_KEY`) or JSON. Without a body, the report is made of the test set of the
-    model's training, if that kept logits of the same other model. `origin` says in words where the cases come from. The
-    default heads decide. A monitor runs the job: the address in `Location` returns its state;
+    optionally `groups`, `names`, `models` and `metadata_KEY`) or JSON. Without a body, the report is made of the test
+    set of the model's training, if that kept logits of the same other model. `origin` says in words where the cases
+    come from. The default heads decide. A monitor runs the job: the address in `Location` returns its state;
     then it is listed among the reports of the model. The report also counts as a validation of the new model.
     """
     check_parameters(request.query_params, ("against", "origin", "images", "replicates", "level"))
@@ -158,4 +163,5 @@ def _from_json(content: bytes, maximum_bytes: int) -> PairedSet:
     check_columns({"names": document.names}, maximum_bytes)
     names = None if document.names is None else np.asarray(document.names)
     current = as_logits(document.current_logits, field=CURRENT)
-    return PairedSet(labelled_set_of(document, maximum_bytes), current, names)
+    models: Any = document.models  # two of them, or PairedSet says so
+    return PairedSet(labelled_set_of(document, maximum_bytes), current, names, models)

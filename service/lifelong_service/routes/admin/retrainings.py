@@ -100,7 +100,8 @@ def _recipe_text(text: str) -> dict[str, Any]:
     """The recipe of a query.
 
     Raises:
-        InvalidInputError: it is not JSON.
+        InvalidInputError: it is not JSON, or holds a text that no database keeps.
+        PayloadTooLargeError: it has too many parts.
     """
     content = text.encode()
     try:

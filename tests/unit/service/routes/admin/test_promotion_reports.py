@@ -1,5 +1,6 @@
 """Promotion reports over HTTP: from labelled cases of two models by a job to the page."""
 
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,21 @@ def test_it_may_come_as_json_or_in_a_form(service: Service, challenger: Model) -
     assert bare.status_code == 202
 
 
+def test_logits_that_name_their_models_are_not_taken_for_those_of_others(
+    service: Service, challenger: Model
+) -> None:
+    right, former = [challenger.reference, "linear@1"], [challenger.reference, "linear@0"]
+    for models, status in ((right, 202), (former, 422), (right[::-1], 422), (right[:1], 422)):
+        answers = (
+            service.client.post(path_of(challenger), content=npz(models=models), headers=NPZ),
+            service.client.post(path_of(challenger), json=document(models=models)),
+        )
+        assert [answer.status_code for answer in answers] == [status, status]
+        if status == 422:
+            assert {refused(answer)[1] for answer in answers} == {"models"}
+    assert len(service.client.get(JOBS).json()["jobs"]) == 2
+
+
 def test_the_report_of_a_training_is_among_them(service: Service, challenger: Model) -> None:
     model = trained(service)
     assert service.client.get(path_of(model)).json() == {"reports": []}
@@ -191,7 +207,8 @@ def test_without_cases_it_is_made_of_the_test_set_of_the_training(
     assert answer.status_code == 202
     payload = answer.json()["payload"]
     assert payload["origin"] == f"test split of the training of {model.reference}"
-    assert PairedSet.from_bytes(service.store.artifacts.get(payload["labelled_set"])) == both
+    stored = PairedSet.from_bytes(service.store.artifacts.get(payload["labelled_set"]))
+    assert stored == replace(both, models=(model.reference, "linear@1"))
 
 
 def test_what_does_not_fit_is_refused(service: Service, challenger: Model) -> None:
