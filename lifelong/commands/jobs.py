@@ -147,7 +147,7 @@ def show(job: UUID, timeout: timedelta, *, wait: bool, as_json: bool) -> None:
         for name, value in document.items():
             text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
             if text is not None:
-                click.echo(wrap_text(str(text), first=f"{name.replace('_', ' '):12}", indent=" " * 12))
+                click.echo(wrap_text(str(text), first=f"{name.replace('_', ' '):14}", indent=" " * 14))
     _exit_unless_well(found)
 
 

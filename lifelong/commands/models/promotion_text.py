@@ -50,7 +50,8 @@ def _print_differences(console: "Console", report: "PromotionReport") -> None:
     rows += [(one.environment or "these cases", one.difference) for one in environments]
     rows += [("all classes", one) for one in report.calibration]
     for what, one in rows:
-        cells = (one.label, what, number(one.new), number(one.current), interval_in_words(one), one.direction)
+        values = (number(one.value("new")), number(one.value("current")))
+        cells = (one.label, what, *values, interval_in_words(one), one.direction)
         table.add_row(*(Text(cell) for cell in (*cells, better(one.orientation))))
     console.print(table)
     console.print()

@@ -63,7 +63,11 @@ def trial(task: str, *, end: bool, as_json: bool) -> None:
             return
         found, rollout = store.tasks.get(task), store.rollouts.current(task)
         if rollout is None:
-            click.echo("[]" if as_json else f"No model of {task} is on trial: `lifelong models shadow`.")
+            click.echo(
+                "[]"
+                if as_json
+                else f"No model of {task} is on trial. Start one: `lifelong models shadow MODEL`."
+            )
             return
         rows = [_row(one, found.class_names) for one in trial_populations(store, found, rollout)]
         if not as_json:

@@ -1,7 +1,7 @@
 """The images that a command gives to a job: by their path below an image root, or as an uploaded archive."""
 
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -36,6 +36,23 @@ def located(
             yield {"archive": form}, file
         return
     yield {"path": str(path)}, None
+
+
+def refusals(data: Path | None, source_data: Path | None, settings: "Settings") -> list[str]:
+    """Why a job would not be given these images; empty where it would."""
+    from lifelong_core.errors import InvalidInputError
+
+    found = list[str]()
+    try:
+        source_path(source_data, settings)
+    except InvalidInputError as error:
+        found.append(str(error))
+    try:
+        with nullcontext() if data is None else located(data, settings):
+            pass
+    except InvalidInputError as error:
+        found.append(str(error))
+    return found
 
 
 def source_path(data: Path | None, settings: "Settings") -> str | None:

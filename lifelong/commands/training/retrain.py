@@ -113,6 +113,7 @@ def read_recipe(file: Path | None) -> "Recipe | None":
 def _print_plan(
     store: "Store", asked: "Retraining", data: Path | None, source_data: Path | None, *, as_json: bool
 ) -> None:
+    from lifelong.commands.training.images import refusals
     from lifelong.commands.training.plan_text import print_plan
     from lifelong_core.settings import Settings
     from lifelong_core.store.trainings.asking import StatedFacts, plan_retraining
@@ -121,7 +122,9 @@ def _print_plan(
         path=None if data is None else str(data),
         source_path=None if source_data is None else str(source_data),
     )
-    found = plan_retraining(store, Settings.load(), asked, facts)
+    settings = Settings.load()
+    found = plan_retraining(store, settings, asked, facts)
+    found = found.model_copy(update={"missing": (*found.missing, *refusals(data, source_data, settings))})
     if as_json:
         click.echo(found.to_json())
     else:
@@ -216,5 +219,8 @@ def _next_step(store: "Store", result: dict[str, Any]) -> str:
     if store.tasks.get(result["task"]).promoted_model_id == trained.id:
         return "nothing: it is the first model of its task, and answers requests."
     if promotion is not None and promotion["advice"] == "reject":
-        return f"train with more data or another suggestion: `lifelong neighbours {result['task']}`."
+        return (
+            "train with more data or another suggestion:"
+            f" `lifelong neighbours {result['task']} --scenario architecture`."
+        )
     return f"`lifelong models shadow {model}`, or at once `lifelong models promote {model}`"

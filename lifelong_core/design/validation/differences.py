@@ -5,7 +5,7 @@ much narrower than those of the two values tell. It holds for these two fixed mo
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 
@@ -15,10 +15,11 @@ from pydantic import Field
 from lifelong_core.arrays import Floats
 from lifelong_core.design.validation.values.intervals import ValueBounds, value_bounds
 from lifelong_core.design.validation.values.metric_value import EstimatedValue, Number, Orientation
-from lifelong_core.design.validation.values.parts import PartValue, as_fields, finite
+from lifelong_core.design.validation.values.parts import PartValue, as_fields
 from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.resampling.intervals import Bootstrap, LeftOut
 
+Side: TypeAlias = Literal["new", "current"]
 Direction: TypeAlias = Literal["better", "worse", "open"]
 """Of the new model: `open` where the interval of the difference holds 0, or there is none."""
 
@@ -32,11 +33,19 @@ class MetricDifference(EstimatedValue):
     orientation: Orientation = Field(description="Which values of the metric are better.")
     new: Number = Field(description="Value of the new model.")
     current: Number = Field(description="Value of the current model.")
+    infinite_values: Mapping[Side, Literal[-1, 1]] = Field(
+        default={}, description="Signs of infinite values of the models."
+    )
     direction: Direction = Field(description="What the interval tells of the new model.")
     direction_among_all: Direction = Field(
         default="open",
         description="The same, allowing for all differences that were judged together with this one.",
     )
+
+    def value(self, side: Side) -> float:
+        """The value of one model; nan if undefined, or infinite."""
+        number = getattr(self, side)
+        return number if number is not None else math.inf * self.infinite_values.get(side, math.nan)
 
 
 class SubgroupDifference(MetricDifference):
@@ -76,6 +85,9 @@ class ResampledDifference:
         bounds = _bounds(resampled, level, limits, cases, is_same=is_same)
         estimate = float(resampled.estimate)
         numbers = {"estimate": estimate, "low": bounds.low, "high": bounds.high}
+        values = as_fields(
+            {"new": float(new.resampled.estimate), "current": float(current.resampled.estimate)}
+        )
         orientation = METRICS[metric].orientation
         reasons = [side.fields["reason"] for side in (new, current) if side.fields["reason"] is not None]
         document = MetricDifference.model_validate(
@@ -88,8 +100,9 @@ class ResampledDifference:
                 "replicates": bounds.replicates,
                 "notes": bounds.notes,
                 "orientation": orientation,
-                "new": finite(float(new.resampled.estimate)),
-                "current": finite(float(current.resampled.estimate)),
+                "new": values["new"],
+                "current": values["current"],
+                "infinite_values": values["infinite"],
                 "direction": direction_of(bounds.low, bounds.high, orientation),
             }
         )

@@ -58,7 +58,7 @@ class Rollouts:
                 raise NotFoundError(
                     f"no model of {task} is on trial.",
                     field="task",
-                    hint="Start a trial: `lifelong models shadow`.",
+                    hint="Start a trial: `lifelong models shadow MODEL`.",
                 )
             model = model_with_id(connection, rollout.model_id)
             details = {"stage": rollout.stage, "share": rollout.share, "outcome": "ended"}

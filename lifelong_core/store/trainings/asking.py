@@ -174,7 +174,7 @@ def _check_recipe(recipe: "Recipe", task: Task) -> None:
         raise InvalidInputError(
             f"{task.name} is the task itself: nothing can be transferred from it.",
             field="suggestion",
-            hint="Name another task of the knowledge base: `lifelong neighbours`.",
+            hint="Name another task of the knowledge base: `lifelong knowledge list`.",
         )
     prevalence, classes = recipe.optimisation.target_prevalence, len(task.class_names)
     if prevalence is not None and len(prevalence) != classes:

@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from lifelong_core.deploy import LabeledLogits
+from lifelong_core.develop.training.progress import TrainingProgress
 from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.names import Name
@@ -69,7 +70,9 @@ def work(store: Store, job: Job) -> dict[str, Any]:
             )
             check_held(store, job)
             _register(store, job, asked, outcome)
-        return _follow_up(store, settings, job, asked, task, images)
+        result = _follow_up(store, settings, job, asked, task, images)
+        context.report(TrainingProgress(phase="evaluating", fraction=1.0, device=context.device))
+        return result
 
 
 def _source_of(settings: Settings, path: str | None) -> ImageSource | None:

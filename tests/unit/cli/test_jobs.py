@@ -54,6 +54,7 @@ def test_a_job_is_shown_with_its_result_or_error(installed: Callable[..., str], 
     assert shown["finished_at"] == (cycle.finished_at.isoformat() if cycle.finished_at else "")
     assert '{"outcome": "keep"}' in installed("jobs", "show", str(cycle.id), "--wait")
     assert "Import more." in installed("jobs", "show", str(failed.id), status=1)
+    assert f"finished at   {failed.finished_at:%Y}" in installed("jobs", "show", str(failed.id), status=1)
     assert json.loads(installed("jobs", "show", str(waiting.id), "--json"))["result"] is None
     with pytest.raises(UnavailableError, match=r"still queued after 1 s"):
         installed("jobs", "show", str(waiting.id), "--wait", "--timeout", "1s")

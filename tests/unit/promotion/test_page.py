@@ -113,6 +113,14 @@ def test_what_may_be_chance_among_many_is_marked(made: PromotionReport) -> None:
     assert "perhaps worse" not in promotion_html(made)
 
 
+def test_infinite_values_are_shown_as_such(made: PromotionReport) -> None:
+    infinite = made.differences[0].model_copy(update={"new": None, "infinite_values": {"new": 1}})
+    page = promotion_html(made.model_copy(update={"differences": (infinite,)}))
+    rows = Tables(page).rows["Values and differences"][1:]
+    assert rows[0][3] == "inf"
+    assert "∞" in page
+
+
 def test_the_page_embeds_the_report_without_its_images(made: PromotionReport) -> None:
     with_places = made.model_copy(update={"localization": PLACES})
     page = promotion_html(with_places)

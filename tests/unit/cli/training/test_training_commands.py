@@ -82,6 +82,11 @@ def test_the_plan_is_printed_and_nothing_is_started(
         installed("retrain", "lesions", "--recipe", "recipe.json", "--data", str(images), "--plan", "--json")
     )
     assert document["recipe"]["architecture"] == "resnet10t"
+    assert not any("no permitted folder" in text for text in document["missing"])
+    outside = ("--data", str(tmp_path), "--from", "pretraining:moles", "--source-data", str(tmp_path))
+    missing = json.loads(installed("retrain", "lesions", *outside, "--plan", "--json"))["missing"]
+    refused = [text for text in missing if "no permitted folder" in text]
+    assert [text.split(":")[0] for text in refused] == ["--source-data", "--data"]
     assert store.jobs.list("retrain") == []
 
 

@@ -277,6 +277,7 @@ def test_infinite_values_have_no_difference() -> None:
     assert (one.estimate, one.reason) == (None, "both values are infinite")
     (one,) = paired(labels, sure, current).of_metrics(metric)
     assert (one.number("estimate"), one.estimate) == (np.inf, None)
+    assert (one.value("new"), one.new, one.value("current")) == (np.inf, None, one.current)
 
 
 def test_what_cannot_be_paired_is_refused() -> None:

@@ -132,7 +132,7 @@ def test_a_first_model_is_trained_evaluated_and_told_to_the_knowledge_base(
     assert entry.performance["BA"] == (found["performance"]["BA"],)
     assert (entry.architecture, entry.hyperparameters["model"]) == ("test_resnet", "net@1")
     job = store.jobs.get(training.job_id)
-    assert (job.progress or {})["phase"] == "evaluating"
+    assert [(job.progress or {})[name] for name in ("phase", "fraction")] == ["evaluating", 1.0]
     assert any("epoch 2" in line.text for line in store.jobs.log(job.id))
     assert not any((settings.data_directory / "jobs").iterdir())
 
