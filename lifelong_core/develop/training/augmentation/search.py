@@ -40,7 +40,11 @@ from lifelong_core.develop.training.data.holding_out import hold_out
 from lifelong_core.develop.training.data.prepared import PreparedImages, prepare_images
 from lifelong_core.develop.training.export.preprocessing import training_preprocessing
 from lifelong_core.develop.training.optimisation.batches import generator_of
-from lifelong_core.develop.training.optimisation.classifier import create_classifier, read_initial_weights
+from lifelong_core.develop.training.optimisation.classifier import (
+    create_classifier,
+    load_weights,
+    read_initial_weights,
+)
 from lifelong_core.develop.training.optimisation.computing import (
     Computing,
     choose_device,
@@ -213,7 +217,7 @@ class _Search:
                 size=training.target.input_size,
                 weights=None,
             )
-            module.load_state_dict(state.weights)
+            load_weights(module, state.weights)
             training.log(f"goes on after {len(state.losses)} of {ROUNDS} rounds")
             return module.eval(), state
         earlier = None

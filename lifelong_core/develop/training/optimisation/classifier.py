@@ -2,6 +2,7 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # The types of torch and timm are incomplete.
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -142,6 +143,16 @@ def create_classifier(
 def replace_classifier(module: nn.Module, classes: int) -> None:
     """Give the model a new, random classifier: the second phase of pretraining (Def. 5.10) starts with it."""
     cast(Any, module).reset_classifier(classes)
+
+
+def load_weights(module: nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
+    """Give the model other weights; it is in training mode then.
+
+    In evaluation mode some models of timm (LeViT, TinyViT, EfficientFormer) keep attention biases that they computed
+    from their weights, and go on with these after other weights were loaded; training mode drops them.
+    """
+    module.load_state_dict(weights)
+    module.train()
 
 
 def digest_of(module: nn.Module) -> str:

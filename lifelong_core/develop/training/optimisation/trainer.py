@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from lifelong_core.arrays import Floats
 from lifelong_core.develop.training.data.prepared import PreparedImages
 from lifelong_core.develop.training.optimisation.batches import TrainingBatches, generator_of
-from lifelong_core.develop.training.optimisation.classifier import CoTrainedClassifier
+from lifelong_core.develop.training.optimisation.classifier import CoTrainedClassifier, load_weights
 from lifelong_core.develop.training.optimisation.computing import Computing
 from lifelong_core.develop.training.optimisation.losses import Score, batch_loss, score, split_logits
 from lifelong_core.develop.training.optimisation.state import PhaseState, Tensors
@@ -63,7 +63,7 @@ def train_phase(
     on_batch: Callable[[int, int], None],
     on_epoch: Callable[[PhaseState], None],
 ) -> PhaseState:
-    """Train until the validation loss no longer falls; the module has the best weights then.
+    """Train until the validation loss no longer falls; the module has the best weights then, in training mode.
 
     Args:
         module: on the device of the phase.
@@ -80,7 +80,7 @@ def train_phase(
     optimiser = torch.optim.Adam(module.parameters(), lr=learning_rate, weight_decay=wanted.weight_decay)
     schedule = ReduceLROnPlateau(optimiser, factor=wanted.plateau_factor, patience=wanted.plateau_patience)
     if state is not None:
-        module.load_state_dict(state.weights)
+        load_weights(module, state.weights)
         optimiser.load_state_dict(state.optimiser)
         schedule.load_state_dict(state.schedule)
     while state is None or not state.is_over(epochs=wanted.epochs, patience=wanted.patience):
@@ -89,7 +89,7 @@ def train_phase(
         schedule.step(record.validation_loss)
         state = _advanced(state, record, module, optimiser, schedule)
         on_epoch(state)
-    module.load_state_dict(state.best_weights)
+    load_weights(module, state.best_weights)
     return state
 
 

@@ -10,6 +10,7 @@ from lifelong_core.develop.features.backbone import weights_digest
 from lifelong_core.develop.training.optimisation.classifier import (
     add_source_head,
     create_classifier,
+    load_weights,
     read_initial_weights,
     replace_classifier,
 )
@@ -113,3 +114,21 @@ def test_the_second_phase_begins_with_a_new_classifier_on_the_same_backbone() ->
     changed = {name for name in after if after[name].shape != before[name].shape}
     assert changed == {"fc.weight", "fc.bias"}
     assert all(torch.equal(after[name], before[name]) for name in after if name not in changed)
+
+
+def test_loaded_weights_count_where_a_model_keeps_attention_biases() -> None:
+    wanted = recipe(architecture="tiny_vit_5m_224")
+    module = create_classifier(wanted, 2, size=SIZE, weights=None)
+    image = torch.rand(1, 1, *SIZE)
+    other = {
+        name: 4 * torch.rand(tensor.shape) if "attention_biases" in name else tensor
+        for name, tensor in module.state_dict().items()
+    }
+    with torch.inference_mode():
+        before = module.eval()(image)
+        load_weights(module, other)
+        found = module.eval()(image)
+        again = create_classifier(wanted, 2, size=SIZE, weights=None).train()
+        again.load_state_dict(other)
+        torch.testing.assert_close(found, again.eval()(image))
+    assert not torch.allclose(found, before, atol=1e-4)
