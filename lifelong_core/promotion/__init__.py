@@ -14,7 +14,14 @@ It knows the design loop, the deploy loop, fingerprints and localization, and ne
 """
 
 from lifelong_core.promotion.document import PromotionReport
-from lifelong_core.promotion.inputs import ComparedModel, HeldOutCases, Population
+from lifelong_core.promotion.inputs import ComparedModel, HeldOutCases, Population, SeenCases
 from lifelong_core.promotion.report import promotion_report
 
-__all__ = ["ComparedModel", "HeldOutCases", "Population", "PromotionReport", "promotion_report"]
+__all__ = [
+    "ComparedModel",
+    "HeldOutCases",
+    "Population",
+    "PromotionReport",
+    "SeenCases",
+    "promotion_report",
+]

@@ -31,6 +31,8 @@ class Evidence:
     environments: tuple[CostDifference, ...]
     """expected cost by environment"""
     mcnemar: McNemar
+    favours_current: bool = False
+    """whether the current model was, or may have been, trained on some of the cases"""
 
     @property
     def summaries(self) -> list[MetricDifference]:
@@ -105,6 +107,7 @@ def gather_evidence(
         subgroups=paired.subgroup_differences(),
         environments=_in_environments(paired, new, current, costs=costs, populations=populations),
         mcnemar=mcnemar,
+        favours_current=current.seen is not None,
     )
 
 

@@ -28,6 +28,16 @@ class HeldOutCases:
     """where they come from, in words"""
 
 
+@dataclass(frozen=True, kw_only=True)
+class SeenCases:
+    """Held-out cases that a model was trained or calibrated on, all the same."""
+
+    count: int
+    """at least 1"""
+    is_certain: bool
+    """False: it is only known that they are not of its own test split"""
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ComparedModel:
     """One of the two models."""
@@ -44,6 +54,8 @@ class ComparedModel:
     """None: not measured"""
     trained_on: str | None = None
     """digest or name of its training data; None: not known"""
+    seen: SeenCases | None = None
+    """None: none of the cases, as far as is known"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -163,8 +163,18 @@ def _facts(model: ComparedModel) -> ModelFacts:
 
 
 def _seen(cases: HeldOutCases, *models: ComparedModel) -> Iterator[str]:
-    """A warning for each model whose head was fitted on the very cases."""
+    """A warning for each model that was trained on some of the cases, or whose head was fitted on the very cases."""
     for model in models:
+        if model.seen is not None and model.seen.is_certain:
+            yield (
+                f"{model.reference} was trained or calibrated on {model.seen.count} of the {len(cases.labels)} cases,"
+                " which favours it."
+            )
+        elif model.seen is not None:
+            yield (
+                f"{model.seen.count} of the {len(cases.labels)} cases are not of the test split of {model.reference}:"
+                " it may have been trained on them, which would favour it."
+            )
         known = model.calibration
         if (
             known is not None

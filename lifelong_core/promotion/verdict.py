@@ -31,7 +31,8 @@ def verdict(evidence: Evidence, unknown: Sequence[str]) -> Verdict:
     Benefits have to be shown, harms only suspected:
 
     - Rejected is a model that misses an acceptance threshold, or that is worse in a summary or in an environment beyond
-      the chance of all of them together, while no summary is better.
+      the chance of all of them together, while no summary is better; a person decides where the current model may have
+      been trained on the cases, which makes any other model look worse.
     - Promoted is a model that reaches its thresholds, if there are any, with a summary that is better beyond the chance
       of all of them together, and nothing that may be worse: no summary and no environment by its own interval, and no
       class or subgroup beyond the chance of all classes or subgroups together.
@@ -51,6 +52,8 @@ def _advice(evidence: Evidence) -> tuple[Advice, str]:
     new, better, worse, doubtful = evidence.new, evidence.better, evidence.worse, evidence.doubtful
     if new.accepted is False:
         return "reject", "Do not promote: it misses its thresholds"
+    if worse and not better and evidence.favours_current:
+        return "decide", "A person has to decide: it is worse, on cases that favour the current model"
     if worse and not better:
         return "reject", "Do not promote: it is worse"
     if new.acceptance and not new.accepted:

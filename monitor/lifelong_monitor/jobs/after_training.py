@@ -3,7 +3,6 @@
 Each step can be taken again; what is missing for a step is a warning, because the model is trained all the same.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -12,13 +11,11 @@ from scipy.special import softmax
 
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
-from lifelong_core.deploy.paired_set import PairedSet
 from lifelong_core.develop.knowledge.entry import Training
 from lifelong_core.develop.knowledge.transferable import INITIAL_WEIGHTS
 from lifelong_core.develop.training.result import TrainingResult
 from lifelong_core.errors import (
     ConflictError,
-    InvalidInputError,
     LifelongError,
     NotFoundError,
     UnavailableError,
@@ -29,16 +26,14 @@ from lifelong_core.promotion import PromotionReport
 from lifelong_core.promotion.localization import LocalizationComparison
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, RefusedCalibrationError, Store, StoredTraining, register_calibration
-from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.registry.records import Model, Task
 from lifelong_monitor.jobs import fingerprint, validate
 from lifelong_monitor.jobs.current_model import compare_with_current
 from lifelong_monitor.jobs.images import ImageLocation, ImageSource
+from lifelong_monitor.jobs.kept_test_set import read_test_set
 from lifelong_monitor.jobs.localization import compare_places
 from lifelong_monitor.jobs.promotion_reports import store_report
 
-IMAGE = "image"
-"""Key of the test set's metadata: names of the images."""
 MEASURES = ("BA", "AC", "MCC", "AUROC")
 """Of the classifier itself, for the knowledge base: without head and costs, so that trainings can be compared."""
 
@@ -80,7 +75,7 @@ class AfterTraining:
         training = store.trainings.of_job(job.id)
         if training is None:
             raise ConflictError(f"the model of job {job.id} was removed.", field="model")
-        test, names = _read_test_set(store.artifacts.get(training.test_set))
+        test, names = read_test_set(store.artifacts.get(training.test_set))
         return cls(
             store=store,
             settings=settings,
@@ -242,21 +237,6 @@ class AfterTraining:
             return None
         found = [one for one in held if one.kind == "histogram" and one.samples == samples]
         return found[-1].digest if found else None
-
-
-def test_set_of(test: LabeledLogits, names: Sequence[str]) -> bytes:
-    """The test split of a training, before it is compared, as a file; group keys are left out."""
-    return LabelledSet(without_group_keys(test), {IMAGE: np.array(names)}).to_bytes()
-
-
-def _read_test_set(content: bytes) -> tuple[LabeledLogits, tuple[str, ...]]:
-    """Logits and labels of the test split, and the names of its images; the promoted model's logits are left out."""
-    try:
-        both = PairedSet.from_bytes(content)
-    except InvalidInputError:
-        alone = LabelledSet.from_bytes(content)
-        return alone.labelled, tuple(str(name) for name in alone.metadata[IMAGE])
-    return both.new.labelled, () if both.names is None else tuple(both.names.tolist())
 
 
 def classifier_performance(test: LabeledLogits) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """The kind `compare`: the promotion report of a model, from labelled logits of it and of the current model."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -9,8 +10,8 @@ from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.paired_set import PairedSet
 from lifelong_core.design.report.pages import validation_html
 from lifelong_core.documents import FrozenDocument
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.promotion import HeldOutCases
+from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.promotion import HeldOutCases, SeenCases
 from lifelong_core.promotion.localization import LocalizationComparison
 from lifelong_core.promotion.report import seen_warning
 from lifelong_core.settings import Settings
@@ -18,6 +19,7 @@ from lifelong_core.store import Job, Model, Store
 from lifelong_core.store.heads.calibration_sets import check_classes
 from lifelong_monitor.jobs import model_facts
 from lifelong_monitor.jobs.images import images_at
+from lifelong_monitor.jobs.kept_test_set import seen_cases
 from lifelong_monitor.jobs.localization import compare_places
 from lifelong_monitor.jobs.promotion_reports import ModelCases, compare_registered, store_report
 
@@ -58,7 +60,7 @@ def work(store: Store, job: Job) -> dict[str, Any]:
     report = compare_registered(
         store,
         _known(store, new, labelled.logits),
-        _known(store, current, data.current_logits),
+        replace(_known(store, current, data.current_logits), seen=_seen(store, asked, data, new, current)),
         held_out_cases(data, origin=asked.origin),
         recommendation_version=asked.recommendation_version,
         localization=_places(store, asked, data, new, current),
@@ -90,6 +92,17 @@ def _known(store: Store, model: Model, logits: Logits) -> ModelCases:
         cost=model_facts.cost_on_grey(store, model),
         trained_on=model_facts.trained_on(store, model),
     )
+
+
+def _seen(store: Store, asked: Payload, data: PairedSet, new: Model, current: Model) -> SeenCases | None:
+    """The cases that the current model may have been trained on; None: they are no test split of a training here."""
+    try:
+        training = store.trainings.get(new.reference)
+    except NotFoundError:
+        return None
+    if training.test_set != asked.labelled_set or data.names is None:
+        return None
+    return seen_cases(store, current, data.names.tolist(), data=model_facts.trained_on(store, new))
 
 
 def _places(

@@ -19,6 +19,7 @@ from lifelong_core.store import Model, Store
 from lifelong_monitor.jobs import model_facts
 from lifelong_monitor.jobs.compare import held_out_cases
 from lifelong_monitor.jobs.images import ImageSource, develop_module
+from lifelong_monitor.jobs.kept_test_set import seen_cases
 from lifelong_monitor.jobs.promotion_reports import ModelCases, compare_registered, store_report
 from lifelong_monitor.jobs.stored_classifier import OnnxClassifier, stored_classifier
 
@@ -90,6 +91,7 @@ def compare_with_current(
             logits=data.current_logits,
             cost=_cost(store, current, classifier, images, first),
             trained_on=model_facts.trained_on(store, current),
+            seen=seen_cases(store, current, names, data=trained_on),
         ),
         held_out_cases(data, origin=f"test split of the training of {new.reference}"),
         localization=localization,

@@ -7,7 +7,14 @@ from typing import Any
 from lifelong_core.arrays import Logits
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
 from lifelong_core.errors import InvalidInputError, LifelongError, NotFoundError
-from lifelong_core.promotion import ComparedModel, HeldOutCases, Population, PromotionReport, promotion_report
+from lifelong_core.promotion import (
+    ComparedModel,
+    HeldOutCases,
+    Population,
+    PromotionReport,
+    SeenCases,
+    promotion_report,
+)
 from lifelong_core.promotion.localization import LocalizationComparison
 from lifelong_core.promotion.page import promotion_html
 from lifelong_core.promotion.runtime_cost import RuntimeCost
@@ -26,6 +33,7 @@ class ModelCases:
     """shape (N, C)"""
     cost: RuntimeCost | None = None
     trained_on: str | None = None
+    seen: SeenCases | None = None
 
 
 def compare_registered(
@@ -113,6 +121,7 @@ def _compared(store: Store, registry: Registry, given: ModelCases) -> ComparedMo
         calibration=_calibration(store, given.model),
         cost=given.cost,
         trained_on=given.trained_on,
+        seen=given.seen,
     )
 
 

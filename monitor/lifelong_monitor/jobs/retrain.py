@@ -13,10 +13,11 @@ from lifelong_core.names import Name
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_core.store.registry.records import Task
-from lifelong_monitor.jobs.after_training import AfterTraining, test_set_of
+from lifelong_monitor.jobs.after_training import AfterTraining
 from lifelong_monitor.jobs.context import open_context
 from lifelong_monitor.jobs.fingerprint import check_held
 from lifelong_monitor.jobs.images import ImageLocation, ImageSource, develop_module, images_at, images_of
+from lifelong_monitor.jobs.kept_test_set import test_set_of
 
 
 class Payload(ImageLocation):

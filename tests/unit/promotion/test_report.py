@@ -12,7 +12,7 @@ from lifelong_core.deploy import LabeledLogits
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.validate import validate
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.promotion import HeldOutCases, PromotionReport, promotion_report
+from lifelong_core.promotion import HeldOutCases, PromotionReport, SeenCases, promotion_report
 from tests.unit.promotion.reports import (
     CLASSES,
     COSTS,
@@ -233,3 +233,32 @@ def test_what_does_not_fit_is_named() -> None:
         with pytest.raises(InvalidInputError) as caught:
             promotion_report("lesions", one, other, labelled, **given)
         assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("is_certain", "said"),
+    [
+        (True, "dermatology@1 was trained or calibrated on 80 of the 240 cases, which favours it."),
+        (
+            False,
+            "80 of the 240 cases are not of the test split of dermatology@1: it may have been trained on them",
+        ),
+    ],
+)
+def test_no_model_is_rejected_on_cases_that_the_current_one_was_trained_on(
+    is_certain: bool, said: str
+) -> None:
+    new, current, cases = compared(strength=1.2, before=2.6)
+    seen = SeenCases(count=80, is_certain=is_certain)
+    made = promotion_report(
+        "lesions",
+        new,
+        replace(current, seen=seen),
+        cases,
+        recommendation=RECOMMENDED,
+        class_names=CLASSES,
+        costs=COSTS,
+        replicates=100,
+    )
+    assert made.verdict.advice == "decide"
+    assert any(said in warning for warning in made.warnings)

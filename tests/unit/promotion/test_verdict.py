@@ -88,6 +88,12 @@ BETTER: dict[str, Any] = {"cost": difference("better", "better")}
         (BETTER | {"new": accepted(None)}, "decide", "cannot be judged"),
         ({"cost": difference("better", "open")}, "decide", "no difference beyond chance"),
         ({"cost": difference("worse", "worse")}, "reject", "it is worse"),
+        (
+            {"cost": difference("worse", "worse"), "favours_current": True},
+            "decide",
+            "favour the current model",
+        ),
+        (BETTER | {"favours_current": True}, "promote", "it is better"),
         ({"cost": difference("worse", "open")}, "decide", "may be worse"),
         (BETTER | {"differences": of_class("worse", "open")}, "promote", "it is better"),
         (BETTER | {"differences": of_class("worse", "worse")}, "decide", "worse in another"),

@@ -145,6 +145,22 @@ def test_a_later_model_is_compared_with_the_promoted_one_on_its_test_images(stor
     training = store.trainings.get("net@2")
     report = PromotionReport.from_json(store.artifacts.get(training.report or ""))
     assert (report.new.reference, report.current.reference) == ("net@2", "net@1")
+    before = TrainingResult.from_json(store.artifacts.get(store.trainings.get("net@1").result))
+    assert before.data == report.current.trained_on == report.new.trained_on
+    # Another seed gives other splits.
+    (warning,) = [text for text in report.warnings if "trained or calibrated on" in text]
+    assert warning.startswith("net@1 was trained or calibrated on ")
+    asked = {
+        "task": "lesions",
+        "model": "net@2",
+        "against": "net@1",
+        "recommendation_version": 1,
+        "labelled_set": training.test_set,
+        "replicates": 20,
+    }
+    store.jobs.submit("compare", asked, actor="ann")
+    again = work_of("compare")(store, claimed(store, "compare"))
+    assert warning in PromotionReport.from_json(store.artifacts.get(again["result"])).warnings
     assert report.localization is not None
     assert report.localization.images == 6
     page = store.artifacts.get(training.report_page or "").decode()
@@ -163,6 +179,7 @@ def test_the_current_model_gets_the_logits_that_it_gave_to_the_same_images(store
     found = do()
     report = PromotionReport.from_json(store.artifacts.get(found["promotion"]["result"]))
     assert report.changes.changed == 0
+    assert not any("trained" in text for text in report.warnings)
     both = PairedSet.from_bytes(store.artifacts.get(store.trainings.get("net@2").test_set))
     np.testing.assert_allclose(both.new.labelled.logits, both.current_logits, atol=1e-5)
     assert report.localization is not None
