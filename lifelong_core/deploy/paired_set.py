@@ -119,9 +119,8 @@ def _texts(given: Any, count: int, *, field: str) -> NDArray[np.str_]:
     try:
         texts = found.astype(np.str_)
         "".join(texts.tolist()).encode()
-    except (
-        ValueError
-    ) as error:  # bytes that are no ASCII, halves of characters, numbers that are no character
+    except (ValueError, SystemError) as error:
+        # Bytes beyond ASCII, halves of characters, and numbers that are no character (a SystemError).
         raise InvalidInputError(
             "expected texts of Unicode characters.",
             field=field,
