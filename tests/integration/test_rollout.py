@@ -16,7 +16,7 @@ from PIL import Image
 from lifelong_core.arrays import Logits
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.images import decode, preprocess
-from lifelong_core.store import Store, register_calibration, start_trial
+from lifelong_core.store import Store, promote_calibrated, register_calibration, start_trial
 from lifelong_core.store.log.identifiers import shadow_prediction_id
 from lifelong_service.graphs.classifier import load_classifier
 from tests.integration.installation import Installation, install
@@ -155,7 +155,7 @@ def test_no_request_fails_from_shadow_to_roll_back(service: Service, installatio
         shadow = stage(trial("shadow"))
         few = stage(trial("canary", 0.3))
         many = stage(trial("canary", 0.7))
-        promoted = stage(lambda: store.models.promote("linear@2", actor="test"))
+        promoted = stage(lambda: promote_calibrated(store, "linear@2", actor="test"))
         back = stage(lambda: store.promotions.roll_back("skin", actor="test"))
 
     assert load.faults == []

@@ -23,7 +23,7 @@ from lifelong_core.store.schema import tables
 
 
 class Models:
-    """Adds, finds and promotes models."""
+    """Adds, finds and lists models."""
 
     def __init__(self, database: Database, artifacts: Artifacts) -> None:
         self._database = database
@@ -90,23 +90,6 @@ class Models:
         """
         with self._database.read() as connection:
             return model_referenced(connection, reference)
-
-    def promote(self, reference: str, *, actor: str, details: dict[str, Any] | None = None) -> Model:
-        """Make a model the promoted one of its task: it serves requests that name no model.
-
-        `promote_calibrated` also compares it with the promoted one. `details` go to the audit log.
-
-        Raises:
-            NotFoundError: there is no such model.
-            ConflictError: it has no default head yet, or its stored graph is missing or damaged.
-            UnavailableError: the artifact storage cannot be read.
-        """
-        check_graph_is_stored(self._artifacts, self.get(reference))
-        with change_registry(self._database) as connection:
-            model = model_referenced(connection, reference)
-            check_has_head(connection, model)
-            promote_model(connection, model, actor=actor, details=details)
-        return model
 
     def list(self) -> list[Model]:
         """All models, oldest first."""

@@ -6,7 +6,7 @@ import pytest
 
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
-from lifelong_core.store import Model, Store, register_calibration, start_trial
+from lifelong_core.store import Model, Store, promote_calibrated, register_calibration, start_trial
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.schedule.tick import Ticker
 from lifelong_monitor.schedule.trigger import due_before
@@ -67,5 +67,5 @@ def test_a_shadow_is_estimated_adapted_and_labelled_like_the_promoted_model(
 
     start_trial(store, candidate.reference, stage="canary", share=0.5, actor="tests")
     assert shown() == {("lesions@1", "promoted"), ("lesions@2", "canary")}
-    store.models.promote(candidate.reference, actor="tests")
+    promote_calibrated(store, candidate.reference, actor="tests")
     assert shown() == {("lesions@1", "former"), ("lesions@2", "promoted")}

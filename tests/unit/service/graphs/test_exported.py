@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from lifelong.cli import cli
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.store import Store
+from lifelong_core.store import Store, promote_calibrated
 from tests.unit.service.conftest import Service, png
 
 
@@ -89,7 +89,7 @@ def test_promoting_without_a_worker_checks_the_stored_graph(
     artifact = store.models.get("table").artifact
     assert artifact is not None
     assert CliRunner().invoke(cli, ["models", "promote", "table"], catch_exceptions=False).exit_code == 0
-    store.models.promote("linear", actor="test")
+    promote_calibrated(store, "linear", actor="test")
     store.artifacts.path(artifact).write_bytes(b"damaged")
     with pytest.raises(ConflictError, match="table@1 cannot be loaded"):
         CliRunner().invoke(cli, ["models", "promote", "table"], catch_exceptions=False)

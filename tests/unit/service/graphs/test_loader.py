@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from onnx import TensorProto
 
 from lifelong_core.settings import Settings
-from lifelong_core.store import Store, register_calibration
+from lifelong_core.store import Store, promote_calibrated, register_calibration
 from lifelong_core.store.registry.registry import bump_revision
 from lifelong_core.store.schema import tables
 from tests.unit.service import onnx_graphs
@@ -136,7 +136,7 @@ def test_a_promoted_model_that_cannot_be_loaded_leaves_the_old_one_in_place(serv
         "skin", "broken", kind="onnx", onnx=b"no", preprocessing=GREY, actor="test"
     )
     register_calibration(service.store, broken.reference, calibration(), actor="test")
-    service.store.models.promote(broken.reference, actor="test")
+    promote_calibrated(service.store, broken.reference, actor="test")
     eventually(lambda: "broken@1" in service.client.get("/readyz").json()["failed_models"])
     assert service.client.post("/v1/predict", content=png()).json()["model"] == "linear"
     assert service.client.post("/v1/predict?model=broken", content=png()).status_code == 503

@@ -14,7 +14,7 @@ import pytest
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.errors import UnavailableError
 from lifelong_core.preprocessing import Preprocessing, Resize
-from lifelong_core.store import Store, register_calibration
+from lifelong_core.store import Store, promote_calibrated, register_calibration
 from lifelong_core.store.log.identifiers import shadow_prediction_id
 from lifelong_core.store.rollouts.trials import start_trial
 from lifelong_service import metrics
@@ -147,7 +147,7 @@ def test_a_repeated_request_gets_its_first_answer_whatever_stage_began_meanwhile
     check()
     begin(trial, "canary", 1)
     check()
-    trial.store.models.promote("linear@2", actor="test")
+    promote_calibrated(trial.store, "linear@2", actor="test")
     eventually(lambda: trial.worker.snapshot.registry.resolve_model(None).version == 2)
     check()
     trial.store.promotions.roll_back("skin", actor="test")
@@ -339,11 +339,11 @@ def test_the_heads_of_a_candidate_are_its_own(trial: Service) -> None:
 
 def test_after_many_promotions_only_the_promoted_graph_and_the_one_before_are_loaded(trial: Service) -> None:
     for name in ("linear", "table", "nan"):  # the others of the fixture are promoted, too
-        trial.store.models.promote(name, actor="test")
+        promote_calibrated(trial.store, name, actor="test")
     graphs: list[weakref.ref[Any]] = []
     for version in range(2, 7):
         reference = f"linear@{version}" if version == 2 else add_candidate(trial.store)
-        trial.store.models.promote(reference, actor="test")
+        promote_calibrated(trial.store, reference, actor="test")
         eventually(lambda version=version: predict(trial)["model_version"] == version)
         model_id = trial.store.models.get(reference).id
         graphs.append(weakref.ref(trial.worker.snapshot.classifiers[model_id]))
@@ -366,7 +366,7 @@ def test_a_costly_image_reaches_the_candidate_too_and_the_promoted_model_where_t
     plain = Preprocessing.model_validate(resized.model_dump() | {"mean": [0.0], "standard_deviation": [1.0]})
     add_candidate(store, onnx_graphs.linear(), name="big", preprocessing=resized)
     add_candidate(store, onnx_graphs.fails_on_white(), name="big", preprocessing=plain)
-    store.models.promote("big@1", actor="test")
+    promote_calibrated(store, "big@1", actor="test")
     service = serve()
     begin(service, "canary", 1, model="big@2")
     answers = [predict(service, "", png(shade, size=1500)) for shade in (0, 255)]

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError, InvalidInputError
-from lifelong_core.store import AuditEntry, Scope, Store
+from lifelong_core.store import AuditEntry, Scope, Store, promote_calibrated
 from lifelong_core.store.access.audit_chain import GENESIS, Anchor, chain_entries, digest_of
 from lifelong_core.store.access.audit_log import LOCAL, Refusals, audit_source
 from lifelong_core.store.schema import tables
@@ -29,7 +29,7 @@ def test_every_admin_change_is_in_the_audit_log(store: Store):
     store.calibration_sets.add("dermatology", calibration(7), actor="tests")
     store.heads.publish("dermatology", head(), environment="site-a", actor="tests")
     store.heads.rollback("dermatology", environment="site-a", actor="tests")
-    store.models.promote("dermatology", actor="tests")
+    promote_calibrated(store, "dermatology", actor="tests")
     store.tokens.create("ci", [Scope.READ], actor="tests")
     store.tokens.revoke("ci", actor="tests")
     entries = store.audit.list()

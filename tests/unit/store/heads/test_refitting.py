@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from lifelong_core.deploy import PostProcessingHead, fit_head
 from lifelong_core.design import Recommendation
 from lifelong_core.errors import ConflictError
-from lifelong_core.store import HeadRecord, Model, Store, attach_and_refit
+from lifelong_core.store import HeadRecord, Model, Store, attach_and_refit, promote_calibrated
 from lifelong_core.store.heads import refitting
 from lifelong_core.store.schema import tables
 from tests.unit.store.design_samples import STATED_COSTS, recommendation, recommendation_without_costs
@@ -177,7 +177,7 @@ def test_there_has_to_be_a_model_that_serves_and_was_calibrated(store: Store):
     with pytest.raises(ConflictError, match="no promoted model"):
         attach_and_refit(store, "lesions", recommendation(), actor="ann")
     store.heads.publish("dermatology", head(), environment=None, actor="ann")
-    store.models.promote("dermatology", actor="ann")
+    promote_calibrated(store, "dermatology", actor="ann")
     before = everything(store)
     with pytest.raises(ConflictError, match="no calibration set"):
         attach_and_refit(store, "lesions", recommendation(), actor="ann")

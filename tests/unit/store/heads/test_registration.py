@@ -163,10 +163,10 @@ def test_a_model_whose_stored_graph_is_gone_or_damaged_is_not_promoted(store: St
     content = graph.read_bytes()
     graph.unlink() if damage == "gone" else graph.write_bytes(b"other bytes")
     with pytest.raises(ConflictError, match=model.artifact) as refused:
-        store.models.promote("dermatology@1", actor="ann")
+        promote_calibrated(store, "dermatology@1", actor="ann")
     assert "backup" in str(refused.value.hint)
     graph.write_bytes(content)
-    assert store.models.promote("dermatology@1", actor="ann").id == model.id
+    assert promote_calibrated(store, "dermatology@1", actor="ann").id == model.id
 
 
 def test_the_first_calibration_promotes_no_model_whose_stored_graph_is_gone(store: Store):

@@ -11,7 +11,7 @@ import pytest
 
 from lifelong_core.errors import UnavailableError
 from lifelong_core.preprocessing import Preprocessing, Resize
-from lifelong_core.store import Registry, Scope, Store, register_calibration, start_trial
+from lifelong_core.store import Registry, Scope, Store, promote_calibrated, register_calibration, start_trial
 from lifelong_core.store.access.token_lookup import hash_secret
 from lifelong_core.store.lifecycle.group_keys import KeyFile
 from lifelong_core.store.registry.cache import RegistryCache
@@ -63,7 +63,7 @@ def _add_trial(store: Store) -> None:
         )
         register_calibration(store, reference, calibration(), actor="me")
         if reference != "mammography@4":
-            store.models.promote(reference, actor="me")
+            promote_calibrated(store, reference, actor="me")
     start_trial(store, "mammography@4", stage="canary", share=1 / 3, actor="me")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.store import Model, Store, register_calibration
+from lifelong_core.store import Model, Store, promote_calibrated, register_calibration
 from tests.unit.store.samples import CLASSES, COSTS, calibration, cycle, entry, head
 
 
@@ -62,7 +62,7 @@ def test_neither_its_id_nor_its_version_is_used_again(store: Store):
 
 
 def promoted(store: Store, model: Model) -> None:
-    store.models.promote(model.reference, actor="tests")
+    promote_calibrated(store, model.reference, actor="tests")
 
 
 def logged(store: Store, model: Model) -> None:

@@ -13,7 +13,7 @@ import pytest
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.preprocessing import Preprocessing, Resize
-from lifelong_core.store import Model, Scope, Store, register_calibration
+from lifelong_core.store import Model, Scope, Store, promote_calibrated, register_calibration
 from lifelong_core.store.access.token_lookup import hash_secret
 from tests.unit.store.design_samples import interview, recommendation
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, entry, head
@@ -67,7 +67,7 @@ def test_unknown_names_are_not_found(store: Store):
         lambda: store.tasks.get("nothing"),
         lambda: store.models.get("nothing"),
         lambda: store.models.add("nothing", "m", kind="external", actor="me"),
-        lambda: store.models.promote("nothing@1", actor="me"),
+        lambda: promote_calibrated(store, "nothing@1", actor="me"),
         lambda: store.calibration_sets.get(1),
         lambda: store.calibration_sets.load(1),
         lambda: store.calibration_sets.list("nothing"),
@@ -96,10 +96,10 @@ def test_versions_of_a_model_count_up_and_are_found_by_reference(store: Store):
     assert store.models.get("derm@1") == first
     assert store.models.get("derm") == second
     with pytest.raises(ConflictError, match="no head yet") as caught:
-        store.models.promote("derm@1", actor="me")
+        promote_calibrated(store, "derm@1", actor="me")
     assert "`lifelong calibrate derm@1 " in str(caught.value.hint)
     first = serving(store, "derm@1")
-    store.models.promote("derm@1", actor="me")
+    promote_calibrated(store, "derm@1", actor="me")
     assert store.models.get("derm") == first
     assert store.models.get("other") == other
     with pytest.raises(NotFoundError):
@@ -147,8 +147,8 @@ def test_each_task_promotes_its_own_model(store: Store):
     add_model(store, "mole", task="moles")
     serving(store, "derm")
     serving(store, "mole")
-    store.models.promote("derm", actor="me")
-    promoted = store.models.promote("mole", actor="me")
+    promote_calibrated(store, "derm", actor="me")
+    promoted = promote_calibrated(store, "mole", actor="me")
     assert store.tasks.get("moles").promoted_model_id == promoted.id
     assert store.tasks.get("lesions").promoted_model_id == store.models.get("derm").id
 
@@ -264,7 +264,7 @@ def test_every_change_that_a_worker_must_see_raises_the_revision_and_nothing_els
         lambda: store.models.add("moles", "mole", kind="external", actor="me"),
         lambda: store.calibration_sets.add("mole", calibration(), actor="me"),
         lambda: register_calibration(store, "mole", calibration(3), actor="me"),
-        lambda: store.models.promote("mole", actor="me"),
+        lambda: promote_calibrated(store, "mole", actor="me"),
         lambda: store.heads.publish("mole", head(), environment=None, actor="me"),
         lambda: store.heads.rollback("mole", environment=None, actor="me"),
         lambda: store.environments.ensure("site-z", limit=9),

@@ -92,7 +92,7 @@ def test_nothing_is_published_when_the_task_changed_meanwhile(store: Store):
     store.heads.publish(one.reference, head(), environment="site-a", actor="me")
     two, three = add_calibrated(store, seed=5), add_calibrated(store, seed=6)
     fitted = fit_candidate_heads(store, two)
-    store.models.promote(three.reference, actor="me")
+    promote_calibrated(store, three.reference, actor="me")
     with (
         pytest.raises(ConflictError, match="changed while heads were fitted"),
         change_registry(store.database) as connection,

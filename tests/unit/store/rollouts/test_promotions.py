@@ -24,7 +24,7 @@ def test_every_promotion_is_recorded_the_automatic_first_one_included(store: Sto
 def test_a_rollback_restores_the_model_before_and_the_next_one_goes_further_back(store: Store):
     one, two, three = (add_calibrated(store, seed=seed) for seed in range(3))
     for model in (two, three):
-        store.models.promote(model.reference, actor="me")
+        promote_calibrated(store, model.reference, actor="me")
     before = store.revision()
     assert store.promotions.roll_back(TASK, actor="op") == two
     assert store.revision() > before
@@ -38,14 +38,14 @@ def test_a_rollback_restores_the_model_before_and_the_next_one_goes_further_back
         store.promotions.roll_back(TASK, actor="op")
     assert history(store)[-2:] == [(two.id, 1, "rollback"), (one.id, None, "rollback")]
     # A promotion starts a new step.
-    store.models.promote(three.reference, actor="me")
+    promote_calibrated(store, three.reference, actor="me")
     assert store.promotions.roll_back(TASK, actor="op") == one
 
 
 def test_two_callers_do_not_roll_back_twice(store: Store):
     _, two, three = (add_calibrated(store, seed=seed) for seed in range(3))
     for model in (two, three):
-        store.models.promote(model.reference, actor="me")
+        promote_calibrated(store, model.reference, actor="me")
     assert store.promotions.roll_back(TASK, actor="a", expected_sequence=3) == two
     with pytest.raises(ConflictError, match="changed meanwhile") as error:
         store.promotions.roll_back(TASK, actor="b", expected_sequence=3)
@@ -60,7 +60,7 @@ def test_a_rollback_says_what_stops_it(store: Store):
     with pytest.raises(ConflictError, match="no other model") as error:
         store.promotions.roll_back(TASK, actor="me")
     assert error.value.field == "task"
-    store.models.promote(add_calibrated(store, seed=1).reference, actor="me")
+    promote_calibrated(store, add_calibrated(store, seed=1).reference, actor="me")
     assert store.promotions.rollback_model(TASK) == one
     assert one.artifact is not None
     store.artifacts.remove(one.artifact)
@@ -72,10 +72,10 @@ def test_a_rollback_says_what_stops_it(store: Store):
 def test_a_removed_model_is_passed_over_and_the_restorable_one_cannot_be_removed(store: Store):
     one, two, three = (add_calibrated(store, seed=seed) for seed in range(3))
     for model in (two, three):
-        store.models.promote(model.reference, actor="me")
+        promote_calibrated(store, model.reference, actor="me")
     with pytest.raises(ConflictError, match="a roll-back of the task lesions restores it"):
         store.remove_model(two.reference, actor="me")
-    store.models.promote(one.reference, actor="me")  # now a roll-back restores three
+    promote_calibrated(store, one.reference, actor="me")  # now a roll-back restores three
     store.remove_model(two.reference, actor="me")
     assert store.promotions.roll_back(TASK, actor="me") == three
     assert store.promotions.roll_back(TASK, actor="me") == one  # not two, which is gone
@@ -83,19 +83,19 @@ def test_a_removed_model_is_passed_over_and_the_restorable_one_cannot_be_removed
 
 def test_a_canary_stops_rollbacks_and_promotions_of_other_models(store: Store):
     _, two, three = (add_calibrated(store, seed=seed) for seed in range(3))
-    store.models.promote(two.reference, actor="me")
+    promote_calibrated(store, two.reference, actor="me")
     start_trial(store, three.reference, stage="canary", share=0.5, actor="me")
     with pytest.raises(ConflictError, match="canary of lesions"):
         store.promotions.roll_back(TASK, actor="me")
     with pytest.raises(ConflictError, match="skin@3 is on trial"):
-        store.models.promote("skin@1", actor="me")
+        promote_calibrated(store, "skin@1", actor="me")
     start_trial(store, three.reference, stage="shadow", actor="me")
     assert store.promotions.roll_back(TASK, actor="me").reference == "skin@1"
 
 
 def test_a_rollback_to_the_model_on_trial_ends_its_trial(store: Store):
     one, two = add_calibrated(store), add_calibrated(store, seed=1)
-    store.models.promote(two.reference, actor="me")
+    promote_calibrated(store, two.reference, actor="me")
     start_trial(store, one.reference, stage="shadow", actor="me")
     store.promotions.roll_back(TASK, actor="op")
     assert store.rollouts.current(TASK) is None
@@ -105,7 +105,7 @@ def test_a_rollback_to_the_model_on_trial_ends_its_trial(store: Store):
 def test_the_registry_names_restorable_and_released_models(store: Store):
     models = [add_calibrated(store, seed=seed) for seed in range(4)]
     for model in models[1:3]:
-        store.models.promote(model.reference, actor="me")
+        promote_calibrated(store, model.reference, actor="me")
     registry = store.registry()
     assert registry is not None
     task_id = models[0].task_id
@@ -123,7 +123,7 @@ def test_external_models_are_rolled_back_too_and_never_released(store: Store):
     for version in (2, 3):
         model = store.models.add("lesions", "dermatology", kind="external", actor="me")
         register_calibration(store, model.reference, calibration(version), actor="me")
-        store.models.promote(model.reference, actor="me")
+        promote_calibrated(store, model.reference, actor="me")
     registry = store.registry()
     assert registry is not None
     assert registry.released == frozenset()

@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.deploy import fit_head
+from lifelong_core.store import promote_calibrated
 from lifelong_core.store.engine.documents import text_digest
 from lifelong_core.store.schema import tables
 from tests.unit.design.interviews import ALL_ALIKE
@@ -142,7 +143,7 @@ def promote_uncalibrated(service: Service) -> None:
     model = service.store.models.add("fresh", "bare", kind="external", actor="test")
     head = replace(service.store.heads.get("linear", 1).head, provenance={})
     service.store.heads.publish(model.reference, head, environment=None, actor="test")
-    service.store.models.promote(model.reference, actor="test")
+    promote_calibrated(service.store, model.reference, actor="test")
 
 
 def test_what_does_not_fit_is_refused_and_changes_nothing(service: Service) -> None:
