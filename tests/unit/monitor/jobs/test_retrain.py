@@ -168,7 +168,7 @@ def test_a_later_model_is_compared_with_the_promoted_one_on_its_test_images(stor
     assert "Do both look at the same places?" in page
     assert (
         report.new_result.samples
-        == LabelledSet.from_bytes(store.artifacts.get(training.test_set)).labelled.samples
+        == PairedSet.from_bytes(store.artifacts.get(training.test_set)).new.labelled.samples
     )
     assert store.tasks.get("lesions").promoted_model_id == store.models.get("net@1").id
 
