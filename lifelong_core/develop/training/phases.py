@@ -69,7 +69,8 @@ class Training:
     @cached_property
     def key(self) -> str:
         """Digest of all that decides the result."""
-        data = [self.target.digest, *([] if self.source is None else [self.source.digest])]
+        tasks = [self.target] if self.source is None else [self.target, self.source]
+        data = [digest for images in tasks for digest in (images.digest, images.splits_digest)]
         return training_key(self.recipe, data, None if self.weights is None else self.weights.digest)
 
     @cached_property

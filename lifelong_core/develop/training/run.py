@@ -5,7 +5,7 @@ import importlib.metadata
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -124,7 +124,7 @@ def run_training(
         with _timed(seconds, "reading"):
             reader = _Reader(recipe, preprocessing, work_folder, report, log)
             target = reader.target(images, class_names)
-            other = None if source is None else reader.source(source)
+            other = None if source is None else reader.source(source, target)
             weights = read_initial_weights(recipe, weights_folder)
         training = Training(recipe, target, other, weights, computing, report, log)
         module, epochs = train(training, _checkpoint_of(training, checkpoint, log), on_checkpoint)
@@ -219,7 +219,7 @@ class _Reader:
         self._say("images", prepared)
         return prepared
 
-    def source(self, images: ImageSource) -> PreparedImages:
+    def source(self, images: ImageSource, target: PreparedImages) -> PreparedImages:
         """Those of the source task, to train on and to validate."""
         prepared = prepare_images(
             images,
@@ -229,6 +229,9 @@ class _Reader:
             folder=self.work_folder / "source",
             on_image=partial(report_reading, self.report),
         )
+        overlap = target.overlap(prepared)
+        if overlap is not None:
+            prepared = replace(prepared, warnings=(*prepared.warnings, overlap))
         self._say(f"images of {self.recipe.source}", prepared)
         return prepared
 

@@ -50,6 +50,8 @@ class PreparedImages:
     _pixels: NDArray[np.uint8] | NDArray[np.float32]
     _rows: NDArray[np.int64]
     """of each image in `_pixels`, which is a file that may be larger than the memory"""
+    _digests: tuple[str, ...] = ()
+    """N, of the pixels of each image"""
 
     def pixels(self, indices: NDArray[np.int64]) -> torch.Tensor:
         """Images for training, uint8 (n, C, H, W): resized, before the random crop to the size of the input."""
@@ -78,6 +80,31 @@ class PreparedImages:
         return self._pixels.shape[1:3] if crop is None else (crop.height, crop.width)
 
     @property
+    def splits_digest(self) -> str:
+        """Digest of which image is in which split: a source may name other splits of equal images."""
+        digest = hashlib.sha256()
+        for name, positions in sorted(self.splits.items()):
+            digest.update(f"{name} {len(positions)} ".encode() + positions.astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def overlap(self, source: "PreparedImages") -> str | None:
+        """A warning that names images of a source task that are held out here; None: there are none."""
+        held_out = {
+            self._digests[at]
+            for name in self.splits
+            if name != "training"
+            for at in _listed(self.splits[name])
+        }
+        used = (at for positions in source.splits.values() for at in _listed(positions))
+        found = sorted(source.names[at] for at in used if source._digests[at] in held_out)
+        if not found:
+            return None
+        return (
+            f"{len(found)} images of the source task are identical to validation, calibration or test images of the"
+            f" target, so that the figures of this training are too good: {list_some(found)}."
+        )
+
+    @property
     def facts(self) -> dict[SplitName, SplitFacts]:
         """Size of each split."""
         return {name: self._facts(positions) for name, positions in self.splits.items()}
@@ -104,7 +131,7 @@ def prepare_images(
     Args:
         source: of the images.
         preprocessing: from an image to the input of the model; all inputs have one size.
-        shares: of the splits, where the source names none; unnamed splits do not exist.
+        shares: of the splits, where the source names none; splits without a share do not exist.
         seed: of the splits.
         folder: for the decoded images; an earlier attempt's are used again.
         class_names: in the order of the logits; None: those of the images, sorted.
@@ -129,7 +156,7 @@ def prepare_images(
         splits = split_cases(cases, tied_units(cases, digests), shares, seed=seed)
     else:
         check_leaks(cases, digests, cases.splits)
-        splits = given_splits(cases, cases.splits)
+        splits = given_splits(cases, cases.splits, tuple(shares))
     contradictions = contradictory_labels(cases, digests)
     return PreparedImages(
         class_names=cases.class_names,
@@ -142,6 +169,7 @@ def prepare_images(
         preprocessing=preprocessing,
         _pixels=cache.pixels,
         _rows=np.array(kept, dtype=np.int64),
+        _digests=tuple(digests),
     )
 
 
@@ -158,6 +186,10 @@ def _unreadable(cases: Cases, cache: PixelCache) -> str | None:
     if len(examples) > MOST_UNREADABLE * len(cases):
         raise InvalidInputError(said, field="images", hint="Repair or remove them.")
     return said
+
+
+def _listed(positions: NDArray[np.int64]) -> list[int]:
+    return positions.tolist()
 
 
 def _digest(cases: Cases, digests: Sequence[str]) -> str:

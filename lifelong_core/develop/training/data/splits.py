@@ -45,15 +45,22 @@ def split_cases(
     return splits
 
 
-def given_splits(cases: Cases, splits: Sequence[SplitName]) -> dict[SplitName, NDArray[np.int64]]:
+def given_splits(
+    cases: Cases, splits: Sequence[SplitName], wanted: Sequence[SplitName] = SPLITS
+) -> dict[SplitName, NDArray[np.int64]]:
     """The splits that the data name.
+
+    Args:
+        cases: the N images.
+        splits: of each.
+        wanted: splits that are used; images of others are not.
 
     Raises:
         InvalidInputError: a split has no case of a class.
     """
     named = np.array(splits)
     found: dict[SplitName, NDArray[np.int64]] = {
-        name: np.flatnonzero(named == name).astype(np.int64) for name in SPLITS
+        name: np.flatnonzero(named == name).astype(np.int64) for name in wanted
     }
     check_classes(cases, found)
     return found

@@ -75,8 +75,15 @@ def compute_on(device: torch.device, preprocessing: Preprocessing, *, mixed_prec
         torch.tensor(values, dtype=torch.float32, device=device).view(-1, 1, 1)
         for values in (preprocessing.mean, preprocessing.standard_deviation)
     )
-    mixed = mixed_precision and device.type == "cuda" and torch.cuda.is_bf16_supported()
-    return Computing(device, mixed, mean, scale)
+    return Computing(device, mixed_precision and computes_in_bfloat16(device), mean, scale)
+
+
+def computes_in_bfloat16(device: torch.device) -> bool:
+    """Whether it is a GPU that computes in bfloat16 itself; those that only emulate it are slower than in float32."""
+    if device.type != "cuda":
+        return False
+    with torch.cuda.device(device):  # torch tells it of the current GPU only
+        return torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 def describe_device(device: torch.device) -> str:

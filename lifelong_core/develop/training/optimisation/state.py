@@ -67,7 +67,7 @@ def training_key(recipe: Recipe, data: Sequence[str], initial_weights: str | Non
 
     Args:
         recipe: of the training.
-        data: digests of the images of target and source.
+        data: digests of the images of target and source, and of their splits.
         initial_weights: digest of the weights at the start.
     """
     parts = (recipe.model_dump_json(), *data, str(initial_weights), torch.__version__)

@@ -1,6 +1,6 @@
 """From a recipe and images to a model: learns, goes on after an interruption, and says how far it is."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import torch
 
 from lifelong_core.develop.features.sources.entry import ImageSource
 from lifelong_core.develop.training import phases, run
+from lifelong_core.develop.training.data.prepared import PreparedImages, prepare_images
 from lifelong_core.develop.training.export.exported_model import ExportedModel
 from lifelong_core.develop.training.optimisation import trainer
 from lifelong_core.develop.training.optimisation.classifier import create_classifier
@@ -162,6 +163,30 @@ def test_a_checkpoint_of_another_training_is_not_used(tasks: Tasks, unexported: 
     fresh = tasks.train(recipe(epochs=1)).result.weights
     assert tasks.train(recipe(epochs=1), checkpoint=checkpoint).result.weights == fresh
     assert any("of another training" in line for line in tasks.heard.lines)
+
+
+def test_a_checkpoint_of_other_splits_of_the_same_images_is_not_used(
+    tasks: Tasks, unexported: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks.train(recipe(epochs=1))
+    checkpoint = tasks.heard.checkpoints[0]
+
+    def moved(*given: Any, **named: Any) -> PreparedImages:
+        images = prepare_images(*given, **named)
+        splits = images.splits
+        return replace(images, splits={**splits, "training": splits["test"], "test": splits["training"]})
+
+    monkeypatch.setattr(run, "prepare_images", moved)
+    tasks.train(recipe(epochs=1), checkpoint=checkpoint)
+    assert any("of another training" in line for line in tasks.heard.lines)
+
+
+def test_a_source_that_holds_test_images_of_the_target_is_a_warning(tasks: Tasks, unexported: None) -> None:
+    wanted = recipe(epochs=1, **PRETRAINING)
+    assert tasks.train(wanted).result.warnings == ()
+    (warning,) = tasks.train(wanted, source=tasks.target).result.warnings
+    assert "identical to validation, calibration or test images of the target" in warning
+    assert f"warning: {warning}" in tasks.heard.lines
 
 
 def test_equal_seeds_give_equal_models_and_others_do_not(tasks: Tasks, unexported: None) -> None:

@@ -197,3 +197,40 @@ def test_an_identical_image_in_two_given_splits_is_an_error(tmp_path):
     table.write_text("\n".join([*rows, "copy.bmp,a,test"]))
     with pytest.raises(InvalidInputError, match=r"0\.png \(training\) and copy\.bmp \(test\)"):
         prepared(TableSource(table), tmp_path / "second")
+
+
+def test_images_of_a_source_task_that_the_target_holds_out_are_named(tmp_path):
+    target = prepared(source_of(40), tmp_path / "target")
+    names = sorted(
+        target.names[at] for split in ("validation", "calibration", "test") for at in target.splits[split]
+    )
+    shares = {"training": 0.9, "validation": 0.1}
+    source = prepare_images(source_of(40), GREY, shares=shares, seed=1, folder=tmp_path / "source")
+    said = target.overlap(source)
+    assert said is not None
+    assert said.startswith(f"{len(names)} images of the source task are identical")
+    assert ", ".join(names[:5]) in said
+    other = MemorySource({Entry(f"{at}.png", f"class {at % 2}"): png(drawn(100 + at)) for at in range(40)})
+    assert target.overlap(prepare_images(other, GREY, shares=shares, seed=1, folder=tmp_path / "b")) is None
+
+
+def test_a_source_task_needs_no_splits_that_are_not_used(tmp_path):
+    named = ["training" if at < 30 else "validation" if at < 38 else "test" for at in range(40)]
+    shares = {"training": 0.9, "validation": 0.1}
+    images = prepare_images(source_of(40, split=named), GREY, shares=shares, seed=0, folder=tmp_path / "a")
+    assert {name: len(members) for name, members in images.splits.items()} == {
+        "training": 30,
+        "validation": 8,
+    }
+    with pytest.raises(InvalidInputError, match="calibration split has no image"):
+        prepared(source_of(40, split=named), tmp_path / "b")
+
+
+def test_other_named_splits_of_equal_images_have_another_digest(tmp_path):
+    named = [tuple(SHARES)[at // 2 % 4] for at in range(40)]
+    images, again, moved = (
+        prepared(source_of(40, split=splits), tmp_path / str(at))
+        for at, splits in enumerate((named, named, named[2:] + named[:2]))
+    )
+    assert images.digest == moved.digest
+    assert images.splits_digest == again.splits_digest != moved.splits_digest
