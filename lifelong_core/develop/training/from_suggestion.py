@@ -14,6 +14,7 @@ from lifelong_core.names import check_name
 from lifelong_core.validation_errors import suggest
 
 _FIELD = "suggestion"
+_WITHOUT_IMAGES = "Architecture and augmentation policy are transferred without images."
 
 
 def parse_suggestion(text: str) -> tuple[Scenario, str]:
@@ -104,7 +105,7 @@ def check_source_data(recipe: Recipe, source: KnowledgeEntry | None, *, is_given
     raise InvalidInputError(
         f"the scenario {recipe.scenario} trains on images of {recipe.source}, which a knowledge base does not hold.",
         field="source_data",
-        hint=f"Give their folder. {instead_of_images(source)}".rstrip(),
+        hint=f"Give their folder. {instead_of_images(source) or _WITHOUT_IMAGES}",
     )
 
 

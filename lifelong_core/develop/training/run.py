@@ -19,6 +19,7 @@ from lifelong_core.develop.training.export.exported_model import export_model
 from lifelong_core.develop.training.export.onnx_classifier import OnnxClassifier
 from lifelong_core.develop.training.export.parity import MOST_IMAGES
 from lifelong_core.develop.training.export.preprocessing import training_preprocessing
+from lifelong_core.develop.training.from_suggestion import check_source_data
 from lifelong_core.develop.training.optimisation.classifier import (
     digest_of,
     read_initial_weights,
@@ -35,7 +36,6 @@ from lifelong_core.develop.training.progress import TrainingProgress
 from lifelong_core.develop.training.progress_report import ProgressReport
 from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.develop.training.result import EpochRecord, Parity, TrainingResult
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.preprocessing import Preprocessing
 
 _VERSIONS = ("torch", "timm", "torchvision", "onnxruntime", "lifelong")
@@ -114,7 +114,7 @@ def run_training(
             model; the message says what to do.
         ConfigurationError: there are no pretrained weights here, and the hub cannot be reached.
     """
-    _check_source(recipe, source)
+    check_source_data(recipe, None, is_given=source is not None)
     seconds: dict[str, float] = {}
     chosen = choose_device(device)
     report = ProgressReport(describe_device(chosen), on_progress)
@@ -178,21 +178,6 @@ def _result(
             *_doubts(training.recipe, epochs),
         ),
     )
-
-
-def _check_source(recipe: Recipe, source: ImageSource | None) -> None:
-    if recipe.needs_source_data and source is None:
-        raise InvalidInputError(
-            f"{recipe.scenario} trains on images of {recipe.source}, and they are not given.",
-            field="source_data",
-            hint="Give them, or transfer the architecture or the augmentation policy instead: these need no images.",
-        )
-    if source is not None and not recipe.needs_source_data:
-        raise InvalidInputError(
-            "images of a source task are given, and the recipe does not use them.",
-            field="source_data",
-            hint="Leave them out, or use the scenario pretraining or co_training.",
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -242,10 +242,10 @@ def test_a_loss_that_is_not_finite_says_what_to_do(
 
 
 def test_images_of_the_source_are_given_exactly_where_the_recipe_uses_them(tasks: Tasks) -> None:
-    with pytest.raises(InvalidInputError, match="they are not given") as missing:
+    with pytest.raises(InvalidInputError, match="trains on images of corners") as missing:
         tasks.train(recipe(**PRETRAINING), source=None)
-    assert "need no images" in str(missing.value.hint)
-    with pytest.raises(InvalidInputError, match="does not use them"):
+    assert "are transferred without images" in str(missing.value.hint)
+    with pytest.raises(InvalidInputError, match="no other task"):
         tasks.train(recipe(), source=tasks.source)
 
 
