@@ -15,6 +15,8 @@ from lifelong_core.develop.training.optimisation.classifier import CoTrainedClas
 from lifelong_core.develop.training.optimisation.computing import Computing
 
 _EVALUATED_AT_ONCE = 256
+_PIXELS_AT_ONCE = _EVALUATED_AT_ONCE * 256**2
+"""Of larger images, fewer are evaluated at once: memory grows with their pixels."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,11 @@ def split_logits(
 ) -> torch.Tensor:
     """Logits (n, classes) of these images, in evaluation mode."""
     module.eval()
+    height, width = images.input_size
+    at_once = min(_EVALUATED_AT_ONCE, max(1, _PIXELS_AT_ONCE // (height * width)))
     parts = [
-        computing.logits(module, images.inputs(positions[begin : begin + _EVALUATED_AT_ONCE]))
-        for begin in range(0, len(positions), _EVALUATED_AT_ONCE)
+        computing.logits(module, images.inputs(positions[begin : begin + at_once]))
+        for begin in range(0, len(positions), at_once)
     ]
     return torch.cat(parts)
 

@@ -1,5 +1,8 @@
 """Loss and metric on a split, and the loss of a co-trained batch."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +11,7 @@ from sklearn.metrics import balanced_accuracy_score
 from lifelong_core.develop.training.optimisation.batches import Batch
 from lifelong_core.develop.training.optimisation.classifier import CoTrainedClassifier
 from lifelong_core.develop.training.optimisation.computing import Computing
-from lifelong_core.develop.training.optimisation.losses import batch_loss, score
+from lifelong_core.develop.training.optimisation.losses import batch_loss, score, split_logits
 
 
 def test_the_score_weighs_classes_as_training_does() -> None:
@@ -41,3 +44,19 @@ def test_co_training_weighs_both_tasks_equally_and_each_head_sees_its_own_images
         torch.stack([others, 2 * others, -others], 1), batch.source_labels
     )
     assert float(batch_loss(Heads(), batch, computing)) == pytest.approx(float(target + source) / 2, rel=1e-5)
+
+
+@pytest.mark.parametrize(("edge", "at_once"), [(32, 256), (256, 256), (1024, 16), (8192, 1)])
+def test_few_large_images_are_evaluated_at_once(edge: int, at_once: int) -> None:
+    sizes: list[int] = []
+
+    def logits(_: torch.nn.Module, inputs: np.ndarray) -> torch.Tensor:
+        sizes.append(len(inputs))
+        return torch.from_numpy(inputs)
+
+    images: Any = SimpleNamespace(input_size=(edge, edge), inputs=lambda at: at[:, None].astype(np.float32))
+    computing: Any = SimpleNamespace(logits=logits)
+    positions = np.arange(at_once + 1)
+    found = split_logits(torch.nn.Identity(), images, positions, computing)
+    assert sizes == [at_once, 1]
+    assert found.flatten().tolist() == positions.tolist()
