@@ -11,7 +11,7 @@ from lifelong_service.http.guard import GuardedRoute
 from lifelong_service.prediction.logits_bodies import LogitsBody
 from lifelong_service.routes.admin.calibration_sets import NewCalibrationSet
 from lifelong_service.routes.admin.fingerprints import NewFingerprint
-from lifelong_service.routes.admin.models import NewModel
+from lifelong_service.routes.admin.model_uploads import NewModel
 from lifelong_service.routes.admin.promotion_reports import NewPairedSet
 from lifelong_service.routes.admin.retrainings import NewAugmentationSearch, NewRetraining
 from lifelong_service.routes.admin.validations import NewLabelledSet

@@ -1,30 +1,21 @@
 """`/v1/admin/models`: register, promote and remove models; logits without a log entry."""
 
-import re
-import shutil
-import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import FormData, UploadFile
+from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
-from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError, UnavailableError
-from lifelong_core.graph_check import check_new_graph, check_servable
-from lifelong_core.names import Name
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.errors import InvalidInputError, LifelongError
+from lifelong_core.graph_check import check_servable
 from lifelong_core.store import Store, describe_serving, promote_calibrated
 from lifelong_core.store.access.records import Scope
-from lifelong_core.store.registry.records import ModelKind, Task
+from lifelong_core.store.registry.records import Task
 from lifelong_service.documents.registry import active_heads_document, model_document
-from lifelong_service.http.bodies import media_type, parse_document, parse_in_turn
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.http.parameters import check_fields, check_parameters
+from lifelong_service.routes.admin.model_uploads import MEDIA_TYPES, OPENAPI, register_model
 from lifelong_service.schemas.registry import (
     ImageLogits,
     ModelAnswer,
@@ -33,27 +24,11 @@ from lifelong_service.schemas.registry import (
     PromotedAnswer,
     RemovedAnswer,
 )
-from lifelong_service.schemas.requests import RequestDocument
 from lifelong_service.worker.worker import Worker
 
 MAXIMUM_IMAGES = 1000
-MAXIMUM_DATA_FILES = 1000
-"""Parts `external_data` of one graph; large exporters write one file per weight."""
-_GRAPH = "graph.onnx"
-_SHARE_FOR_CHECK = 0.75
-"""Share of a request's time limit for the check; the rest is for the answer with the reason."""
-_ONE_CHECK = threading.Lock()
 
 router = APIRouter(route_class=GuardedRoute, tags=["models"])
-
-
-class NewModel(RequestDocument):
-    """A model of a task; `preprocessing` belongs to kind onnx and defaults to RGB in 0..1 at the image's own size."""
-
-    task: Name
-    name: Name
-    kind: ModelKind = "onnx"
-    preprocessing: Preprocessing | None = None
 
 
 @router.get("/v1/admin/models")
@@ -78,53 +53,15 @@ def show_model(request: Request, reference: str) -> ModelDetails:
     }
 
 
-@router.post(
-    "/v1/admin/models",
-    status_code=201,
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {
-                "multipart/form-data": {
-                    "schema": {
-                        "type": "object",
-                        "required": ["document"],
-                        "properties": {
-                            "document": {"type": "string", "description": "A NewModel as JSON."},
-                            "onnx": {"type": "string", "format": "binary"},
-                            "external_data": {
-                                "type": "array",
-                                "items": {"type": "string", "format": "binary"},
-                                "description": "The files with the weights that the graph names, by their file names.",
-                            },
-                        },
-                    }
-                },
-                "application/json": {"schema": {"$ref": "#/components/schemas/NewModel"}},
-            },
-        }
-    },
-)
-@access(
-    Scope.ADMIN, media_types=("application/json", "multipart/form-data"), body_limit="maximum_model_bytes"
-)
+@router.post("/v1/admin/models", status_code=201, openapi_extra=OPENAPI)
+@access(Scope.ADMIN, media_types=MEDIA_TYPES, body_limit="maximum_model_bytes")
 async def add_model(request: Request) -> ModelAnswer:
     """Register a model: parts `document` (JSON) and `onnx` (the graph); an external model is the JSON document alone.
 
     Weights in separate files come as parts `external_data`; they are embedded in the graph, which is loaded, run on a
     grey image and stored as one file. A graph that does not fit task and preprocessing is refused.
     """
-    worker = worker_of(request)
-    actor = actor_of(request)
-    if media_type(request.headers) != "multipart/form-data":
-        new = await _document(await request.body())
-        return await run_in_threadpool(_register, worker, new, None, actor)
-    async with request.form(max_files=2 + MAXIMUM_DATA_FILES, max_fields=8) as form:
-        check_fields(form, ("document", "onnx", "external_data"), repeatable=("external_data",))
-        new = await _document(await _part(form.get("document"), worker.settings.maximum_json_bytes))
-        with tempfile.TemporaryDirectory(prefix="lifelong-upload-") as folder:
-            graph = await run_in_threadpool(_unpack, form, Path(folder))
-            return await run_in_threadpool(_register, worker, new, graph, actor)
+    return await register_model(request)
 
 
 @router.post("/v1/admin/models/{reference}/promote")
@@ -205,89 +142,6 @@ async def logits_of_images(request: Request, reference: str) -> ImageLogits:
             "there are no images in the body.", field="images", hint="Send parts named 'images'."
         )
     return await run_in_threadpool(_logits, worker, reference, images)
-
-
-async def _document(content: bytes) -> NewModel:
-    return await parse_in_turn(lambda: parse_document(content, NewModel), len(content))
-
-
-async def _part(part: UploadFile | str | None, maximum_bytes: int) -> bytes:
-    if not isinstance(part, UploadFile):
-        return (part or "").encode()
-    if (part.size or 0) > maximum_bytes:
-        raise PayloadTooLargeError(f"the document is larger than {maximum_bytes} bytes.", field="document")
-    return await part.read()
-
-
-def _unpack(form: FormData, folder: Path) -> Path | None:
-    """Write graph and external data of a form to a folder; return the path of the graph."""
-    for part in form.getlist("external_data"):
-        name = part.filename if isinstance(part, UploadFile) else None
-        if name is None or not re.fullmatch(r"[^/\\\0]{1,200}", name) or name in (".", "..", _GRAPH):
-            raise InvalidInputError(
-                f"expected a file with a plain name, got {str(name)[:80]!r}.",
-                field="external_data",
-                hint="Send each file under the name that the graph refers to.",
-            )
-        place = folder / name
-        if place.exists():
-            raise InvalidInputError(f"the file {name!r} is given twice.", field="external_data")
-        _write(part, place)
-    graph = form.get("onnx")
-    if not graph or (isinstance(graph, UploadFile) and not graph.size):
-        return None
-    _write(graph, folder / _GRAPH)
-    return folder / _GRAPH
-
-
-def _write(part: UploadFile | str, place: Path) -> None:
-    with place.open("wb") as file:
-        if isinstance(part, UploadFile):
-            shutil.copyfileobj(part.file, file, 1 << 20)
-        else:
-            file.write(part.encode())
-
-
-def _register(worker: Worker, new: NewModel, graph: Path | None, actor: str) -> ModelAnswer:
-    store = worker.store
-    task = store.tasks.get(new.task)
-    preprocessing, onnx = new.preprocessing, None
-    if graph is not None and new.kind != "onnx":
-        raise InvalidInputError(
-            "an external model runs elsewhere: it has no graph here.",
-            field="kind",
-            hint="Leave out the graph.",
-        )
-    if graph is not None:
-        preprocessing = preprocessing or Preprocessing.model_validate({})
-        with _checking(worker):
-            onnx = check_new_graph(
-                store,
-                graph,
-                new.name,
-                new.task,
-                actor=actor,
-                preprocessing=preprocessing,
-                settings=worker.settings,
-                external_data=graph.parent,
-                timeout_seconds=worker.settings.request_timeout_seconds * _SHARE_FOR_CHECK,
-            ).content
-    model = store.models.add(
-        new.task, new.name, kind=new.kind, onnx=onnx, preprocessing=preprocessing, actor=actor
-    )
-    return model_document(model, task)
-
-
-@contextmanager
-def _checking(worker: Worker) -> Iterator[None]:
-    """Allow one graph check at a time: each may take gigabytes of memory."""
-    patience = worker.settings.request_timeout_seconds * (1 - _SHARE_FOR_CHECK) / 2
-    if not _ONE_CHECK.acquire(timeout=patience):
-        raise UnavailableError("another graph is being checked.", field="onnx", hint="Try again.")
-    try:
-        yield
-    finally:
-        _ONE_CHECK.release()
 
 
 def _logits(worker: Worker, reference: str, images: list[bytes]) -> ImageLogits:
