@@ -109,7 +109,9 @@ def _acceptance(result: ValidationResult, model: str) -> Iterator[str]:
 
 
 def _of_difference(label: str, one: MetricDifference) -> str:
-    change, low, high = (f"{one.number(bound):+.3g}" for bound in ("estimate", "low", "high"))
+    change, low, high = (
+        f"{one.number(bound):+.3g}".replace("inf", "∞") for bound in ("estimate", "low", "high")
+    )
     doubt = "" if one.direction_among_all == one.direction else " Of so many differences, this may be chance."
     return f"{label} is {one.direction}: {change}, with an interval from {low} to {high}.{doubt}"
 

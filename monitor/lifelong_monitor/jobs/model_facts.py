@@ -63,7 +63,8 @@ def data_distance(store: Store, new: Model, current: Model) -> FingerprintDistan
         return FingerprintDistance(
             method="none",
             distance=None,
-            reason=f"the fingerprint of the data of {missing.reference} is not kept; a newer one took its place.",
+            reason=f"the fingerprint of the data of {missing.reference} is not kept: none was made, or a newer one took"
+            " its place.",
         )
     method = default_method(ours.fingerprint)
     name = next((name for name, known in METHODS.items() if known == method), ours.fingerprint.kind)

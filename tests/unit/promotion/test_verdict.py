@@ -127,3 +127,10 @@ def test_reasons_name_what_differs_and_say_where_it_may_be_chance() -> None:
     assert "EC in clinic is better" in text
     assert text.count("may be chance") == 1
     assert "McNemar's exact test of equally many errors: p = 1.000 (mid-p = 0.800)." in text
+
+
+def test_an_infinite_end_of_an_interval_is_written_as_such() -> None:
+    cost = difference(
+        "better", "better", orientation="up", estimate=9.0, low=2.5, high=None, infinite={"high": 1}
+    )
+    assert "from +2.5 to +∞" in " ".join(verdict(evidence(cost=cost), ()).reasons)
