@@ -5,6 +5,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from lifelong_core.control_characters import escape_controls
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import read_record
 from lifelong_core.store.jobs.fencing import lock_job
@@ -57,6 +58,6 @@ def delete_lines(connection: sa.Connection, job_id: UUID) -> None:
 
 
 def _parts(text: str) -> list[str]:
-    """The lines of a text, each truncated, with characters that no database stores replaced."""
+    """The lines of a text, each truncated, with characters replaced that no database stores or no terminal shows."""
     legal = text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
-    return [line[:LONGEST_LINE] for line in legal.splitlines()]
+    return [escape_controls(line)[:LONGEST_LINE] for line in legal.splitlines()]

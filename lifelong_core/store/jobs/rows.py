@@ -9,6 +9,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from lifelong_core.control_characters import escape_controls
 from lifelong_core.errors import LifelongError, NotFoundError
 from lifelong_core.store.engine.columns import Row, read_record
 from lifelong_core.store.jobs.records import Job, JobsState
@@ -160,11 +161,18 @@ def job_of(row: Row) -> Job:
 
 
 def error_text(error: LifelongError | Mapping[str, str | None]) -> str:
-    """An error as stored: message, field and hint, each truncated to LONGEST_TEXTS."""
+    """An error as stored: message, field and hint, without control characters, each truncated to LONGEST_TEXTS."""
     given = vars(error) if isinstance(error, LifelongError) else error
     texts = {name: given.get(name) for name in LONGEST_TEXTS}
-    kept = {name: None if text is None else str(text)[: LONGEST_TEXTS[name]] for name, text in texts.items()}
+    kept = {
+        name: None if text is None else _shown(str(text))[: LONGEST_TEXTS[name]]
+        for name, text in texts.items()
+    }
     return json.dumps(kept)
+
+
+def _shown(text: str) -> str:
+    return "\n".join(map(escape_controls, text.splitlines()))
 
 
 def existing_job(row: Row | None, job_id: UUID) -> Job:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
+from lifelong_core.control_characters import escape_controls
 from lifelong_core.errors import LifelongError
 
 
@@ -37,8 +38,8 @@ class Entry:
 
 
 def printable(text: str) -> str:
-    """The text as UTF-8 can hold it: bytes of a file name that are none are escaped."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    """The text as UTF-8 can hold it and a terminal can show it: what a file name holds beside that is escaped."""
+    return escape_controls(text.encode("utf-8", "backslashreplace").decode())
 
 
 Opened = tuple[Entry, BinaryIO | LifelongError]

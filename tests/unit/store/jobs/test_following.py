@@ -60,6 +60,15 @@ def test_lines_are_numbered_across_attempts_and_the_oldest_go(store: Store):
     assert after[-2:] == [(MOST_LINES + 4, f"line {MOST_LINES - 1}"), (MOST_LINES + 5, "odd \ufffd ?")]
 
 
+def test_texts_of_jobs_hold_no_commands_to_a_terminal(store: Store) -> None:
+    job = store.jobs.submit("retrain", {}, actor="test")
+    job = claim(store)
+    store.jobs.append_log(job, ["cannot read \x1b[2Jx.png\nnext\tline"])
+    assert [text for _, text in texts(store, job)] == [r"cannot read \x1b[2Jx.png", "next\tline"]
+    failed = store.jobs.fail(job, InvalidInputError("bad \x9b2J.png", field="images", hint="1\n2"))
+    assert failed.error == {"message": r"bad \x9b2J.png", "field": "images", "hint": "1\n2"}
+
+
 def test_a_checkpoint_replaces_the_former_one_and_goes_with_the_job(store: Store, artifacts_url: str):
     submit(store, "retrain")
     job = claim(store)

@@ -237,6 +237,11 @@ def test_names_that_are_no_utf8_give_labels_that_are(tmp_path: Path) -> None:
     assert printable(entry.name) == "\\udcff/0000.png"
 
 
+def test_names_that_are_commands_to_a_terminal_are_escaped() -> None:
+    assert printable("a\x1b[2J\n\u202e.png") == r"a\x1b[2J\n\u202e.png"
+    assert printable("ü 1.png") == "ü 1.png"
+
+
 def test_a_label_of_webdataset_that_is_a_json_bomb_is_ignored(tmp_path: Path) -> None:
     files = {"a.png": b"", "a.json": b"[" * 60_000, "b.png": b"", "b.json": b'{"label": "\\ud800"}'}
     write_tar(tmp_path / "t.tar", files)
