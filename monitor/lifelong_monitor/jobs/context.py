@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lifelong_core.documents import FrozenDocument
-from lifelong_core.errors import LifelongError, UnavailableError
+from lifelong_core.errors import LifelongError, NotFoundError, UnavailableError
 from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.runtime.redaction import redact
 from lifelong_core.settings import Settings
@@ -74,10 +74,13 @@ class JobContext:
         """The state from which this attempt goes on; None: it begins anew.
 
         Raises:
-            NotFoundError: the artifact is missing.
             UnavailableError: the database or the artifacts do not answer.
         """
-        return self._store.jobs.checkpoint(self._job)
+        try:
+            return self._store.jobs.checkpoint(self._job)
+        except NotFoundError as missing:
+            self.log(f"the checkpoint is lost, beginning anew: {missing}")
+            return None
 
     def save_checkpoint(self, content: bytes) -> None:
         """Store the state from which the next attempt goes on; in an outage, the former one stays.

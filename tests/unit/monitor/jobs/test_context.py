@@ -91,6 +91,14 @@ def test_a_checkpoint_that_cannot_be_stored_leaves_the_former_one(
     assert "this checkpoint was not stored: the artifacts are gone." in lines(store, job)[0]
 
 
+def test_a_job_whose_checkpoint_is_lost_begins_anew(store: Store, settings: Settings, job: Job) -> None:
+    with open_context(store, job, settings) as context:
+        context.save_checkpoint(b"epoch 1")
+        store.artifacts.remove(store.jobs.get(job.id).checkpoint or "")
+        assert context.checkpoint() is None
+    assert lines(store, job)[0].startswith("the checkpoint is lost, beginning anew: ")
+
+
 def test_a_training_stops_at_a_checkpoint_when_the_disk_is_full_or_the_job_is_lost(
     store: Store, settings: Settings, job: Job
 ) -> None:
