@@ -6,6 +6,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from lifelong_core.errors import NotFoundError
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.database import Database
@@ -131,4 +132,11 @@ class FollowedJobs:
             NotFoundError: the job or its artifact is missing.
             UnavailableError: the database or the artifacts do not answer.
         """
-        return load_checkpoint(self._artifacts, self.get(job.id))
+        while True:
+            found = self.get(job.id)
+            try:
+                return load_checkpoint(self._artifacts, found)
+            except NotFoundError:
+                # A newer one has taken its place meanwhile, or it is lost.
+                if self.get(job.id).checkpoint == found.checkpoint:
+                    raise

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError, InvalidInputError, UnavailableError
+from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from lifelong_core.store import Job, Store
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.jobs.ending import MOST_ATTEMPTS
@@ -83,6 +83,25 @@ def test_a_checkpoint_replaces_the_former_one_and_goes_with_the_job(store: Store
     assert (store.jobs.checkpoint(job), stored_files(artifacts_url)) == (b"", 1)
     ended = store.jobs.succeed(job, {})
     assert (store.jobs.get(ended.id).checkpoint, stored_files(artifacts_url)) == (None, 0)
+
+
+def test_a_checkpoint_that_is_replaced_while_it_is_read_gives_the_newer_one(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    submit(store, "retrain")
+    job = claim(store)
+    store.jobs.save_checkpoint(job, b"epoch 1")
+    read = Artifacts.get
+
+    def replaced(artifacts: Artifacts, digest: str) -> bytes:
+        store.jobs.save_checkpoint(job, b"epoch 2")
+        return read(artifacts, digest)
+
+    monkeypatch.setattr(Artifacts, "get", replaced)
+    assert store.jobs.checkpoint(job) == b"epoch 2"
+    store.artifacts.remove(store.jobs.get(job.id).checkpoint or "")
+    with pytest.raises(NotFoundError):
+        store.jobs.checkpoint(job)
 
 
 def test_equal_checkpoints_of_two_jobs_are_two_artifacts(store: Store, artifacts_url: str):

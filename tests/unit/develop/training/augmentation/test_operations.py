@@ -85,8 +85,10 @@ def test_the_largest_strengths_keep_type_and_size(name, channels, magnitude):
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_operations_without_strength_are_known(name):
+    # Smaller images are hardly blurred.
+    image = images(size=(112, 150))
     alike = all(
-        torch.equal(OPERATIONS[name](images(), 1.0), OPERATIONS[name](images(), value)) for value in (0.2, -1)
+        torch.equal(OPERATIONS[name](image, 1.0), OPERATIONS[name](image, value)) for value in (0.2, -1)
     )
     assert alike == (name in WITHOUT_STRENGTH)
 
