@@ -94,10 +94,11 @@ def _show_retrainings() -> stat.Panel:
     return show_numbers(
         "Proposed retrainings",
         "Retrainings of all tasks that monitors propose and that wait for a person, by reason: lifelong proposals list."
-        " Empty: none waits.",
+        " 0: none waits.",
         [
             Query(
-                "sum by (reason) (max by (task, environment, reason) (lifelong_retraining_proposals))",
+                "sum by (reason) (max by (task, environment, reason) (lifelong_retraining_proposals))"
+                " or on() vector(0)",
                 "{{reason}}",
             )
         ],
