@@ -16,7 +16,7 @@ from benchmarks.retraining_tasks import EDGE, TASKS, prepare_task, task_source
 from lifelong_core.develop.knowledge.entry import Scenario
 from lifelong_core.develop.training.augmentation.search import search_policy
 from lifelong_core.develop.training.data.prepared import PreparedImages
-from lifelong_core.develop.training.optimisation.computing import choose_device, compute_on
+from lifelong_core.develop.training.optimisation.computing import compute_on, training_device
 from lifelong_core.develop.training.optimisation.losses import split_logits
 from lifelong_core.develop.training.optimisation.state import Checkpoint, read_checkpoint
 from lifelong_core.develop.training.phases import Training, train
@@ -147,7 +147,7 @@ def read_measured(file: Path) -> dict[Cell, float]:
 
 
 def _training(recipe: Recipe, target: PreparedImages, source: PreparedImages | None) -> Training:
-    computing = compute_on(choose_device("cpu"), target.preprocessing, mixed_precision=False)
+    computing = compute_on(training_device("cpu"), target.preprocessing, mixed_precision=False)
     return Training(
         recipe, target, source, None, computing, ProgressReport("cpu", lambda _: None), lambda _: None
     )

@@ -27,7 +27,7 @@ from lifelong_core.develop.training.data.prepared import PreparedImages
 from lifelong_core.develop.training.export.preprocessing import training_preprocessing
 from lifelong_core.develop.training.optimisation.batches import TrainingBatches
 from lifelong_core.develop.training.optimisation.classifier import create_classifier
-from lifelong_core.develop.training.optimisation.computing import Computing, choose_device, compute_on
+from lifelong_core.develop.training.optimisation.computing import Computing, compute_on, training_device
 from lifelong_core.develop.training.optimisation.trainer import Phase, train_phase
 from lifelong_core.develop.training.policy import LIGHT
 from lifelong_core.develop.training.recipe import Optimisation, Recipe
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=224, help="edge of the images in pixels")
     parser.add_argument("--batch-size", type=int, default=64)
     options = parser.parse_args()
-    device = choose_device(options.device)
+    device = training_device(options.device)
     count = (20_000 if device.type == "cuda" else 640) // (10 if options.quick else 1)
     recipe = Recipe(
         architecture=options.architecture,

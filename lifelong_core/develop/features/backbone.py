@@ -112,7 +112,7 @@ def load_backbone(
     module = _created(architecture, channels) if weights is not None else _downloaded(architecture, channels)
     if weights is not None:
         _load_weights(module, weights)
-    return Backbone(architecture, module, _device(device))
+    return Backbone(architecture, module, choose_device(device))
 
 
 def weights_digest(state: Mapping[str, torch.Tensor]) -> str:
@@ -125,6 +125,26 @@ def weights_digest(state: Mapping[str, torch.Tensor]) -> str:
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.numpy().tobytes())
     return digest.hexdigest()
+
+
+def choose_device(name: str | None, *, hint: str = "Give cpu, or leave it out.") -> torch.device:
+    """The device of this name; None: a GPU if torch can use one, else the CPU.
+
+    Args:
+        name: of torch, such as cpu or cuda:0.
+        hint: of the error: where the name comes from.
+
+    Raises:
+        InvalidInputError: torch cannot compute there.
+    """
+    if name is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InvalidInputError(f"torch cannot compute on {name}.", field="device", hint=hint) from error
+    return device
 
 
 @contextmanager
@@ -196,16 +216,3 @@ def _classifiers(module: nn.Module) -> set[str]:
     found = getattr(module, "pretrained_cfg", {}).get("classifier", "fc")
     names = (found,) if isinstance(found, str) else tuple(found or ())
     return {name.split(".")[0] for name in names}
-
-
-def _device(name: str | None) -> torch.device:
-    if name is None:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise InvalidInputError(
-            f"torch cannot compute on {name}.", field="device", hint="Give cpu, or leave it out."
-        ) from error
-    return device

@@ -25,9 +25,9 @@ from lifelong_core.develop.training.optimisation.classifier import (
     read_initial_weights,
 )
 from lifelong_core.develop.training.optimisation.computing import (
-    choose_device,
     compute_on,
     describe_device,
+    training_device,
 )
 from lifelong_core.develop.training.optimisation.state import Checkpoint, read_checkpoint
 from lifelong_core.develop.training.phases import Training, report_reading, train
@@ -116,7 +116,7 @@ def run_training(
     """
     check_source_data(recipe, None, is_given=source is not None)
     seconds: dict[str, float] = {}
-    chosen = choose_device(device)
+    chosen = training_device(device)
     report = ProgressReport(describe_device(chosen), on_progress)
     preprocessing = training_preprocessing(recipe)
     computing = compute_on(chosen, preprocessing, mixed_precision=recipe.optimisation.mixed_precision)

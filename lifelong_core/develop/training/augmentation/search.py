@@ -47,9 +47,9 @@ from lifelong_core.develop.training.optimisation.classifier import (
 )
 from lifelong_core.develop.training.optimisation.computing import (
     Computing,
-    choose_device,
     compute_on,
     describe_device,
+    training_device,
 )
 from lifelong_core.develop.training.optimisation.state import read_checkpoint
 from lifelong_core.develop.training.phases import Training, report_reading, train
@@ -113,7 +113,7 @@ def search_policy(
         ConfigurationError: there are no pretrained weights here, and the hub cannot be reached.
     """
     plain = recipe.model_copy(update={"augmentation": AugmentationPolicy(), "scenario": None, "source": None})
-    chosen = choose_device(device)
+    chosen = training_device(device)
     preprocessing = training_preprocessing(plain)
     computing = compute_on(chosen, preprocessing, mixed_precision=plain.optimisation.mixed_precision)
     report = ProgressReport(describe_device(chosen), _first_part(on_progress))

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.develop.features.backbone import choose_device
 from lifelong_core.preprocessing import Preprocessing
 
 
@@ -49,24 +49,16 @@ class Computing:
             return module(torch.from_numpy(inputs).to(self.device)).float().cpu()
 
 
-def choose_device(name: str) -> torch.device:
-    """The device of this name; `auto` is a GPU if torch can use one, else the CPU.
+def training_device(name: str) -> torch.device:
+    """The device of an entry of `LIFELONG_TRAINING_DEVICES`; `auto` is a GPU if torch can use one, else the CPU.
 
     Raises:
         InvalidInputError: torch cannot compute there.
     """
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise InvalidInputError(
-            f"torch cannot compute on {name}.",
-            field="device",
-            hint="Name another device in LIFELONG_TRAINING_DEVICES: cpu, cuda or cuda:1.",
-        ) from error
-    return device
+    return choose_device(
+        None if name == "auto" else name,
+        hint="Name another device in LIFELONG_TRAINING_DEVICES: cpu, cuda or cuda:1.",
+    )
 
 
 def compute_on(device: torch.device, preprocessing: Preprocessing, *, mixed_precision: bool) -> Computing:
