@@ -17,7 +17,6 @@ from lifelong_core.develop.features.sources.entry import ImageSource
 from lifelong_core.develop.training.data.prepared import PreparedImages, prepare_images
 from lifelong_core.develop.training.export.exported_model import export_model
 from lifelong_core.develop.training.export.onnx_classifier import OnnxClassifier
-from lifelong_core.develop.training.export.parity import MOST_IMAGES
 from lifelong_core.develop.training.export.preprocessing import training_preprocessing
 from lifelong_core.develop.training.from_suggestion import check_source_data
 from lifelong_core.develop.training.optimisation.classifier import (
@@ -240,17 +239,14 @@ def _checkpoint_of(
 
 
 def _logits(classifier: OnnxClassifier, images: PreparedImages, positions: NDArray[np.int64]) -> SplitLogits:
-    """Logits of the graph, in parts that fit into memory."""
-    parts = [
-        classifier.logits(images.inputs(part))
-        for part in np.array_split(positions, max(1, len(positions) // MOST_IMAGES))
-    ]
+    """Logits of the graph."""
+    logits = np.concatenate([classifier.logits(inputs) for inputs in images.batches(positions)])
     chosen: list[int] = positions.tolist()
     names = tuple(images.names[at] for at in chosen)
     groups = None
     if images.groups is not None:
         groups = tuple(images.groups[at] or f"image {images.names[at]}" for at in chosen)
-    return SplitLogits(names, np.concatenate(parts), images.labels[positions], groups)
+    return SplitLogits(names, logits, images.labels[positions], groups)
 
 
 def _best_epoch(epochs: Sequence[EpochRecord]) -> int:

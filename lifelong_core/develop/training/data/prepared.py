@@ -3,7 +3,7 @@
 # The types of torch are incomplete.
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,9 @@ from lifelong_core.preprocessing import Preprocessing
 
 MOST_UNREADABLE = 0.05
 """Largest share of the images that may be unreadable."""
+_MOST_AT_ONCE = 256
+_PIXELS_AT_ONCE = _MOST_AT_ONCE * 256**2
+"""Of larger images, fewer are evaluated at once: memory grows with their pixels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +75,13 @@ class PreparedImages:
         values -= np.asarray(self.preprocessing.mean, dtype=np.float32)
         values /= np.asarray(self.preprocessing.standard_deviation, dtype=np.float32)
         return np.ascontiguousarray(values.transpose(0, 3, 1, 2))
+
+    def batches(self, positions: NDArray[np.int64]) -> Iterator[NDArray[np.float32]]:
+        """Inputs of the images at these positions, so many at once as fit into memory."""
+        height, width = self.input_size
+        at_once = min(_MOST_AT_ONCE, max(1, _PIXELS_AT_ONCE // (height * width)))
+        for begin in range(0, len(positions), at_once):
+            yield self.inputs(positions[begin : begin + at_once])
 
     @property
     def input_size(self) -> tuple[int, int]:

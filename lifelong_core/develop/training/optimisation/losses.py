@@ -14,10 +14,6 @@ from lifelong_core.develop.training.optimisation.batches import Batch
 from lifelong_core.develop.training.optimisation.classifier import CoTrainedClassifier
 from lifelong_core.develop.training.optimisation.computing import Computing
 
-_EVALUATED_AT_ONCE = 256
-_PIXELS_AT_ONCE = _EVALUATED_AT_ONCE * 256**2
-"""Of larger images, fewer are evaluated at once: memory grows with their pixels."""
-
 
 @dataclass(frozen=True)
 class Score:
@@ -53,13 +49,7 @@ def split_logits(
 ) -> torch.Tensor:
     """Logits (n, classes) of these images, in evaluation mode."""
     module.eval()
-    height, width = images.input_size
-    at_once = min(_EVALUATED_AT_ONCE, max(1, _PIXELS_AT_ONCE // (height * width)))
-    parts = [
-        computing.logits(module, images.inputs(positions[begin : begin + at_once]))
-        for begin in range(0, len(positions), at_once)
-    ]
-    return torch.cat(parts)
+    return torch.cat([computing.logits(module, inputs) for inputs in images.batches(positions)])
 
 
 def score(logits: torch.Tensor, labels: NDArray[np.int64], mix: Floats) -> Score:

@@ -1,5 +1,6 @@
 """Loss and metric on a split, and the loss of a co-trained batch."""
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 from sklearn.metrics import balanced_accuracy_score
 
+from lifelong_core.develop.training.data.prepared import PreparedImages
 from lifelong_core.develop.training.optimisation.batches import Batch
 from lifelong_core.develop.training.optimisation.classifier import CoTrainedClassifier
 from lifelong_core.develop.training.optimisation.computing import Computing
@@ -55,6 +57,7 @@ def test_few_large_images_are_evaluated_at_once(edge: int, at_once: int) -> None
         return torch.from_numpy(inputs)
 
     images: Any = SimpleNamespace(input_size=(edge, edge), inputs=lambda at: at[:, None].astype(np.float32))
+    images.batches = partial(PreparedImages.batches, images)
     computing: Any = SimpleNamespace(logits=logits)
     positions = np.arange(at_once + 1)
     found = split_logits(torch.nn.Identity(), images, positions, computing)
