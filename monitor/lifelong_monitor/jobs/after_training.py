@@ -24,6 +24,7 @@ from lifelong_core.errors import (
 from lifelong_core.metrics import compute_metrics
 from lifelong_core.promotion import PromotionReport
 from lifelong_core.promotion.localization import LocalizationComparison
+from lifelong_core.promotion.page import promotion_html
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, RefusedCalibrationError, Store, StoredTraining, register_calibration
 from lifelong_core.store.registry.records import Model, Task
@@ -32,7 +33,7 @@ from lifelong_monitor.jobs.current_model import compare_with_current
 from lifelong_monitor.jobs.images import ImageLocation, ImageSource
 from lifelong_monitor.jobs.kept_test_set import read_test_set
 from lifelong_monitor.jobs.localization import compare_places
-from lifelong_monitor.jobs.promotion_reports import store_report
+from lifelong_monitor.jobs.promotion_reports import report_summary
 
 MEASURES = ("BA", "AC", "MCC", "AUROC")
 """Of the classifier itself, for the knowledge base: without head and costs, so that trainings can be compared."""
@@ -129,10 +130,10 @@ class AfterTraining:
 
     def compare(self, images: ImageSource) -> dict[str, Any] | None:
         """The promotion report against the promoted model; None: there is no other one, or it cannot be compared."""
-        current = self.store.registry().models.get(self._promoted() or 0)
         if self.training.report is not None:
             report = PromotionReport.from_json(self.store.artifacts.get(self.training.report))
-            return {"against": report.current.reference, **store_report(self.store, report)}
+            return _promotion(self.training, report)
+        current = self.store.registry().models.get(self._promoted() or 0)
         if current is None or current.id == self.model.id or self._recommendation_is_missing():
             return None
         if current.kind != "onnx":
@@ -141,7 +142,7 @@ class AfterTraining:
             )
             return None
         try:
-            files, told = compare_with_current(
+            test_set, report = compare_with_current(
                 self.store,
                 self.model,
                 current,
@@ -160,14 +161,14 @@ class AfterTraining:
                 f"{self.model.reference} was not compared with {current.reference}: {error.message}"
             )
             return None
-        self.store.trainings.put_report(
+        training = self.store.trainings.put_report(
             self.model.reference,
-            test_set=files.test_set,
-            report=files.report,
-            page=files.page,
+            test_set=test_set.to_bytes(),
+            report=report.to_json().encode(),
+            page=promotion_html(report).encode(),
             actor=self.job.created_by,
         )
-        return told
+        return _promotion(training, report)
 
     def fingerprint(self, images: ImageSource) -> str | None:
         """The digest of the task's fingerprint, made unless there is one of so many images; None: there is none."""
@@ -245,6 +246,12 @@ def classifier_performance(test: LabeledLogits) -> dict[str, float]:
     found = compute_metrics(MEASURES, labels=test.labels, probabilities=probabilities)
     values = {name: float(np.mean(found[name])) for name in MEASURES}
     return {name: value for name, value in values.items() if np.isfinite(value)}
+
+
+def _promotion(training: StoredTraining, report: PromotionReport) -> dict[str, Any]:
+    """What the result of the job says of the stored report."""
+    digests = {"result": training.report, "report": training.report_page}
+    return {"against": report.current.reference, **digests, **report_summary(report)}
 
 
 def _hyperparameters(model: Model, result: TrainingResult) -> dict[str, Any]:

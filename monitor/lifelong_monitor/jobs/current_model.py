@@ -1,9 +1,7 @@
 """The promoted model of a task on the test images of a new one: their promotion report."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, islice
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,30 +10,20 @@ from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.deploy.paired_set import LONGEST_NAME, PairedSet
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.promotion import PromotionReport
 from lifelong_core.promotion.localization import LocalizationComparison
-from lifelong_core.promotion.page import promotion_html
 from lifelong_core.promotion.runtime_cost import RuntimeCost, measure_cost
 from lifelong_core.store import Model, Store
 from lifelong_monitor.jobs import model_facts
 from lifelong_monitor.jobs.compare import held_out_cases
 from lifelong_monitor.jobs.images import ImageSource, develop_module
 from lifelong_monitor.jobs.kept_test_set import seen_cases
-from lifelong_monitor.jobs.promotion_reports import ModelCases, compare_registered, store_report
+from lifelong_monitor.jobs.promotion_reports import ModelCases, compare_registered
 from lifelong_monitor.jobs.stored_classifier import OnnxClassifier, stored_classifier
 
 _AT_ONCE = 64
 """Images in memory."""
 _MOST_NAMED = 3
-
-
-@dataclass(frozen=True)
-class ReportFiles:
-    """A promotion report as files."""
-
-    test_set: bytes
-    """`PairedSet.to_bytes`"""
-    report: bytes
-    page: bytes
 
 
 def compare_with_current(
@@ -50,7 +38,7 @@ def compare_with_current(
     localization: LocalizationComparison | None = None,
     replicates: int,
     level: float,
-) -> tuple[ReportFiles, dict[str, Any]]:
+) -> tuple[PairedSet, PromotionReport]:
     """Compare a trained model with the promoted one on its test images.
 
     Args:
@@ -66,7 +54,7 @@ def compare_with_current(
         level: nominal coverage of the intervals.
 
     Returns:
-        The report as files; and their digests, the advice and the reference of the current model.
+        The test set with the logits of both models, and the report.
 
     Raises:
         LifelongError: an image can no longer be read, or the stored graph cannot be run.
@@ -98,8 +86,7 @@ def compare_with_current(
         replicates=replicates,
         level=level,
     )
-    files = ReportFiles(data.to_bytes(), report.to_json().encode(), promotion_html(report).encode())
-    return files, {"against": current.reference, **store_report(store, report)}
+    return data, report
 
 
 def _logits_of(classifier: OnnxClassifier, images: ImageSource, names: Sequence[str]) -> NDArray[np.float32]:

@@ -101,10 +101,17 @@ def compare_registered(
 
 
 def store_report(store: Store, report: PromotionReport) -> dict[str, Any]:
-    """Keep a report and its page as artifacts; return their digests as `result` and `report`, and its advice."""
+    """Keep a report and its page as artifacts; return their digests as `result` and `report`, and its summary."""
     return {
         "result": store.artifacts.put(report.to_json().encode()),
         "report": store.artifacts.put(promotion_html(report).encode()),
+        **report_summary(report),
+    }
+
+
+def report_summary(report: PromotionReport) -> dict[str, Any]:
+    """What the result of a job says of a report: advice, headline, acceptance and number of samples."""
+    return {
         "advice": report.verdict.advice,
         "headline": report.verdict.headline,
         "accepted": report.new_result.accepted,
