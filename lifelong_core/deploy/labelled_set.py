@@ -56,12 +56,28 @@ class LabelledSet(ArrayValue):
 
     def to_bytes(self) -> bytes:
         """The arrays as an npz file; equal sets give equal bytes."""
+        return write_npz(self.to_arrays())
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """The arrays of the file, by name."""
         labelled = self.labelled
         arrays: dict[str, NDArray[np.generic]] = {"logits": labelled.logits, "labels": labelled.labels}
         if labelled.groups is not None:
             arrays["groups"] = labelled.groups
-        return write_npz(
-            arrays | {f"{METADATA_PREFIX}{key}": values for key, values in self.metadata.items()}
+        return arrays | {f"{METADATA_PREFIX}{key}": values for key, values in self.metadata.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
+        """The set of the arrays of a file.
+
+        Raises:
+            InvalidInputError: an array has an illegal value.
+        """
+        rows: dict[str, Any] = {name: arrays.get(name) for name in ("logits", "labels", "groups")}
+        metadata = {name: values for name, values in arrays.items() if name.startswith(METADATA_PREFIX)}
+        return cls(
+            LabeledLogits(**rows),
+            {name.removeprefix(METADATA_PREFIX): values for name, values in metadata.items()},
         )
 
     @classmethod
@@ -91,11 +107,7 @@ class LabelledSet(ArrayValue):
                 field=CURRENT,
                 hint="Compare them: `lifelong models report`. To validate one model, give its logits only.",
             )
-        rows: dict[str, Any] = {name: found.pop(name, None) for name in ("logits", "labels", "groups")}
-        return cls(
-            LabeledLogits(**rows),
-            {name.removeprefix(METADATA_PREFIX): values for name, values in found.items()},
-        )
+        return cls.from_arrays(found)
 
 
 def _column(key: str, values: ArrayLike, samples: int) -> NDArray[np.generic]:

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Logits, as_logits, read_only
-from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.labelled_set import CURRENT, METADATA_PREFIX, LabelledSet
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.npz import read_npz, write_npz
@@ -24,6 +23,7 @@ class PairedSet(ArrayValue):
     """A labelled set of a new model, with the current model's logits of the same samples.
 
     Examples:
+        >>> from lifelong_core.deploy.labeled import LabeledLogits
         >>> new = LabelledSet(LabeledLogits([[2.0, 0.0], [0.5, 1.0]], [0, 1]))
         >>> both = PairedSet(new, np.array([[1.0, 0.0], [1.0, 0.5]], np.float32), np.array(["a.png", "b.png"]))
         >>> PairedSet.from_bytes(both.to_bytes()) == both
@@ -58,18 +58,10 @@ class PairedSet(ArrayValue):
 
     def to_bytes(self) -> bytes:
         """The arrays as an npz file; equal sets give equal bytes."""
-        labelled = self.new.labelled
-        arrays: dict[str, NDArray[np.generic]] = {
-            "logits": labelled.logits,
-            CURRENT: self.current_logits,
-            "labels": labelled.labels,
-        }
         models = None if self.models is None else np.array(self.models)
-        optional = {"groups": labelled.groups, "names": self.names, MODELS: models}
-        arrays |= {name: array for name, array in optional.items() if array is not None}
-        return write_npz(
-            arrays | {f"{METADATA_PREFIX}{key}": values for key, values in self.new.metadata.items()}
-        )
+        optional = {"names": self.names, MODELS: models}
+        given = {name: array for name, array in optional.items() if array is not None}
+        return write_npz({**self.new.to_arrays(), CURRENT: self.current_logits, **given})
 
     @classmethod
     def from_bytes(cls, content: bytes, *, maximum_bytes: int | None = None) -> Self:
@@ -91,12 +83,10 @@ class PairedSet(ArrayValue):
             field="labelled_set",
             maximum_bytes=maximum_bytes,
         )
-        rows: dict[str, Any] = {name: found.pop(name, None) for name in ("logits", "labels", "groups")}
-        current: Any = found.pop(CURRENT)
-        names: Any = found.pop("names", None)
-        models: Any = found.pop(MODELS, None)
-        metadata = {name.removeprefix(METADATA_PREFIX): values for name, values in found.items()}
-        return cls(LabelledSet(LabeledLogits(**rows), metadata), current, names, models)
+        current: Any = found[CURRENT]
+        names: Any = found.get("names")
+        models: Any = found.get(MODELS)
+        return cls(LabelledSet.from_arrays(found), current, names, models)
 
 
 def _names(given: Any, samples: int) -> NDArray[np.str_]:
