@@ -1,0 +1,5 @@
+"""How good a head is now: performance of its decisions in a window without labels, and with few.
+
+- `estimate`: the estimate with its intervals, assumptions and warnings
+- `confidence`: methods that use the confidence of single predictions
+"""

@@ -1,0 +1,115 @@
+"""An estimated performance with its intervals, assumptions and warnings."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, as_prevalence, read_only
+from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.deploy.documents import FlatDocument, take_fields
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.values import ArrayValue
+
+
+class EstimatedMetric(NamedTuple):
+    """Value of a metric with its interval; nan where the metric is undefined."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class PerformanceWarning(FlatDocument):
+    """A limit of an estimate that its intervals do not include."""
+
+    code: str
+    """one of the keys of `warnings.CODES`"""
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class PerformanceEstimate(ArrayValue):
+    """Performance of a head's decisions in a population, estimated from a window of its unlabelled samples."""
+
+    method: str
+    """name of the method that was used: with `auto`, the chosen one"""
+    estimates: Mapping[str, EstimatedMetric]
+    """by acronym; for a metric of one class against the rest by acronym and class, "TPR[2]", in a binary task by the
+    acronym alone, for class 1"""
+    confusion_matrix: Floats
+    """shape (C, D), shares of true class and decision; they sum to 1"""
+    prevalence: Floats
+    """shape (C,), estimated prevalence"""
+    confidence: float
+    """nominal coverage of each interval"""
+    samples: int
+    """samples in the window"""
+    effective_samples: float
+    """equivalent number of independent samples"""
+    validated_error: float | None
+    """mean absolute error of the accuracy in simulated windows from the calibration set; None: it was not simulated"""
+    assumptions: tuple[str, ...]
+    """what the method assumes, as sentences"""
+    warnings: tuple[PerformanceWarning, ...]
+    head_digest: str
+    """of the head whose decisions are judged"""
+
+    def __post_init__(self) -> None:
+        """Check and freeze the arrays.
+
+        Raises:
+            InvalidInputError: a shape or a value does not fit.
+        """
+        confusion = as_parameter(self.confusion_matrix, field="confusion_matrix")
+        classes = as_prevalence(self.prevalence).size
+        if confusion.ndim != 2 or confusion.shape[0] != classes or confusion.shape[1] < classes:
+            raise InvalidInputError("expected a row for each class.", field="confusion_matrix")
+        object.__setattr__(self, "confusion_matrix", read_only(confusion))
+        object.__setattr__(self, "prevalence", read_only(np.array(self.prevalence, dtype=np.float64)))
+        estimates = {name: EstimatedMetric(*three) for name, three in self.estimates.items()}
+        object.__setattr__(self, "estimates", MappingProxyType(estimates))
+
+    def to_document(self) -> dict[str, Any]:
+        """The estimate as JSON values; undefined numbers are null."""
+        return {
+            "schema_version": 1,
+            "method": self.method,
+            "estimates": {
+                name: [None if np.isnan(number) else number for number in three]
+                for name, three in self.estimates.items()
+            },
+            "confusion_matrix": self.confusion_matrix.tolist(),
+            "prevalence": self.prevalence.tolist(),
+            "confidence": self.confidence,
+            "samples": self.samples,
+            "effective_samples": self.effective_samples,
+            "validated_error": self.validated_error,
+            "assumptions": list(self.assumptions),
+            "warnings": [{"code": one.code, "text": one.text} for one in self.warnings],
+            "head_digest": self.head_digest,
+        }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_document` wrote.
+
+        Raises:
+            InvalidInputError: a field is missing, unknown or has an illegal value.
+        """
+        found = take_fields(document, 1, required=tuple(cls.__dataclass_fields__))
+        try:
+            found["estimates"] = {
+                name: EstimatedMetric(
+                    *(float("nan") if number is None else float(number) for number in three)
+                )
+                for name, three in found["estimates"].items()
+            }
+            found["warnings"] = tuple(PerformanceWarning(**one) for one in found["warnings"])
+            found["assumptions"] = tuple(str(one) for one in found["assumptions"])
+        except (TypeError, ValueError, AttributeError) as error:
+            raise InvalidInputError("a value has another form than expected.", field="document") from error
+        return cls(**found)
