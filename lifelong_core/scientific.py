@@ -5,7 +5,7 @@ Each function imports scipy itself: the import takes a third of the start of a s
 heads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -171,3 +171,34 @@ def best_assignment(scores: Floats) -> Integers:
 
     _, columns = optimize.linear_sum_assignment(scores, maximize=True)
     return columns.astype(np.int64)
+
+
+def root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Root of a continuous function in low..high (Brent 1973); without a change of sign, the better of the two ends.
+
+    Examples:
+        >>> round(root(lambda number: number**3 - 8, 0, 10), 9), root(lambda number: number + 1, 0, 10)
+        (2.0, 0.0)
+    """
+    from scipy import optimize
+
+    at_low, at_high = function(low), function(high)
+    if at_low * at_high > 0:
+        return float(low if abs(at_low) <= abs(at_high) else high)
+    found: Any = optimize.brentq(function, low, high, xtol=1e-13)
+    return float(found)
+
+
+def minimum(function: Callable[[float], float], low: float, high: float) -> float:
+    """A local minimum of a function in low..high, or an end if that is lower.
+
+    Examples:
+        >>> round(minimum(lambda number: (number - 2) ** 2, 0, 10), 6), minimum(abs, 0, 10)
+        (2.0, 0.0)
+    """
+    from scipy import optimize
+
+    found: Any = optimize.minimize_scalar(
+        function, bounds=(low, high), method="bounded", options={"xatol": 1e-9}
+    )
+    return min((float(low), float(high), float(found.x)), key=function)

@@ -2,7 +2,9 @@
 
 from typing import ClassVar, Protocol, Self
 
-from lifelong_core.arrays import Floats, Logits
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Floats
 from lifelong_core.deploy.labeled import LabeledLogits
 
 
@@ -20,13 +22,20 @@ class ConfidenceMethod(Protocol):
 
     @property
     def fallback_classes(self) -> tuple[int, ...]:
-        """Classes that are never predicted in the calibration set: they have the parameter of all classes."""
+        """Classes that are never predicted in the calibration set: they have the parameters of all predictions.
+
+        Empty for class-agnostic methods.
+        """
         ...
 
-    def class_probabilities(self, logits: Logits) -> Floats:
-        """Probability of each true class, shape (N, C); rows sum to 1.
+    def class_probabilities(self, logits: ArrayLike) -> Floats:
+        """Probability of each true class, shape (N, C), N >= 0; rows sum to 1.
 
-        With argmax decisions, the mean of the predicted class's probability is the method's estimated accuracy. Single
-        values may lie outside [0, 1] where the method's definition allows it (DoC).
+        The predicted class is that of the largest raw logit, the first of equal ones. The mean of its probability is
+        the method's estimated accuracy, also where another class has a larger probability after calibration (VS,
+        NORCAL). Single values may lie outside [0, 1] where the method's definition allows it (DoC).
+
+        Raises:
+            InvalidInputError: logits are not finite or have another number of classes.
         """
         ...

@@ -1,0 +1,48 @@
+"""Parameters of a confidence method: the same for all predictions, or one set for each predicted class."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, Integers, read_only
+from lifelong_core.deploy.performance.confidence.outcomes import Outcomes
+from lifelong_core.values import ArrayValue
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionParameters(ArrayValue):
+    """P parameters for the predictions of each class.
+
+    Class-specific methods (Li et al. 2022) fit the same parameters as their class-agnostic counterparts, but to the
+    calibration samples of one predicted class at a time.
+    """
+
+    values: Floats
+    """shape (C, P), row j for predictions of class j"""
+    fallback_classes: tuple[int, ...] = ()
+    """classes without a prediction to fit to: their row holds the parameters of all predictions"""
+
+    @classmethod
+    def fit(
+        cls, outcomes: Outcomes, fit_one: Callable[[Outcomes], tuple[float, ...]], *, class_specific: bool
+    ) -> Self:
+        """Fit by `fit_one` to all predictions or, where class-specific, to those of each class."""
+        values = np.tile(np.array(fit_one(outcomes), dtype=np.float64), (outcomes.classes, 1))
+        if not class_specific:
+            return cls(read_only(values))
+        absent = set(range(outcomes.classes))
+        for one, mine in outcomes.by_predicted_class():
+            values[one] = fit_one(mine)
+            absent.remove(one)
+        return cls(read_only(values), tuple(sorted(absent)))
+
+    @property
+    def classes(self) -> int:
+        """Number of classes C."""
+        return self.values.shape[0]
+
+    def of(self, predicted: Integers) -> Floats:
+        """Parameters of each prediction, shape (P, N)."""
+        return self.values[predicted].T

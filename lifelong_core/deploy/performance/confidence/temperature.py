@@ -1,0 +1,98 @@
+"""Temperature scaling by matching confidence to accuracy: TS and CS-TS."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Floats, as_logits, centre_rows, softmax
+from lifelong_core.deploy.calibration.affine import MAXIMUM_SCALED_INVERSE, MINIMUM_SCALED_INVERSE
+from lifelong_core.deploy.calibration.cross_entropy import typical_size
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.performance.confidence.outcomes import Outcomes, predicted_classes
+from lifelong_core.deploy.performance.confidence.parameters import PredictionParameters
+from lifelong_core.scientific import root
+from lifelong_core.values import ArrayValue
+
+
+@dataclass(frozen=True, eq=False)
+class TemperatureScaling(ArrayValue):
+    """TS of Li et al. 2022, eq. 1: one temperature that makes the mean confidence equal the accuracy.
+
+    This is not the temperature of the smallest cross entropy (thesis Def. 2.67), which `fit_affine` fits.
+
+    Examples:
+        >>> calibration = LabeledLogits([[3.0, 0.0], [2.0, 0.0], [0.0, 4.0], [1.0, 0.0]], [0, 0, 1, 1])
+        >>> method = TemperatureScaling.fit(calibration)
+        >>> method.class_probabilities(calibration.logits).max(axis=1).mean().round(6)
+        np.float64(0.75)
+    """
+
+    name: ClassVar[str] = "TS"
+    assumption: ClassVar[str] = (
+        "One temperature calibrates the confidence of all predictions, in the window as in the calibration set."
+    )
+    class_specific: ClassVar[bool] = False
+
+    parameters: PredictionParameters
+    """the temperature of each prediction, P = 1"""
+
+    @classmethod
+    def fit(cls, calibration: LabeledLogits) -> Self:
+        """Fit by `match_temperature`."""
+        outcomes = Outcomes.of(calibration)
+        return cls(
+            PredictionParameters.fit(
+                outcomes, lambda one: (match_temperature(one),), class_specific=cls.class_specific
+            )
+        )
+
+    @property
+    def temperatures(self) -> Floats:
+        """Temperature of predictions of each class, shape (C,)."""
+        return self.parameters.values[:, 0]
+
+    @property
+    def fallback_classes(self) -> tuple[int, ...]:
+        """Classes that are never predicted in the calibration set: they have the temperature of all predictions."""
+        return self.parameters.fallback_classes
+
+    def class_probabilities(self, logits: ArrayLike) -> Floats:
+        """Softmax of the logits over the temperature of the predicted class, shape (N, C).
+
+        Raises:
+            InvalidInputError: logits are not finite or have another number of classes.
+        """
+        checked = as_logits(logits, classes=self.parameters.classes)
+        (temperatures,) = self.parameters.of(predicted_classes(checked))
+        return softmax(centre_rows(checked) / temperatures[:, np.newaxis])
+
+
+class ClassSpecificTemperatureScaling(TemperatureScaling):
+    """CS-TS of Li et al. 2022, eq. 2: one temperature for the predictions of each class."""
+
+    name: ClassVar[str] = "CS-TS"
+    assumption: ClassVar[str] = (
+        "One temperature per predicted class calibrates the confidence, in the window as in the calibration set."
+    )
+    class_specific: ClassVar[bool] = True
+
+
+def match_temperature(outcomes: Outcomes) -> float:
+    """Temperature that minimises |mean confidence - accuracy| (Li et al. 2022, eqs. 1 and 2).
+
+    The mean confidence falls in the temperature, so that the minimum is a root or an end of the range: from a
+    thousandth of the typical size of a centred logit to a million times that size. The largest temperature results
+    where the accuracy is not above 1 / C, which every confidence exceeds, the smallest where the accuracy is 1 or else
+    above the mean confidence at that temperature (rows with equal largest logits never have a confidence above 1/2).
+    """
+    rows = centre_rows(outcomes.logits)
+    gaps = rows.max(axis=1, keepdims=True) - rows
+    accuracy, size = outcomes.accuracy, typical_size(rows)
+
+    def excess(log_inverse: float) -> float:
+        return float((1 / np.exp(-gaps * np.exp(log_inverse)).sum(axis=1)).mean()) - accuracy
+
+    low, high = (float(np.log(bound / size)) for bound in (MINIMUM_SCALED_INVERSE, MAXIMUM_SCALED_INVERSE))
+    return float(np.exp(-root(excess, low, high)))
