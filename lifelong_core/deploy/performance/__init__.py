@@ -2,5 +2,6 @@
 
 - `estimate`: the estimate with its intervals, assumptions and warnings
 - `derived_metrics`: metrics of an estimated confusion matrix, with intervals
+- `labelled`: which predictions to label, and performance from few labels
 - `confidence`: methods that use the confidence of single predictions
 """

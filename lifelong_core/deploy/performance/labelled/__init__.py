@@ -1,0 +1,12 @@
+"""Labels of a window's predictions: which to ask for, and performance from few of them.
+
+- `sampling`: which predictions to label: inclusion probabilities and the draw
+- `estimate`: the estimate with its intervals
+- `difference`: label-free prediction of all samples, corrected by the labelled ones
+- `combination`: the same with the label-free estimate, where its assumption holds
+- `weighted`: labelled samples alone: inclusion probabilities, groups, wrong labels
+- `agreement`: estimated against realised metrics
+- `selection`: do labelled and unlabelled samples differ?
+- `calibration_drift`: are the served probabilities still calibrated?
+- `prevalence_evidence`: prevalence from unlabelled samples and labels
+"""

@@ -1,0 +1,76 @@
+"""Performance estimated with labels: values, intervals and where their uncertainty comes from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from lifelong_core.arrays import Floats, read_only
+from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.deploy.performance.estimate import EstimatedMetric
+from lifelong_core.values import ArrayValue
+
+Target: TypeAlias = Literal["population", "window"]
+"""What an interval covers: performance in the population from which the window comes, or on the window's samples."""
+
+
+class MetricSpread(NamedTuple):
+    """Variance of an estimated metric, by source."""
+
+    labels: float
+    """because only some samples of the window have labels"""
+    window: float
+    """because the window is a sample of the population; 0 where the target is the window"""
+    degrees_of_freedom: float
+    """of the t distribution of the interval"""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledEstimate(ArrayValue):
+    """Performance of decisions in a population or window, estimated with the labels of some samples."""
+
+    method: Literal["difference", "combined", "weighted"]
+    estimates: Mapping[str, EstimatedMetric]
+    """by the keys of a PerformanceEstimate's `estimates`: "AC", "TPR[2]"; nan where a metric is undefined"""
+    spreads: Mapping[str, MetricSpread]
+    """by the same keys"""
+    confusion_matrix: Floats
+    """shape (C, D), shares of true class and decision; they sum to 1"""
+    confidence: float
+    """nominal coverage of each interval"""
+    target: Target
+    samples: int
+    """samples in the window, with and without label; of method "weighted": those with label"""
+    labelled: int
+    """samples with label"""
+    effective_labelled: float
+    """equivalent number of labelled samples of equal weight, (sum w)^2 / sum w^2 (Kish 1965)"""
+    cautions: tuple[str, ...] = ()
+    """limits that the intervals do not include, as sentences"""
+
+    def __post_init__(self) -> None:
+        """Freeze the fields."""
+        confusion = as_parameter(self.confusion_matrix, field="confusion_matrix")
+        object.__setattr__(self, "confusion_matrix", read_only(confusion))
+        object.__setattr__(self, "estimates", MappingProxyType(dict(self.estimates)))
+        object.__setattr__(self, "spreads", MappingProxyType(dict(self.spreads)))
+
+    def to_document(self) -> dict[str, Any]:
+        """The estimate as JSON values; undefined numbers are null."""
+        return {
+            "schema_version": 1,
+            "method": self.method,
+            "estimates": {
+                name: [None if np.isnan(number) else number for number in three]
+                for name, three in self.estimates.items()
+            },
+            "confusion_matrix": self.confusion_matrix.tolist(),
+            "confidence": self.confidence,
+            "target": self.target,
+            "samples": self.samples,
+            "labelled": self.labelled,
+            "effective_labelled": self.effective_labelled,
+            "cautions": list(self.cautions),
+        }
