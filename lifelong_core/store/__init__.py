@@ -36,6 +36,7 @@ from lifelong_core.store.log.identifiers import logged_at, logged_on, new_predic
 from lifelong_core.store.log.records import (
     LabelledPredictions,
     LabelOutcome,
+    LabelRevision,
     LogEntry,
     LogPosition,
     NewLabel,
@@ -78,6 +79,7 @@ __all__ = [
     "JobState",
     "KeptHead",
     "LabelOutcome",
+    "LabelRevision",
     "LabelledPredictions",
     "LogEntry",
     "LogPosition",

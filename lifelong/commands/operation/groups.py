@@ -88,4 +88,7 @@ def forget_group_keys(*, yes: bool) -> None:
 
 
 def _named(erased: "ErasureOutcome") -> str:
-    return f"{erased.predictions} predictions, {erased.labels} labels and {erased.requests} request ids"
+    return (
+        f"{erased.predictions} predictions, {erased.labels} labels with {erased.label_revisions} revisions and"
+        f" {erased.requests} request ids"
+    )

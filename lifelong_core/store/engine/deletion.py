@@ -85,9 +85,11 @@ def _without_garbage_collection() -> Generator[None, None, None]:
 def delete_rows(connection: sa.Connection, table: sa.Table, keys: Sequence[tuple[Any, ...]]) -> int:
     """Delete the rows with these primary keys, each in the order of the key's columns; return the number deleted.
 
+    Shorter keys, all of one length, delete every row whose primary key begins with one of them.
+
     The rows are deleted in sorted order, so that concurrent deletions of the same rows do not deadlock.
     """
-    columns: list[sa.Column[Any]] = list(table.primary_key.columns)
+    columns: list[sa.Column[Any]] = list(table.primary_key.columns)[: len(keys[0]) if keys else 0]
     named = [column == sa.bindparam(f"key_{column.name}", type_=column.type) for column in columns]
     rows = [
         {f"key_{column.name}": value for column, value in zip(columns, key, strict=True)}

@@ -1,4 +1,4 @@
-"""Erasure of a group: deletes its predictions, labels and request ids, those in spools included."""
+"""Erasure of a group: deletes its predictions, labels with their history, and request ids, those in spools included."""
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +29,7 @@ _ATTEMPTS = 50
 """Attempts to wait for transactions that began before the erasure."""
 
 _log, _labels, _requests = tables.predictions, tables.labels, tables.requests
+_revisions = tables.label_revisions
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class ErasureOutcome:
     predictions: int = 0
     labels: int = 0
     requests: int = 0
+    label_revisions: int = 0
 
     def __add__(self, other: "ErasureOutcome") -> "ErasureOutcome":
         """Sum of both outcomes."""
@@ -53,7 +55,7 @@ class _Some:
 
     @property
     def keys(self) -> list[tuple[Any, ...]]:
-        """Primary keys of the predictions, and of their labels."""
+        """Primary keys of the predictions, and of their labels; those of label revisions begin with them."""
         return [(row.logged_on, row.id) for row in self.predictions]
 
 
@@ -72,7 +74,12 @@ class Erasure:
         _check(hashes)
         rows, _ = self._rows(hashes, appeared=0)
         parts = (
-            ErasureOutcome(len(some.predictions), self._labels(some), len(some.requests))
+            ErasureOutcome(
+                predictions=len(some.predictions),
+                labels=self._number(_labels, some),
+                requests=len(some.requests),
+                label_revisions=self._number(_revisions, some),
+            )
             for some in self._parts(rows)
         )
         return sum(parts, ErasureOutcome())
@@ -161,11 +168,11 @@ class Erasure:
                     requests = _requests_of(connection, part)
                 yield _Some(part, requests)
 
-    def _labels(self, some: _Some) -> int:
-        """Number of the predictions with a label."""
+    def _number(self, table: sa.Table, some: _Some) -> int:
+        """Number of rows of the labels, or of their revisions, of these predictions."""
         query = sa.select(sa.func.count()).where(
-            _labels.c.logged_on == some.predictions[0].logged_on,
-            _labels.c.prediction_id.in_([row.id for row in some.predictions]),
+            table.c.logged_on == some.predictions[0].logged_on,
+            table.c.prediction_id.in_([row.id for row in some.predictions]),
         )
         with self._database.read() as connection:
             return connection.execute(query).scalar_one()
@@ -200,7 +207,8 @@ def _delete(connection: sa.Connection, some: _Some) -> ErasureOutcome:
     # Predictions first: their deletion waits for concurrent labelling, whose labels are deleted next.
     predictions = delete_rows(connection, _log, some.keys)
     labels = delete_rows(connection, _labels, some.keys)
-    return ErasureOutcome(predictions=predictions, labels=labels, requests=requests)
+    revisions = delete_rows(connection, _revisions, some.keys)
+    return ErasureOutcome(predictions, labels, requests, revisions)
 
 
 def _requests_of(connection: sa.Connection, rows: list[Row]) -> list[tuple[Any, ...]]:

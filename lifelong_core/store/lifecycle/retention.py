@@ -25,6 +25,7 @@ _ATTEMPTS = 20
 _BETWEEN_ATTEMPTS_SECONDS = 0.2
 
 _log, _labels, _requests = tables.predictions, tables.labels, tables.requests
+_revisions = tables.label_revisions
 _summaries = tables.window_summaries
 
 
@@ -35,6 +36,7 @@ class RetentionOutcome:
     predictions: int = 0
     labels: int = 0
     requests: int = 0
+    label_revisions: int = 0
     partitions: tuple[date, ...] = ()
     """days deleted by partition; `predictions` includes their rows"""
     is_done: bool = True
@@ -122,7 +124,7 @@ class _Run:
         self._models = models
         self._batches = Batches(database, lambda wait: pause(wait) or time.monotonic() > deadline)
         self._is_announced = False
-        self._deleted = {_log: 0, _labels: 0, _requests: 0}
+        self._deleted = {_log: 0, _labels: 0, _requests: 0, _revisions: 0}
         self._dropped: list[date] = []
         self._is_done = True
 
@@ -141,6 +143,7 @@ class _Run:
             predictions=self._deleted[_log],
             labels=self._deleted[_labels],
             requests=self._deleted[_requests],
+            label_revisions=self._deleted[_revisions],
             partitions=tuple(self._dropped),
             is_done=self._is_done and not self._batches.is_stopped,
         )
@@ -157,7 +160,10 @@ class _Run:
         old: tuple[sa.ColumnElement[bool], ...],
         population: tuple[int, str, date] | None = None,
     ) -> None:
-        """Delete the old rows of a table in batches; for rows of the log, mark the summaries of `population` stale."""
+        """Delete the old rows of a table in batches; labels with their history.
+
+        For rows of the log, mark the summaries of `population` stale.
+        """
         columns = [*table.primary_key.columns, order.label("position")]
         reached: tuple[sa.ColumnElement[bool], ...] = ()
         while not self._batches.is_stopped:
@@ -170,7 +176,10 @@ class _Run:
             with self._announced(len(rows)) as connection:
                 if population is not None:
                     _mark_stale(connection, *population)
-                self._deleted[table] += delete_rows(connection, table, [tuple(row)[:-1] for row in rows])
+                keys = [tuple(row)[:-1] for row in rows]
+                self._deleted[table] += delete_rows(connection, table, keys)
+                if table is _labels:
+                    self._deleted[_revisions] += delete_rows(connection, _revisions, keys)
             reached = (order >= rows[-1].position,)
 
     def _drop_partitions(self) -> None:

@@ -1,13 +1,14 @@
 """Rows of the prediction log, requests, windows and labels."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, TypeAlias
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Integers, Logits
+from lifelong_core.arrays import Floats, Integers, Logits
 from lifelong_core.values import ArrayValue
 
 Population: TypeAlias = tuple[int, str]
@@ -94,9 +95,29 @@ class NewLabel:
     prediction_id: UUID
     label: int
     source: str = ""
+    propensity: float | None = None
+    """probability in (0, 1] with which the prediction was chosen for labelling; None: unknown"""
 
 
 LabelOutcome: TypeAlias = Literal["stored", "unchanged", "corrected", "unknown"]
+
+
+@dataclass(frozen=True)
+class LabelRevision:
+    """One change of the label of a prediction."""
+
+    prediction_id: UUID
+    revision: int
+    """counts up from 1, the first label"""
+    previous_label: int | None
+    """None: there was no label"""
+    label: int
+    propensity: float | None
+    """of the label since this revision; None: unknown"""
+    source: str
+    actor: str | None
+    """name of the token or person; None: a label that an older version recorded"""
+    recorded_at: datetime
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,5 +131,7 @@ class LabelledPredictions(ArrayValue):
     logits: Logits
     groups: NDArray[np.generic] | None = None
     """as those of a `Window`"""
+    propensities: Floats | None = None
+    """shape (N,), in (0, 1]: probability with which each was chosen for labelling; NaN: unknown; None: all unknown"""
     quarantined: int = 0
     """number of rows left out because their number of logits is not the number of classes"""

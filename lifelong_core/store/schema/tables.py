@@ -177,8 +177,31 @@ labels = sa.Table(
     sa.Column("label", sa.Integer, nullable=False),
     sa.Column("source", sa.String(128), nullable=False),
     sa.Column("recorded_at", Moment, nullable=False),
+    # Probability in (0, 1] with which the prediction was chosen for labelling; null: unknown.
+    sa.Column("propensity", sa.Float),
     sa.Index("ix_labels_newest", "model_id", "environment", "prediction_id"),
 )
+"""The present labels."""
+
+label_revisions = sa.Table(
+    "label_revisions",
+    metadata,
+    # As in `labels`; a row is deleted with its label.
+    sa.Column("logged_on", sa.Date, primary_key=True),
+    sa.Column("prediction_id", OrderedUuid, primary_key=True),
+    # Counts up from 1 within a prediction: of two changes to the same state, one fails.
+    sa.Column("revision", sa.Integer, primary_key=True, autoincrement=False),
+    # Null: there was no label.
+    sa.Column("previous_label", sa.Integer),
+    sa.Column("label", sa.Integer, nullable=False),
+    # Of the label since this revision, as in `labels`.
+    sa.Column("propensity", sa.Float),
+    sa.Column("source", sa.String(128), nullable=False),
+    # Name of the token or person. Null: a label from before this table.
+    sa.Column("actor", sa.String(128)),
+    sa.Column("recorded_at", Moment, nullable=False),
+)
+"""Every change of a label, its first value included."""
 
 cycles = sa.Table(
     "cycles",

@@ -228,3 +228,4 @@ class ErasedAnswer(TypedDict):
     predictions: int
     labels: int
     requests: int
+    label_revisions: Annotated[int, Field(description="Entries of the history of these labels.")]

@@ -25,7 +25,7 @@ class Group(RequestDocument):
 @router.post("/v1/admin/groups/erase")
 @access(Scope.ADMIN)
 def erase_group(request: Request, named: Group) -> ErasedAnswer:
-    """Erase the predictions of a group with their labels and request ids; the answer counts them.
+    """Erase the predictions of a group with their labels, their history and request ids; the answer counts them.
 
     The search reads the whole log. If it exceeds the time limit, the answer is status 503 while the erasure continues;
     a repeated request erases the rest. A host that lacks a key of the installation answers 503, because it would miss
@@ -34,4 +34,9 @@ def erase_group(request: Request, named: Group) -> ErasedAnswer:
     worker, actor = worker_of(request), actor_of(request)
     keys = worker.store.group_keys.erasing_keys(worker.settings.resolved_group_key_file, actor=actor)
     erased = worker.store.erasure.erase(group_hashes(keys, named.group), actor=actor)
-    return {"predictions": erased.predictions, "labels": erased.labels, "requests": erased.requests}
+    return {
+        "predictions": erased.predictions,
+        "labels": erased.labels,
+        "requests": erased.requests,
+        "label_revisions": erased.label_revisions,
+    }

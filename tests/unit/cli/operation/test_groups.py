@@ -40,7 +40,7 @@ def test_a_group_is_erased_by_all_keys_that_there_ever_were(installed: Callable[
     assert "holds 2 keys" in installed("rotate-group-key")
     log("patient-1", "b")
     log("patient-2", "c")
-    counted = "2 predictions, 2 labels and 2 request ids"
+    counted = "2 predictions, 2 labels with 2 revisions and 2 request ids"
     assert installed("erase", "--group", "patient-1", "--dry-run") == f"There are {counted} of this group.\n"
     assert installed("erase", "--group", "patient-1", "--yes") == f"Erased {counted}.\n"
     assert "There are 0 predictions" in installed("erase", "--group", "patient-1", "--dry-run")

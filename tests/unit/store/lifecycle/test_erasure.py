@@ -50,6 +50,11 @@ def counts(store: Store) -> tuple[int, int, int]:
         )
 
 
+def revisions(store: Store) -> int:
+    with store.database.read() as connection:
+        return connection.execute(sa.select(sa.func.count()).select_from(tables.label_revisions)).scalar_one()
+
+
 def fill(store: Store, model: int = 1) -> list[LogEntry]:
     """Three predictions of the patient, by two keys, with two requests and two labels; twice as much of others."""
     entries = [
@@ -60,6 +65,7 @@ def fill(store: Store, model: int = 1) -> list[LogEntry]:
     ]
     store.predictions.append(entries)
     store.labels.record([NewLabel(row.predictions[0].id, 1) for row in entries[:4]])
+    store.labels.record([NewLabel(row.predictions[0].id, 0) for row in (entries[0], entries[2])])
     return entries
 
 
@@ -68,10 +74,12 @@ HASHES = [PATIENT, group_hash(OLD_KEY, "patient")]
 
 def test_a_group_goes_with_labels_and_request_ids(store: Store):
     entries = fill(store)
-    assert store.erasure.count(HASHES) == ErasureOutcome(3, 2, 2)
+    assert store.erasure.count(HASHES) == ErasureOutcome(3, 2, 2, 3)
     assert counts(store) == (7, 4, 3)
-    assert store.erasure.erase(HASHES, actor="tests") == ErasureOutcome(3, 2, 2)
+    assert revisions(store) == 6
+    assert store.erasure.erase(HASHES, actor="tests") == ErasureOutcome(3, 2, 2, 3)
     assert counts(store) == (4, 2, 1)
+    assert revisions(store) == 3
     assert sorted(read_all(store)) == sorted(ids_of(entries[2:]))
     assert store.predictions.request(RequestKey(1, "site-a", "both")) is None
     assert store.predictions.request(RequestKey(1, "site-a", "other")) is not None
@@ -108,7 +116,7 @@ def test_the_audit_log_names_who_and_how_much_but_not_whom(store: Store):
         ("officer", "groups.erased", "a group"),
     ]
     assert begun.details == {"hashes": 2}
-    assert done.details == {"hashes": 2, "predictions": 3, "labels": 2, "requests": 2}
+    assert done.details == {"hashes": 2, "predictions": 3, "labels": 2, "requests": 2, "label_revisions": 3}
 
 
 def test_what_was_made_before_never_comes_back_from_a_spool_and_what_is_made_later_is_logged(store: Store):

@@ -66,7 +66,7 @@ def log(store: Store, environment: str, *identities: UUID, labelled: bool = True
 
 
 def left(store: Store, environment: str | None = None) -> list[int]:
-    """For each prediction that is left how many days ago it was made; labels and request ids must agree."""
+    """For each prediction that is left how many days ago it was made; labels, history and request ids must agree."""
     found: list[list[date]] = []
     for table in (tables.predictions, tables.labels, tables.requests):
         query = sa.select(table.c.logged_on).order_by(table.c.logged_on.desc())
@@ -75,6 +75,12 @@ def left(store: Store, environment: str | None = None) -> list[int]:
         with store.database.read() as connection:
             found.append(list(connection.execute(query).scalars()))
     assert found[0] == found[1] == found[2]
+    with store.database.read() as connection:
+        labelled, revised = (
+            set(connection.execute(sa.select(table.c.prediction_id)).scalars())
+            for table in (tables.labels, tables.label_revisions)
+        )
+    assert labelled == revised
     return [(TODAY - day).days for day in found[0]]
 
 
@@ -88,10 +94,10 @@ def test_whole_days_go_by_environment_with_labels_and_request_ids(store: Store):
         log(store, environment, identity(3, seconds=86399.999))
     assert delete(store, {}) == RetentionOutcome()
     outcome = delete(store, {"site-a": 2})
-    assert outcome == RetentionOutcome(4, 4, 4, is_done=True)
+    assert outcome == RetentionOutcome(4, 4, 4, 4, is_done=True)
     assert left(store, "site-a") == [0, 1, 2]
     assert left(store, "default") == [0, 1, 2, 3, 3, 4, 5]
-    assert delete(store, {"site-a": 2, "default": 4}) == RetentionOutcome(1, 1, 1)
+    assert delete(store, {"site-a": 2, "default": 4}) == RetentionOutcome(1, 1, 1, 1)
     assert left(store, "default") == [0, 1, 2, 3, 3, 4]
 
 
@@ -100,7 +106,7 @@ def test_more_days_than_the_calendar_has_keep_all_and_hold_up_no_other_environme
     for environment in ENVIRONMENTS:
         log(store, environment, identity(0), identity(5))
     assert store.retention.overdue({"default": days, "site-a": 2}.get, TODAY) == ["site-a"]
-    assert delete(store, {"default": days, "site-a": 2}) == RetentionOutcome(1, 1, 1)
+    assert delete(store, {"default": days, "site-a": 2}) == RetentionOutcome(1, 1, 1, 1)
     assert left(store, "default") == [0, 5]
 
 

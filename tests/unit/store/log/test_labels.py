@@ -1,5 +1,8 @@
 import threading
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 from uuid import UUID, uuid4
 
 import numpy as np
@@ -8,6 +11,7 @@ import pytest
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import LogEntry, NewLabel, Prediction, Store, new_prediction_id
 from lifelong_core.store.log.identifiers import shadow_prediction_id
+from tests.unit.store.at_once import at_once
 from tests.unit.store.samples import entry, ids_of, prediction
 
 
@@ -121,3 +125,99 @@ def test_labels_are_found_as_they_were_known_at_a_time(store: Store):
     assert corrected[2] > third
     assert store.labels.recorded_times(1, "default", limit=1) == [third]
     assert store.labels.recorded_times(1, "site-a", limit=1) == []
+
+
+def story(store: Store, prediction_id: UUID) -> list[tuple[Any, ...]]:
+    return [
+        (one.revision, one.previous_label, one.label, one.propensity, one.source, one.actor)
+        for one in store.labels.history(prediction_id)
+    ]
+
+
+def test_the_history_tells_who_changed_a_label_from_what_to_what(store: Store):
+    one, two = logged(store, 2)
+    store.labels.record([NewLabel(one.id, 1, "pathology"), NewLabel(two.id, 0)], actor="lis")
+    store.labels.record([NewLabel(one.id, 1, "repeated")], actor="lis")
+    store.labels.record([NewLabel(one.id, 2, "panel"), NewLabel(one.id, 0)], actor="dr-b")
+    assert story(store, one.id) == [
+        (1, None, 1, None, "pathology", "lis"),
+        (2, 1, 2, None, "panel", "dr-b"),
+        (3, 2, 0, None, "", "dr-b"),
+    ]
+    assert story(store, two.id) == [(1, None, 0, None, "", "lis")]
+    times = [revision.recorded_at for revision in store.labels.history(one.id)]
+    assert times == sorted(times)
+    assert store.labels.recorded_times(1, "default", limit=9)[-1] == times[-1]
+
+
+@pytest.mark.parametrize("stranger", [new_prediction_id(), uuid4(), UUID(int=0), UUID(int=2**128 - 1)])
+def test_a_prediction_without_a_label_has_no_history(store: Store, stranger: UUID):
+    (row,) = logged(store, 1)
+    assert store.labels.history(row.id) == store.labels.history(stranger) == ()
+
+
+def test_a_propensity_is_kept_until_another_one_is_sent(store: Store):
+    one, two = logged(store, 2)
+    store.labels.record([NewLabel(one.id, 1), NewLabel(two.id, 1)])
+    assert store.labels.newest_labelled(1, "default", limit=9, classes=3).propensities is None
+    batch = [NewLabel(one.id, 1, propensity=0.25)]
+    assert store.labels.record(batch) == ("corrected",)
+    assert store.labels.record(batch) == ("unchanged",)
+    assert store.labels.record([NewLabel(one.id, 2)]) == ("corrected",)
+    assert store.labels.record([NewLabel(one.id, 2, propensity=1.0)]) == ("corrected",)
+    assert [revision[1:4] for revision in story(store, one.id)] == [
+        (None, 1, None),
+        (1, 1, 0.25),
+        (1, 2, 0.25),
+        (2, 2, 1.0),
+    ]
+    found = store.labels.newest_labelled(1, "default", limit=9, classes=3)
+    np.testing.assert_array_equal(found.propensities, [1.0, np.nan])
+
+
+@pytest.mark.parametrize("propensity", [0.0, -0.5, 1.0000001, float("nan"), float("inf")])
+def test_a_propensity_that_is_no_positive_probability_refuses_the_batch(store: Store, propensity: float):
+    one, two = logged(store, 2)
+    with pytest.raises(InvalidInputError, match=r"\(0, 1\]") as refused:
+        store.labels.record([NewLabel(one.id, 0), NewLabel(two.id, 0, propensity=propensity)])
+    assert refused.value.field == "propensity"
+    assert store.labels.history(one.id) == ()
+
+
+def test_the_shadow_of_an_image_has_the_history_of_its_label(store: Store):
+    (one,) = logged(store, 1)
+    shadow = replace(prediction(model_id=2), id=shadow_prediction_id(one.id))
+    store.labels.record([NewLabel(one.id, 1)], actor="lis")
+    store.predictions.append([LogEntry((shadow,))])
+    store.labels.record([NewLabel(one.id, 2, propensity=0.5)], actor="dr-b")
+    assert story(store, shadow.id) == [(1, None, 2, 0.5, "", "dr-b")]
+
+
+def test_corrections_at_once_leave_one_unbroken_history(store: Store, artifacts_url: str):
+    rows = logged(store, 6)
+
+    def correcting(name: str, seed: int) -> Callable[[Store], None]:
+        def work(own: Store) -> None:
+            rng = np.random.default_rng(seed)
+            for _ in range(12):
+                chosen = rng.permutation(6)[:4]
+                own.labels.record(
+                    [NewLabel(rows[one].id, int(rng.integers(3)), name) for one in chosen], actor=name
+                )
+
+        return work
+
+    at_once(store, artifacts_url, *(correcting(f"writer-{seed}", seed) for seed in range(4)))
+    found = store.labels.newest_labelled(1, "default", limit=9, classes=3)
+    present = dict(zip(found.ids, found.labels.tolist(), strict=True))
+    actors = set[str | None]()
+    for row in rows:
+        history = store.labels.history(row.id)
+        assert [one.revision for one in history] == list(range(1, len(history) + 1))
+        assert history[0].previous_label is None
+        assert all(later.previous_label == earlier.label for earlier, later in pairwise(history))
+        assert all(one.previous_label != one.label for one in history)
+        assert all(later.recorded_at >= earlier.recorded_at for earlier, later in pairwise(history))
+        assert history[-1].label == present[row.id]
+        actors |= {one.actor for one in history}
+    assert len(actors) == 4

@@ -180,7 +180,7 @@ def content_of(url: str) -> dict[str, list[tuple[Any, ...]]]:
         database.close()
 
 
-REVISIONS = [f"{number:04}" for number in range(1, 19)]
+REVISIONS = [f"{number:04}" for number in range(1, 20)]
 
 
 def test_the_known_revisions_are_those_of_alembic() -> None:
@@ -202,7 +202,7 @@ def test_what_a_released_schema_holds_is_kept_up_and_down_and_up(
         first = entry("request", predictions=2, model_id=model.id, environment="site-a")
         store.environments.ensure("site-a", limit=9)
         store.predictions.append([first, entry(model_id=model.id)])
-        store.labels.record([NewLabel(first.predictions[0].id, 1, "pathology")])
+        store.labels.record([NewLabel(first.predictions[0].id, 1, "pathology")], actor="lis")
         recorded = store.cycles.finish(cycle(model), candidate=None, expected_sequence=None)
         store.tokens.create("gateway", [Scope.PREDICT], actor="tests")
         store.interviews.start(interview(), task="lesions", actor="tests")
@@ -222,6 +222,9 @@ def test_what_a_released_schema_holds_is_kept_up_and_down_and_up(
     with Store.open(empty_url, artifacts_url) as store:
         assert store.cycles.list() == [recorded]
         assert len(list(read_all(store))) == 3
+        (first_label,) = store.labels.history(first.predictions[0].id)
+        assert (first_label.revision, first_label.label, first_label.source) == (1, 1, "pathology")
+        assert first_label.actor == ("lis" if revision >= "0019" else None)
         found = store.audit.verify()
         assert (found.faults, found.chained_up_to) == ((), 0 if revision >= "0013" else 11)
         # What was changed through a table that the older schema lacks.

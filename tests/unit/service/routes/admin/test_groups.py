@@ -23,7 +23,8 @@ def test_a_group_is_erased_and_is_in_no_log(service: Service, caplog: pytest.Log
     rotate_group_key(service.settings.resolved_group_key_file)
     with caplog.at_level(logging.DEBUG):
         answer = client.post("/v1/admin/groups/erase", json={"group": "patient-1"})
-    assert (answer.status_code, answer.json()) == (200, {"predictions": 2, "labels": 0, "requests": 2})
+    counts = {"predictions": 2, "labels": 0, "requests": 2, "label_revisions": 0}
+    assert (answer.status_code, answer.json()) == (200, counts)
     assert "patient-1" not in caplog.text
     assert service.logged() == 1
     newest = client.get("/v1/admin/audit?limit=1").json()["audit"][0]
