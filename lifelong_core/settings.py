@@ -9,7 +9,7 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
@@ -48,6 +48,7 @@ def _check_network(value: str) -> str:
 
 Group = TypeVar("Group", bound=BaseModel)
 Positive = Annotated[int, Field(gt=0)]
+LabelErrorRate = Annotated[float, Field(ge=0, lt=1)]
 Network = Annotated[str, AfterValidator(_check_network)]
 
 OTHER_VARIABLES = frozenset(
@@ -457,6 +458,16 @@ class Settings(BaseSettings):
         default=5000,
         description="Number of newest labelled predictions for the realised accuracy, cost and recommended metrics.",
     )
+    label_error_rate: LabelErrorRate = Field(
+        default=0,
+        description="Assumed largest share of the labels of each class that are wrong; it widens the intervals of"
+        " realised performance. 0: every label is right.",
+    )
+    task_label_error_rates: dict[Name, dict[str, LabelErrorRate]] = Field(
+        default_factory=dict[str, dict[str, float]],
+        description="The same for single classes of single tasks, by class name: [task_label_error_rates.lesions] with"
+        " melanoma = 0.05 in the file, or as JSON; other classes have `label_error_rate`.",
+    )
     evidence_samples: Positive = Field(
         default=100_000,
         description="Largest number of new predictions that a cycle feeds to the sequential test; of more, the newest.",
@@ -649,6 +660,27 @@ class Settings(BaseSettings):
     def retention_for(self, environment: str) -> int | None:
         """Retention of an environment's predictions in days; None: unlimited."""
         return self.environment_retention_days.get(environment, self.retention_days)
+
+    def label_error_rates(self, task: str, class_names: Sequence[str]) -> dict[str, float]:
+        """Assumed share of wrong labels of each class of a task, by class name in the order of the classes.
+
+        Raises:
+            ConfigurationError: the setting names a class that the task lacks.
+
+        Examples:
+            >>> settings = Settings(label_error_rate=0.01, task_label_error_rates={"lesions": {"melanoma": 0.05}})
+            >>> settings.label_error_rates("lesions", ["nevus", "melanoma"])
+            {'nevus': 0.01, 'melanoma': 0.05}
+        """
+        own = self.task_label_error_rates.get(task, {})
+        for name in own:
+            if name not in class_names:
+                raise ConfigurationError(
+                    f"the task {task} has no class {name!r}.",
+                    field=_source_of(f"task_label_error_rates.{task}.{name}"),
+                    hint=f"Its classes are {', '.join(class_names)}.",
+                )
+        return {name: own.get(name, self.label_error_rate) for name in class_names}
 
     def policy_for(self, environment: str) -> PolicySettings:
         """The policy of an environment: its own values, else the common ones."""

@@ -217,3 +217,46 @@ def test_a_key_of_the_file_with_an_old_name_is_refused_with_the_new_one(monkeypa
     with pytest.raises(ConfigurationError) as refused:
         Settings.load()
     assert new in refused.value.hint
+
+
+def test_label_error_rates_are_by_class_of_a_task(tmp_path):
+    (tmp_path / "lifelong.toml").write_text(
+        'label_error_rate = 0.01\n[task_label_error_rates.lesions]\n"basal cell" = 0.2\n'
+    )
+    settings = Settings.load()
+    assert settings.label_error_rates("lesions", ("nevus", "basal cell")) == {
+        "nevus": 0.01,
+        "basal cell": 0.2,
+    }
+    assert settings.label_error_rates("chest", ("a", "b")) == {"a": 0.01, "b": 0.01}
+    assert Settings().label_error_rates("chest", ("a",)) == {"a": 0.01}
+
+
+def test_label_error_rates_are_zero_by_default():
+    assert Settings().label_error_rates("chest", ("a", "b")) == {"a": 0.0, "b": 0.0}
+
+
+def test_a_label_error_rate_of_a_class_that_is_not_there_names_the_classes(monkeypatch):
+    monkeypatch.setenv("LIFELONG_TASK_LABEL_ERROR_RATES", '{"lesions": {"melanom": 0.05}}')
+    with pytest.raises(ConfigurationError, match="nevus, melanoma") as caught:
+        Settings.load().label_error_rates("lesions", ("nevus", "melanoma"))
+    assert caught.value.field == "LIFELONG_TASK_LABEL_ERROR_RATES: lesions.melanom"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("LIFELONG_LABEL_ERROR_RATE", "-0.1"),
+        ("LIFELONG_LABEL_ERROR_RATE", "1"),
+        ("LIFELONG_LABEL_ERROR_RATE", "nan"),
+        ("LIFELONG_TASK_LABEL_ERROR_RATES", '{"lesions": {"melanoma": 1.5}}'),
+        ("LIFELONG_TASK_LABEL_ERROR_RATES", '{"lesions": {"melanoma": NaN}}'),
+        ("LIFELONG_TASK_LABEL_ERROR_RATES", '{"lesions": 0.1}'),
+        ("LIFELONG_TASK_LABEL_ERROR_RATES", '{"No Task": {"a": 0.1}}'),
+    ],
+)
+def test_an_illegal_label_error_rate_is_refused(monkeypatch, variable, value):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigurationError) as caught:
+        Settings.load()
+    assert caught.value.field.startswith(variable)
