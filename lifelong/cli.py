@@ -7,6 +7,7 @@ import click
 
 from lifelong import __version__
 from lifelong.commands.cycles import adapt, cycles, plan
+from lifelong.commands.feedback import group as feedback
 from lifelong.commands.fingerprint import group as fingerprint
 from lifelong.commands.interview import recommend
 from lifelong.commands.jobs import jobs
@@ -38,6 +39,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Start": (demo.demo, initialise.init, processes.serve, processes.monitor),
     "Models": (tasks.tasks, models.models, calibrate.calibrate, calibration_sets.calibration_sets),
     "Heads and cycles": (heads.heads, cycles.cycles, adapt.adapt, plan.plan, proposals),
+    "Labels": (feedback.feedback,),
     "Metrics": (recommend.recommend, validate.validate),
     "Related tasks": (fingerprint.fingerprint, knowledge.knowledge, neighbours.neighbours),
     "Training": (retrain.retrain, search.search_augmentation),

@@ -27,6 +27,7 @@ from lifelong_core.store.jobs.jobs import Jobs
 from lifelong_core.store.knowledge.knowledge import Knowledge
 from lifelong_core.store.knowledge.rankers import Rankers
 from lifelong_core.store.knowledge.signers import TrustedSigners
+from lifelong_core.store.labelling.plans import LabellingPlans
 from lifelong_core.store.lifecycle.erasure import Erasure
 from lifelong_core.store.lifecycle.exports import Exports
 from lifelong_core.store.lifecycle.group_keys import GroupKeys
@@ -79,6 +80,7 @@ class Store:
         self.heads = Heads(database)
         self.predictions = Predictions(database)
         self.labels = Labels(database)
+        self.labelling_plans = LabellingPlans(database)
         self.cycles = Cycles(database)
         self.swaps = Swaps(database)
         self.affected = AffectedDecisionLog(database)

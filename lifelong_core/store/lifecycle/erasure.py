@@ -29,7 +29,7 @@ _ATTEMPTS = 50
 """Attempts to wait for transactions that began before the erasure."""
 
 _log, _labels, _requests = tables.predictions, tables.labels, tables.requests
-_revisions = tables.label_revisions
+_revisions, _planned = tables.label_revisions, tables.labelling_samples
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ class _Some:
 
     @property
     def keys(self) -> list[tuple[Any, ...]]:
-        """Primary keys of the predictions, and of their labels; those of label revisions begin with them."""
+        """Primary keys of the predictions and of their labels; those of label revisions and of samples of labelling
+        plans begin with them."""
         return [(row.logged_on, row.id) for row in self.predictions]
 
 
@@ -208,6 +209,7 @@ def _delete(connection: sa.Connection, some: _Some) -> ErasureOutcome:
     predictions = delete_rows(connection, _log, some.keys)
     labels = delete_rows(connection, _labels, some.keys)
     revisions = delete_rows(connection, _revisions, some.keys)
+    delete_rows(connection, _planned, some.keys)
     return ErasureOutcome(predictions, labels, requests, revisions)
 
 

@@ -25,7 +25,7 @@ _ATTEMPTS = 20
 _BETWEEN_ATTEMPTS_SECONDS = 0.2
 
 _log, _labels, _requests = tables.predictions, tables.labels, tables.requests
-_revisions = tables.label_revisions
+_revisions, _planned = tables.label_revisions, tables.labelling_samples
 _summaries = tables.window_summaries
 
 
@@ -124,7 +124,7 @@ class _Run:
         self._models = models
         self._batches = Batches(database, lambda wait: pause(wait) or time.monotonic() > deadline)
         self._is_announced = False
-        self._deleted = {_log: 0, _labels: 0, _requests: 0, _revisions: 0}
+        self._deleted = {_log: 0, _labels: 0, _requests: 0, _revisions: 0, _planned: 0}
         self._dropped: list[date] = []
         self._is_done = True
 
@@ -134,7 +134,8 @@ class _Run:
             old = _requests.c.environment == environment, _requests.c.logged_on < day
             self._delete(_requests, _requests.c.logged_on, old)
         for model, environment, day in self._populations():
-            self._delete(_labels, _labels.c.prediction_id, _older(_labels, model, environment, day))
+            for table in (_labels, _planned):
+                self._delete(table, table.c.prediction_id, _older(table, model, environment, day))
         self._drop_partitions()
         for model, environment, day in self._populations():
             self._delete(_log, _log.c.id, _older(_log, model, environment, day), (model, environment, day))

@@ -14,6 +14,7 @@ from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row, unpack_logit_rows
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.statements import batched, upsert_into
+from lifelong_core.store.labelling.samples import planned_propensities
 from lifelong_core.store.log.identifiers import is_prediction_id, logged_on, shadow_prediction_id
 from lifelong_core.store.log.label_revisions import append_revisions, last_revisions, revisions_of
 from lifelong_core.store.log.records import LabelledPredictions, LabelOutcome, LabelRevision, NewLabel
@@ -34,7 +35,7 @@ class Labels:
         """Record the true classes of logged predictions with their history, all in one transaction.
 
         The prediction that a shadow made of the same image gets the same label. A label without a propensity keeps the
-        stored one.
+        stored one; a first label gets that of the newest labelling plan that chose its prediction.
 
         Args:
             labels: the true classes; a later one of the same prediction corrects an earlier one.
@@ -53,14 +54,16 @@ class Labels:
             shadows = {one.prediction_id: shadow_prediction_id(one.prediction_id) for one in labels}
             predictions = _predictions(connection, [*shadows, *shadows.values()])
             changes = _Changes(predictions, _present_labels(connection, list(predictions)), actor)
+            planned = planned_propensities(connection, list(predictions))
             for label in labels:
                 row = predictions.get(label.prediction_id)
                 if row is None:
                     outcomes.append("unknown")
                     continue
                 _check(label, row.bytes // 4)
-                outcomes.append(changes.add(label.prediction_id, label))
-                changes.add(shadows[label.prediction_id], label)
+                shadow, own = shadows[label.prediction_id], planned.get(label.prediction_id)
+                outcomes.append(changes.add(label.prediction_id, label, own))
+                changes.add(shadow, label, planned.get(shadow, own))
             changes.write(connection)
         return tuple(outcomes)
 
@@ -159,13 +162,18 @@ class _Changes:
         self._rows: dict[UUID, dict[str, Any]] = {}
         self._revisions: list[LabelRevision] = []
 
-    def add(self, prediction_id: UUID, label: NewLabel) -> LabelOutcome:
-        """Label one prediction; one that is not logged changes nothing."""
+    def add(self, prediction_id: UUID, label: NewLabel, planned: float | None) -> LabelOutcome:
+        """Label one prediction; one that is not logged changes nothing.
+
+        `planned` is the propensity of a first label that comes without one.
+        """
         prediction = self._predictions.get(prediction_id)
         if prediction is None:
             return "unknown"
         before, kept_propensity = self._present.get(prediction_id, (None, None))
-        propensity = kept_propensity if label.propensity is None else label.propensity
+        propensity = label.propensity
+        if propensity is None:
+            propensity = planned if before is None else kept_propensity
         if (before, kept_propensity) == (label.label, propensity):
             return "unchanged"
         self._present[prediction_id] = label.label, propensity

@@ -32,6 +32,8 @@ _OF_MODEL = (
     tables.calibration_sets,
     tables.evaluations,
     tables.trainings,
+    tables.labelling_plans,
+    tables.labelling_samples,
 )
 """Tables whose rows are deleted with a model, referring tables first."""
 

@@ -203,6 +203,58 @@ label_revisions = sa.Table(
 )
 """Every change of a label, its first value included."""
 
+labelling_plans = sa.Table(
+    "labelling_plans",
+    metadata,
+    # That of the job that made it.
+    sa.Column("id", OrderedUuid, primary_key=True),
+    sa.Column("model_id", sa.Integer, sa.ForeignKey("models.id"), nullable=False),
+    sa.Column("environment", sa.String(64), nullable=False),
+    # Of the head whose decisions are judged.
+    sa.Column("head_version", sa.Integer, nullable=False),
+    # The window: the newest `window_limit` predictions since that time that were committed before `log_position`, and
+    # the number of usable ones. Times, not ids: an id could be of an erased prediction.
+    sa.Column("since", Moment, nullable=False),
+    sa.Column("until", Moment, nullable=False),
+    sa.Column("window_limit", sa.Integer, nullable=False),
+    sa.Column("log_position", sa.BigInteger, nullable=False),
+    sa.Column("window_samples", sa.Integer, nullable=False),
+    # Number of labels wanted, and of predictions of the window that had a label before.
+    sa.Column("size", sa.Integer, nullable=False),
+    sa.Column("labelled_before", sa.Integer, nullable=False),
+    # Expected widths of the interval on expected cost, a JSON object.
+    sa.Column("expected_widths", sa.Text, nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    sa.Column("created_by", sa.String(128), nullable=False),
+    # The newest estimate with the labels that have arrived, a JSON object. Both are null, or none.
+    sa.Column("estimate", sa.Text),
+    sa.Column("estimated_at", Moment),
+    sa.Index("ix_labelling_plans_newest", "model_id", "environment", "id"),
+)
+"""Which predictions of a window to label; the newest ones of each population are kept."""
+
+labelling_samples = sa.Table(
+    "labelling_samples",
+    metadata,
+    # No foreign keys: to the log as above; the rows of a plan are written in several transactions, before its own row.
+    sa.Column("logged_on", sa.Date, primary_key=True),
+    sa.Column("prediction_id", OrderedUuid, primary_key=True),
+    sa.Column("plan_id", OrderedUuid, primary_key=True),
+    # Of the prediction.
+    sa.Column("model_id", sa.Integer, nullable=False),
+    sa.Column("environment", sa.String(64), nullable=False),
+    # Place in the random order in which the chosen ones are labelled; null: it had a label before.
+    sa.Column("position", sa.Integer),
+    # Probability in (0, 1] with which it was chosen; 1 where it had a label before.
+    sa.Column("propensity", sa.Float, nullable=False),
+    sa.Column("decision", sa.Integer, nullable=False),
+    # Of the decision, under the estimated probabilities of the classes.
+    sa.Column("expected_cost", sa.Float, nullable=False),
+    sa.Index("ix_labelling_samples_plan", "plan_id", "position"),
+    sa.Index("ix_labelling_samples_population", "model_id", "environment", "prediction_id"),
+)
+"""The predictions of labelling plans: the chosen ones, and those of the window that had a label before."""
+
 cycles = sa.Table(
     "cycles",
     metadata,

@@ -1,10 +1,11 @@
-"""The console, pages without scripts: interviews, tasks, knowledge base, trainings, jobs, proposals, audit log."""
+"""The console, pages without scripts: interviews, tasks, knowledge, trainings, jobs, proposals, labels, audit log."""
 
 from lifelong_service.console import (
     audit_log,
     interview_forms,
     interviews,
     jobs,
+    labels,
     proposals,
     results,
     sessions,
@@ -22,6 +23,7 @@ ROUTERS = (
     trainings.router,
     jobs.router,
     proposals.router,
+    labels.router,
     audit_log.router,
     sessions.router,
     sessions.anything_else,  # last: it matches every remaining path

@@ -1,0 +1,15 @@
+"""`lifelong feedback` and its sub-commands."""
+
+import click
+
+from lifelong.commands.common import CommandGroup
+from lifelong.commands.feedback.advise import advise, plans
+
+
+@click.group(cls=CommandGroup, short_help="Labels of logged predictions.")
+def feedback() -> None:
+    """Labels of logged predictions: true classes that arrive later."""
+
+
+for command in (advise, plans):
+    feedback.add_command(command)

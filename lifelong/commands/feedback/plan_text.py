@@ -1,0 +1,69 @@
+"""A labelling plan as people read it in the terminal."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from lifelong.commands.tables import wrap_text
+
+_LABEL = 18
+"""Columns of the names."""
+
+
+def print_plan(document: Mapping[str, Any]) -> None:
+    """Print a plan: what it chose, what its labels tell, and the newest estimate."""
+    window, progress = document["window"], document["progress"]
+    lines = {
+        "plan": document["id"],
+        "population": f"{document['model']} in {document['environment']}, head {document['head_version']}",
+        "window": f"{window['samples']:,} predictions from {_minute(window['since'])} to {_minute(window['until'])}",
+        "labelled before": f"{document['labelled_before']:,}; they are not chosen again",
+        "chosen": f"{document['size']:,}, of which {progress['labelled']:,} have a label now",
+        "expected width": _widths(document["expected_widths"]),
+    }
+    for name, text in lines.items():
+        _line(name, text)
+    _print_estimate(document["estimate"])
+
+
+def _widths(widths: Mapping[str, Any]) -> str:
+    names = {
+        "planned": "with these labels",
+        "random": "with labels at random",
+        "label_free": "without labels",
+    }
+    known = [f"{widths[name]:.4g} {text}" for name, text in names.items() if widths[name] is not None]
+    return f"of the {widths['confidence']:.0%} interval on expected cost: {', '.join(known)}"
+
+
+def _print_estimate(estimate: Mapping[str, Any] | None) -> None:
+    if estimate is None:
+        _line("estimate", "a monitor computes it when labels have arrived")
+        return
+    titles = {
+        "labelled": f"with {estimate['labels']} labels",
+        "labels_alone": "labels alone",
+        "label_free": "without labels",
+    }
+    for name, title in titles.items():
+        if estimate[name]:
+            _line(title, "; ".join(_figure(metric, three) for metric, three in estimate[name].items()))
+    for note in estimate["notes"]:
+        click.echo(wrap_text(note))
+
+
+def _figure(metric: str, three: Mapping[str, float | None]) -> str:
+    value, low, high = (three[name] for name in ("value", "low", "high"))
+    if value is None:
+        return f"{metric} undefined"
+    interval = "" if low is None or high is None else f" ({low:.4g} to {high:.4g})"
+    return f"{metric} {value:.4g}{interval}"
+
+
+def _line(name: str, text: str) -> None:
+    click.echo(wrap_text(text, first=f"{name:{_LABEL}}", indent=" " * _LABEL))
+
+
+def _minute(moment: str) -> str:
+    return f"{moment[:16].replace('T', ' ')}Z"

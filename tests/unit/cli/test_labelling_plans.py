@@ -1,0 +1,147 @@
+"""`lifelong feedback advise` and `plans` on an installation without a running process."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from lifelong.commands.common import open_store
+from lifelong.commands.feedback import advise as module
+from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from lifelong_core.store import Job, NewLabel, Prediction, Store
+from lifelong_core.store.labelling.records import LabellingPlan
+from tests.unit.store.labelling_samples import add_plan, logged
+from tests.unit.store.samples import add_model, add_serving_model
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def planned(installed: Run) -> tuple[LabellingPlan, list[Prediction]]:
+    """A plan that chose three of six predictions, one of which has a label."""
+    del installed
+    with open_store() as store:
+        model, _ = add_serving_model(store)
+        rows = logged(store, 6, model.id, b"a" * 16, b"a" * 16)
+        plan = add_plan(store, rows, chosen=[1, 4, 0], labelled=[5])
+        store.labels.record([NewLabel(rows[4].id, 2)])
+        three = {"value": 0.5, "low": 0.25, "high": 0.75}
+        estimate = {
+            "labels": 1,
+            "confidence": 0.95,
+            "labelled": {"EC": three},
+            "labels_alone": {"EC": {"value": None, "low": None, "high": None}},
+            "label_free": None,
+            "notes": ["Only 1 of 3 labels has arrived."],
+        }
+        store.labelling_plans.note_estimate(plan.id, estimate)
+        return plan, rows
+
+
+def test_plans_are_listed_with_their_progress(
+    installed: Run, planned: tuple[LabellingPlan, list[Prediction]]
+) -> None:
+    plan, _ = planned
+    listed = installed("feedback", "plans")
+    assert str(plan.id) in listed
+    assert "1 of 3" in listed
+    (document,) = json.loads(installed("feedback", "plans", "--json", "--model", "dermatology@1"))
+    assert document["progress"] == {"chosen": 3, "labelled": 1}
+    assert installed("feedback", "plans", "--environment", "site-b") == "There is no labelling plan.\n"
+
+
+def test_a_plan_is_shown_and_written_as_a_file(
+    installed: Run, planned: tuple[LabellingPlan, list[Prediction]], tmp_path: Path
+) -> None:
+    plan, rows = planned
+    file = tmp_path / "labels-to-get.csv"
+    shown = installed("feedback", "plans", str(plan.id), "--output", str(file))
+    for text in (
+        "dermatology@1 in site-a, head 1",
+        "6 predictions from",
+        "3, of which 1 have a label now",
+        "0.1 with these labels, 0.15 with labels at random, 0.3 without labels",
+        "with 1 labels     EC 0.5 (0.25 to 0.75)",
+        "labels alone      EC undefined",
+        "Only 1 of 3 labels has arrived.",
+        f"3 predictions to label: {file}",
+    ):
+        assert text in shown
+    lines = list(csv.DictReader(file.read_text().splitlines()))
+    assert [line["prediction_id"] for line in lines] == [str(rows[index].id) for index in (1, 4, 0)]
+    assert [line["label"] for line in lines] == ["", "2", ""]
+    assert [line["group"] for line in lines] == ["0", "", "0"]
+    document = json.loads(installed("feedback", "plans", str(plan.id), "--json"))
+    assert [one["propensity"] for one in document["predictions"]] == [0.25] * 3
+    with pytest.raises(NotFoundError):
+        installed("feedback", "plans", "00000000-0000-7000-8000-000000000000")
+    with pytest.raises(click.UsageError):
+        module.plans.main(["--output", "x.csv"], standalone_mode=False)
+
+
+def test_advise_submits_the_job_and_shows_its_plan(
+    installed: Run,
+    planned: tuple[LabellingPlan, list[Prediction]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    plan, _ = planned
+    asked: list[tuple[str, object]] = []
+
+    def done(store: Store, kind: str, payload: object, timeout: object) -> Job:
+        del timeout
+        asked.append((kind, payload))
+        store.jobs.submit(kind, {}, actor="tests")
+        claimed = store.jobs.claim("monitor", lease_seconds=60)
+        assert claimed is not None
+        return store.jobs.succeed(claimed, {"plan": str(plan.id)})
+
+    monkeypatch.setattr(module, "run_job", done)
+    file = tmp_path / "plan.csv"
+    shown = installed(
+        "feedback",
+        "advise",
+        "dermatology",
+        "site-a",
+        "--size",
+        "3",
+        "--window-age",
+        "30d",
+        "--output",
+        str(file),
+    )
+    expected = {
+        "model": "dermatology@1",
+        "environment": "site-a",
+        "size": 3,
+        "window_samples": None,
+        "window_seconds": 30 * 86400.0,
+    }
+    assert asked == [("labelling_plan", expected)]
+    assert str(plan.id) in shown
+    assert len(file.read_text().splitlines()) == 4
+
+
+def test_what_cannot_be_planned_is_refused_before_a_job_is_submitted(installed: Run) -> None:
+    with open_store() as store:
+        uncalibrated = add_model(store, "second")
+        logged(store, 1, uncalibrated.id)
+    arguments = ("feedback", "advise")
+    with pytest.raises(ConflictError, match="no calibration set"):
+        installed(*arguments, "second@1", "site-a", "--size", "5")
+    with pytest.raises(NotFoundError):
+        installed(*arguments, "second@1", "site-b", "--size", "5")
+    with pytest.raises(NotFoundError):
+        installed(*arguments, "third@1", "site-a", "--size", "5")
+    with pytest.raises(InvalidInputError) as refused:
+        installed(*arguments, "second@1", "site-a", "--size", "10001")
+    assert refused.value.field == "size"
+    with open_store() as store:
+        add_serving_model(store)
+    with pytest.raises(UnavailableError, match="no monitor runs"):
+        installed(*arguments, "dermatology@1", "site-a", "--size", "5")
+    with open_store() as store:
+        assert store.jobs.list() == []
