@@ -17,8 +17,8 @@ from lifelong_core.deploy.performance.confidence.parameters import PredictionPar
 from lifelong_core.deploy.performance.confidence.temperature import match_temperature
 from lifelong_core.values import ArrayValue
 
-TIE = 1e-9
-"""Log odds that differ by less are equal: rounding errors must not break ties."""
+TIE = 1e-12
+"""Log odds that differ by less, relative to the largest one or to 1, are equal: rounding errors must not break ties."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,11 +142,12 @@ def match_threshold(outcomes: Outcomes, temperature: float) -> float:
     descending = np.sort(odds)[::-1]
     lowest = -np.log(outcomes.classes - 1)
     ends = np.concatenate([[np.inf], descending, [lowest]])
-    separable = ends[:-1] - ends[1:] > TIE
+    tie = TIE * max(1.0, float(np.abs(odds).max()))
+    separable = ends[:-1] - ends[1:] > tie
     separable[-1] = True  # all predictions: always possible
     above = np.flatnonzero(separable)
     best = int(above[np.argmin(np.abs(above - int(outcomes.correct.sum())))])
-    if best == count and descending[-1] - lowest <= TIE:
+    if best == count and descending[-1] - lowest <= tie:
         return -np.inf
     return float((ends[best] + ends[best + 1]) / 2)
 
