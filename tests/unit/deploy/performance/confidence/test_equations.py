@@ -167,6 +167,11 @@ def test_predictions_above_the_threshold_are_right_and_others_go_to_the_other_cl
     assert method.class_probabilities(window.logits) == pytest.approx(np.array(expected), abs=1e-9)
 
 
+def test_a_confidence_equal_to_the_threshold_is_not_above_it():
+    method = CONFIDENCE_METHODS["ATC"].fit(LabeledLogits([[3.0, 0], [2, 0]], [0, 1]))
+    assert method.class_probabilities([[2.5, 0], [2.75, 0]]).tolist() == [[0, 1], [1, 0]]
+
+
 def test_saturated_confidences_are_still_told_apart():
     """In float64, both confidences are 1."""
     method = CONFIDENCE_METHODS["ATC"].fit(LabeledLogits([[900.0, 0], [100, 0]], [0, 1]))
@@ -212,7 +217,8 @@ def test_norcal_of_an_under_confident_network_comes_as_near_as_it_can():
 def test_norcal_needs_no_sample_of_a_class_and_no_imbalance():
     absent = LabeledLogits([[2.0, 0, 0], [1, 0, 0], [0, 1, 0]], [0, 0, 1])
     assert CONFIDENCE_METHODS["NORCAL"].fit(absent).log_counts.tolist() == [log(2), 0, 0]
-    balanced = LabeledLogits([[2.0, 0], [1, 0], [2, 1], [0, 1]], [0, 1, 1, 0])
+    logits = np.random.default_rng(0).normal(size=(60, 3))
+    balanced = LabeledLogits(logits, np.repeat([0, 1, 2], 20))
     assert CONFIDENCE_METHODS["NORCAL"].fit(balanced).exponent == 0
 
 
