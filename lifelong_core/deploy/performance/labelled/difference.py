@@ -1,10 +1,33 @@
 """Performance from posteriors of all samples of a window, corrected by the labels of some of them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.deploy.performance.labelled.estimate import LabelledEstimate, Target
+from lifelong_core.arrays import Floats, Integers, as_column, as_groups, as_labels, as_probabilities
+from lifelong_core.deploy.checks import as_level
+from lifelong_core.deploy.numerics.grouping import member_sums
+from lifelong_core.deploy.numerics.scores import one_hot
+from lifelong_core.deploy.performance.derived_metrics import (
+    MetricGradients,
+    metric_gradients,
+    metric_intervals,
+)
+from lifelong_core.deploy.performance.labelled.estimate import (
+    LabelledEstimate,
+    MetricSpread,
+    Target,
+    as_inclusion_probabilities,
+    costs_of_decisions,
+)
+from lifelong_core.deploy.performance.labelled.recalibration import recalibrate
+from lifelong_core.errors import InvalidInputError
+
+_PRIOR_LABELS = 20
+"""Weight, in labels, of the variance that the posteriors predict beside the variance of the labelled samples: few
+labels may by chance contain no error."""
 
 
 def difference_estimate(
@@ -24,7 +47,8 @@ def difference_estimate(
 
     The posteriors predict the class of every sample; the labelled samples, weighted by their inverse propensities,
     correct the prediction (difference estimator; Saerndal, Swensson and Wretman 1992, section 6.3). Wrong posteriors
-    cost precision, never validity: the propensities are known, so the interval assumes nothing about the shift.
+    cost precision, never validity: the propensities are known, so the interval assumes nothing about the shift. The
+    posteriors are recalibrated on the labelled samples first, cross-fitted, see `recalibrate`.
 
     Args:
         posteriors: shape (N, C), probability of each true class, of all samples of the window.
@@ -44,4 +68,132 @@ def difference_estimate(
     Raises:
         InvalidInputError: a shape or a value does not fit.
     """
-    raise NotImplementedError
+    window = _LabelledWindow.of(posteriors, decisions, sample, labels, propensities, costs, groups)
+    if target not in ("population", "window"):
+        raise InvalidInputError('expected "population" or "window".', field="target")
+    level = as_level(confidence, "confidence")
+    raw = window.predicted() + window.correction()
+    confusion = _as_shares(raw)
+    found = metric_gradients(confusion, metrics, window.costs)
+    # Exact for AC and EC: what the clipping of negative shares changed is undone.
+    values = found.values + np.einsum("kij,ij->k", found.gradients, raw - confusion)
+    values = np.clip(values, found.bounds[:, 0], found.bounds[:, 1])
+    found = MetricGradients(found.names, values, found.gradients, found.bounds)
+    spreads = window.spreads(found, confusion, target)
+    variances = np.array([one.labels + one.window for one in spreads])
+    freedom = np.array([one.degrees_of_freedom for one in spreads])
+    return LabelledEstimate(
+        method="difference",
+        estimates=metric_intervals(found, variances, degrees_of_freedom=freedom, confidence=level),
+        spreads=dict(zip(found.names, spreads, strict=True)),
+        confusion_matrix=confusion,
+        confidence=level,
+        target=target,
+        samples=window.decisions.size,
+        labelled=window.sample.size,
+        effective_labelled=float(window.weights.sum() ** 2 / (window.weights**2).sum()),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _LabelledWindow:
+    """Checked arguments, with recalibrated posteriors."""
+
+    posteriors: Floats
+    """(N, C)"""
+    decisions: Integers
+    sample: Integers
+    labels: Integers
+    propensities: Floats
+    own: Floats
+    """(m, C), posteriors of the labelled samples that do not know their labels"""
+    costs: Floats
+    member: NDArray[np.intp] | None
+    """(N,), group of each sample"""
+
+    @classmethod
+    def of(
+        cls,
+        posteriors: ArrayLike,
+        decisions: ArrayLike,
+        sample: ArrayLike,
+        labels: ArrayLike,
+        propensities: ArrayLike,
+        costs: ArrayLike | None,
+        groups: ArrayLike | None,
+    ) -> "_LabelledWindow":
+        shares = as_probabilities(posteriors, field="posteriors")
+        samples, classes = shares.shape
+        decided = as_labels(decisions, classes=classes + 1, field="decisions")
+        as_column(decided, samples=samples, field="decisions", what="decision")
+        matrix = costs_of_decisions(costs, decided, classes)
+        chosen = as_labels(sample, classes=samples, field="sample")
+        if chosen.size < 2 or np.unique(chosen).size < chosen.size:
+            raise InvalidInputError("expected at least two different indices.", field="sample")
+        true = as_labels(labels, classes=classes)
+        as_column(true, samples=chosen.size, field="labels", what="label")
+        chances = as_inclusion_probabilities(propensities, chosen.size)
+        keys = as_groups(groups, samples=samples)
+        found = recalibrate(shares, chosen, true, keys)
+        member = None if keys is None else np.unique(keys, return_inverse=True)[1]
+        return cls(found.all, decided, chosen, true, chances, found.labelled, matrix, member)
+
+    @property
+    def weights(self) -> Floats:
+        return 1 / self.propensities
+
+    def predicted(self) -> Floats:
+        """Confusion matrix that the posteriors predict, shape (C, D)."""
+        return self.posteriors.T @ one_hot(self.decisions, self.costs.shape[1]) / self.decisions.size
+
+    def correction(self) -> Floats:
+        """Weighted mean error of the prediction on the labelled samples, shape (C, D); each column sums to 0."""
+        errors = (one_hot(self.labels, self.own.shape[1]) - self.own) * self.weights[:, np.newaxis]
+        decided = one_hot(self.decisions[self.sample], self.costs.shape[1])
+        return errors.T @ decided / self.weights.sum()
+
+    def spreads(self, metrics: MetricGradients, confusion: Floats, target: Target) -> list[MetricSpread]:
+        """Variance of each metric by the delta method."""
+        return [self._spread(gradient, confusion, target) for gradient in metrics.gradients]
+
+    def _spread(self, gradient: Floats, confusion: Floats, target: Target) -> MetricSpread:
+        paid = gradient.T[self.decisions]
+        means = (self.posteriors * paid).sum(axis=1)
+        doubts = (self.posteriors * (paid - means[:, np.newaxis]) ** 2).sum(axis=1)
+        errors = gradient[self.labels, self.decisions[self.sample]] - (self.own * paid[self.sample]).sum(
+            axis=1
+        )
+        errors = (errors - np.average(errors, weights=self.weights)) * self.weights
+        labelled = self.sample.size
+        # The errors share the mean and the parameters of the recalibration, whose strength grows with the labels.
+        freedom = labelled - 1.0 - min(self.own.shape[1], labelled // 10)
+        drawn = 1 - self.propensities
+        observed = (drawn @ errors**2) * labelled / freedom / self.weights.sum() ** 2
+        expected = self._expected(doubts)
+        share = _PRIOR_LABELS / (labelled + _PRIOR_LABELS)
+        labels = max(observed, (1 - share) * observed + share * expected)
+        if target == "window":
+            return MetricSpread(float(labels), 0.0, freedom)
+        samples = self.decisions.size
+        window = ((confusion * gradient**2).sum() - (confusion * gradient).sum() ** 2) / samples
+        if self.member is not None:
+            moved = means - means.mean()
+            moved[self.sample] += errors * samples / self.weights.sum()
+            sums = member_sums(moved, self.member)
+            sizes = np.bincount(self.member)
+            freedom = min(freedom, max(1.0, float(samples**2 / (sizes**2).sum()) - 1))
+            together = (sums**2).sum() / samples**2 * sums.size / max(1, sums.size - 1)
+            window = max(window, together - observed)
+        return MetricSpread(float(labels), float(window), freedom)
+
+    def _expected(self, doubts: Floats) -> float:
+        """Variance due to the labels where the posteriors are right, from the labelled samples' chances."""
+        drawn = (1 - self.propensities) * self.weights**2
+        return float(drawn @ doubts[self.sample]) / self.weights.sum() ** 2
+
+
+def _as_shares(raw: Floats) -> Floats:
+    """The nearest confusion matrix without negative shares and with the same share of each decision."""
+    clipped = np.maximum(raw, 0.0)
+    sums = clipped.sum(axis=0)
+    return clipped * np.divide(raw.sum(axis=0), sums, out=np.zeros_like(sums), where=sums > 0)

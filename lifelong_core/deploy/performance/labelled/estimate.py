@@ -6,10 +6,13 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, read_only
+from lifelong_core.arrays import Floats, Integers, as_column, as_costs, read_only
 from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.metrics.counting.cost import zero_one_costs
 from lifelong_core.values import ArrayValue
 
 Target: TypeAlias = Literal["population", "window"]
@@ -74,3 +77,30 @@ class LabelledEstimate(ArrayValue):
             "effective_labelled": self.effective_labelled,
             "cautions": list(self.cautions),
         }
+
+
+def as_inclusion_probabilities(values: ArrayLike, count: int) -> Floats:
+    """Probabilities in (0, 1], one for each labelled sample.
+
+    Raises:
+        InvalidInputError: another shape, or a number that is no such probability.
+    """
+    found = as_parameter(as_column(values, samples=count, field="propensities"), field="propensities")
+    if (found <= 0).any() or (found > 1).any():
+        raise InvalidInputError("expected numbers above 0 and at most 1.", field="propensities")
+    return found
+
+
+def costs_of_decisions(costs: ArrayLike | None, decisions: Integers, classes: int) -> Floats:
+    """Cost matrix (C, D); None: 0-1 costs, with D = C + 1 where a decision abstains.
+
+    Raises:
+        InvalidInputError: another shape, or a decision without costs.
+    """
+    most = int(decisions.max(initial=0))
+    if costs is None:
+        return zero_one_costs(classes, classes + 1 if most == classes else classes)
+    matrix = as_costs(costs, classes=classes)
+    if most >= matrix.shape[1]:
+        raise InvalidInputError(f"expected decisions below {matrix.shape[1]}.", field="decisions")
+    return matrix
