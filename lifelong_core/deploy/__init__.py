@@ -5,9 +5,12 @@
 - `head`, `decision`: probabilities, decisions and expected costs of new logits
 - `shift`: tests for a shift, change points, the label-shift assumption
 - `adaptation`: the cycle, from a window to keep, swap or refuse
+- `performance`: how good the decisions are, without labels and with few
 - `numerics`: optimisation and other numerical methods
 - `labeled`, `labelled_set`, `documents`, `checks`: data types, their files, and checks
 """
+
+from typing import TYPE_CHECKING, Any
 
 from lifelong_core.deploy.adaptation.adapt import adapt
 from lifelong_core.deploy.adaptation.context import AdaptationContext
@@ -19,6 +22,7 @@ from lifelong_core.deploy.calibration.affine import AffineCalibration, fit_affin
 from lifelong_core.deploy.decision import bayes_decisions
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.performance.estimate import PerformanceEstimate
 from lifelong_core.deploy.quantification.base import FittedQuantifier
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
 from lifelong_core.deploy.quantification.registry import QUANTIFIERS, Quantifier, quantifier
@@ -27,6 +31,9 @@ from lifelong_core.deploy.shift.change_points import ChangePoint
 from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
 from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence
 from lifelong_core.deploy.shift.shift_test import ShiftTest
+
+if TYPE_CHECKING:
+    from lifelong_core.deploy.performance.estimate_performance import estimate_performance
 
 __all__ = [
     "QUANTIFIERS",
@@ -41,6 +48,7 @@ __all__ = [
     "FittedQuantifier",
     "HeadOutput",
     "LabeledLogits",
+    "PerformanceEstimate",
     "PostProcessingHead",
     "PrevalenceEstimate",
     "Quantifier",
@@ -50,7 +58,17 @@ __all__ = [
     "WindowSummary",
     "adapt",
     "bayes_decisions",
+    "estimate_performance",
     "fit_affine",
     "fit_head",
     "quantifier",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # On first use: a service never needs it, and starts earlier without the metric pool.
+    if name == "estimate_performance":
+        from lifelong_core.deploy.performance.estimate_performance import estimate_performance
+
+        return estimate_performance
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

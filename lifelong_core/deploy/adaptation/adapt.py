@@ -4,7 +4,8 @@ import hashlib
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import SupportsIndex
+from functools import cached_property
+from typing import TYPE_CHECKING, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +39,8 @@ from lifelong_core.deploy.adaptation.windows import (
 )
 from lifelong_core.deploy.head import PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.performance.estimate import PerformanceEstimate
+from lifelong_core.deploy.performance.unlabelled_window import UnlabelledWindow
 from lifelong_core.deploy.quantification.base import Analysis, FittedQuantifier
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
 from lifelong_core.deploy.quantification.registry import quantifier
@@ -47,6 +50,9 @@ from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
 from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence, update_evidence
 from lifelong_core.deploy.shift.shift_test import ShiftTest, prevalence_shift_test, sequential_shift_test
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
+
+if TYPE_CHECKING:
+    from lifelong_core.deploy.performance.requested_metrics import RequestedMetrics
 
 DEFAULT_QUANTIFIER = "auto"
 MINIMUM_GROUPS = 20
@@ -65,6 +71,7 @@ def adapt(
     groups: ArrayLike | None = None,
     times: ArrayLike | None = None,
     method: str = DEFAULT_QUANTIFIER,
+    performance_metrics: Sequence[str] = (),
     rng: int = 0,
 ) -> AdaptationReport:
     """Decide for one window whether its population needs another head: keep, swap or refuse.
@@ -103,10 +110,12 @@ def adapt(
         times: shape (N,), ascending; seconds since 1970 (UTC) of the rows, or of the begin of each summary's part. They
             date the changes, and show daily and weekly rhythms.
         method: name of the quantifier to fit on labelled logits; one of QUANTIFIERS.
+        performance_metrics: metrics of the current head and of the candidate to estimate without labels, such as
+            ("AC", "EC"), see `estimate_performance`; the first estimate with a calibration set takes some seconds.
         rng: seed, kept for replay. The present steps draw no random numbers.
 
     Raises:
-        InvalidInputError: `rng` is no whole number.
+        InvalidInputError: `rng` is no whole number, or a metric cannot be estimated without labels.
 
     Returns:
         The report. The outcome is refuse, with its reason, where the workflow's assumptions fail: the calibration set
@@ -134,6 +143,7 @@ def adapt(
     if data.classes != head.classes:
         text = f"The calibration set has {data.classes} classes, the head {head.classes}."
         return _end(report, "refuse", Reason("classes_differ", text))
+    metrics = _requested(performance_metrics, data.classes)
     try:
         fitted = (
             calibration if isinstance(calibration, FittedQuantifier) else quantifier(method).fit(calibration)
@@ -156,10 +166,12 @@ def adapt(
         report = _because(
             report, reasons.prevalence_fluctuates(followed.pattern, is_followed=bool(followed.changes))
         )
+    found = _Findings(fitted, followed, head, analysis, metrics)
+    report = replace(report, performance=found.performance(head, policy))
     too_small = _too_small(analysis, policy)
     if too_small is not None:
         return _end(report, "keep", too_small)
-    return _judge(report, _Findings(fitted, followed.window, head, analysis))
+    return _judge(report, found)
 
 
 @dataclass(frozen=True)
@@ -167,10 +179,28 @@ class _Findings:
     """Inputs and estimates of a cycle that are not in its report."""
 
     fitted: FittedQuantifier
-    window: ArrayLike | WindowSummary
-    """from the last change on"""
+    followed: FollowedWindow
     head: PostProcessingHead
     analysis: Analysis
+    metrics: "RequestedMetrics | None"
+    """to estimate; None: no estimate of performance"""
+
+    @property
+    def window(self) -> ArrayLike | WindowSummary:
+        """The window from the last change on."""
+        return self.followed.window
+
+    def performance(self, head: PostProcessingHead, policy: AdaptationPolicy) -> PerformanceEstimate | None:
+        """Performance of a head in this window."""
+        if self.metrics is None:
+            return None
+        from lifelong_core.deploy.performance.estimate_performance import judge_head
+
+        return judge_head(self._unlabelled_window, head, _assumption_test(self, policy), self.metrics)
+
+    @cached_property
+    def _unlabelled_window(self) -> UnlabelledWindow:
+        return UnlabelledWindow(self.fitted, self.window, self.followed.groups, self.analysis)
 
     @property
     def superseded(self) -> bool:
@@ -235,6 +265,7 @@ def _refit(report: AdaptationReport, found: _Findings) -> tuple[AdaptationReport
         report = _because(report, reasons.step_limited(head, wanted, policy.maximum_step))
         step = HeadComparison.of(data, head, target)
     candidate = _candidate(data, head, target, report)
+    report = replace(report, candidate_performance=found.performance(candidate, policy))
     harm = worst_case_cost_increase(*points_of(found.window), head, candidate)
     report = replace(
         report, expected_gain=gain, expected_probability_gain=by_probability, worst_case_cost_increase=harm
@@ -393,6 +424,8 @@ def _begin(
         expected_probability_gain=None,
         worst_case_cost_increase=None,
         candidate=None,
+        performance=None,
+        candidate_performance=None,
         policy=policy,
         context=context,
         seed=seed,
@@ -402,6 +435,15 @@ def _begin(
         head_digest=head.digest,
         window_digest=digest,
     )
+
+
+def _requested(metrics: Sequence[str], classes: int) -> "RequestedMetrics | None":
+    if not metrics:
+        return None
+    # Here and not above: a service never comes here, and starts earlier without the metric pool.
+    from lifelong_core.deploy.performance.requested_metrics import RequestedMetrics
+
+    return RequestedMetrics.of(metrics, classes)
 
 
 def _seed(value: object) -> int:

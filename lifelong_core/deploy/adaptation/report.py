@@ -12,6 +12,7 @@ from lifelong_core.deploy.adaptation.reasons import Reason
 from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
 from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.performance.estimate import PerformanceEstimate
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
 from lifelong_core.deploy.shift.change_points import ChangePoint
 from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
@@ -22,6 +23,7 @@ from lifelong_core.policy_defaults import Mode
 from lifelong_core.values import ArrayValue
 
 Outcome: TypeAlias = Literal["keep", "swap", "refuse"]
+SCHEMA_VERSION = 5
 OUTCOMES: tuple[Outcome, ...] = ("keep", "swap", "refuse")
 
 
@@ -65,6 +67,11 @@ class AdaptationReport(ArrayValue):
     it"""
     candidate: PostProcessingHead | None
     """the head to swap in; None unless the outcome is swap"""
+    performance: PerformanceEstimate | None
+    """of the current head's decisions, without labels; None: no metrics were asked for, there was no estimate of the
+    prevalence, or the report has schema version 4 or older"""
+    candidate_performance: PerformanceEstimate | None
+    """the same of the refitted head, also where it is not worth a swap; None also where no head was refitted"""
     policy: AdaptationPolicy
     context: AdaptationContext
     seed: int
@@ -100,7 +107,7 @@ class AdaptationReport(ArrayValue):
     def to_document(self) -> dict[str, Any]:
         """The report as JSON values; every number survives the round trip exactly."""
         return {
-            "schema_version": 4,
+            "schema_version": SCHEMA_VERSION,
             "outcome": self.outcome,
             "reasons": [reason.to_document() for reason in self.reasons],
             "change_points": [change.to_document() for change in self.change_points],
@@ -122,7 +129,9 @@ class AdaptationReport(ArrayValue):
         Raises:
             InvalidInputError: a field is missing, unknown or has an illegal value.
         """
-        found = take_fields(_as_present(document), 4, required=tuple(item.name for item in fields(cls)))
+        found = take_fields(
+            _as_present(document), SCHEMA_VERSION, required=tuple(item.name for item in fields(cls))
+        )
         for name in ("reasons", "change_points"):
             if not isinstance(found[name], list):
                 raise InvalidInputError("expected a list.", field=name)
@@ -155,6 +164,8 @@ _PARTS: Mapping[str, type[_Part]] = {
     "expected_gain": ExpectedGain,
     "expected_probability_gain": ExpectedProbabilityGain,
     "candidate": PostProcessingHead,
+    "performance": PerformanceEstimate,
+    "candidate_performance": PerformanceEstimate,
 }
 """Fields with their own documents, or None."""
 
@@ -184,10 +195,14 @@ def _as_present(document: object) -> object:
     if found.get("schema_version") in (2, 3):
         found["worst_case_cost_increase"] = found.pop("largest_harm", None)
         found["schema_version"] = 4
+    if found.get("schema_version") in (1, 4):
+        found.update(performance=None, candidate_performance=None)
+    if found.get("schema_version") == 4:
+        found["schema_version"] = SCHEMA_VERSION
     if found.get("schema_version") != 1:
         return found
     new = {"evidence": None, "assumption_test": None, "pooled": None, "worst_case_cost_increase": None}
-    found.update(new, schema_version=4, context=AdaptationContext().to_document())
+    found.update(new, schema_version=SCHEMA_VERSION, context=AdaptationContext().to_document())
     if isinstance(found.get("shift_test"), Mapping):
         found["shift_test"] = {"log_e_value": None, **found["shift_test"]}
     return found

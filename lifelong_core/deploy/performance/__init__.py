@@ -1,7 +1,12 @@
-"""How good a head is now: performance of its decisions in a window without labels, and with few.
+"""How good a head's decisions are now: without labels, and with few.
 
+- `estimate_performance`: the methods behind one function; `judge_head` for several heads of one window
 - `estimate`: the estimate with its intervals, assumptions and warnings
-- `derived_metrics`: metrics of an estimated confusion matrix, with intervals
+- `by_prevalence`: estimates from the estimated prevalence: `posteriors`, `rates`, their mean after a `scale_match`
+- `confidence`, `by_confidence`: methods that use the confidence of single predictions (Li et al. 2022)
+- `choice`: which method, by simulation on the calibration set
+- `methods`, `requested_metrics`, `warnings`: names and meanings
+- `window`, `unlabelled_window`: the window and what all methods share
 - `labelled`: which predictions to label, and performance from few labels
-- `confidence`: methods that use the confidence of single predictions
+- `derived_metrics`, `ranking`, `effects`: metrics with first-order effects of samples, and intervals
 """

@@ -97,7 +97,7 @@ def metric_names(acronym: str, classes: int) -> list[str]:
         >>> metric_names("TPR", 3), metric_names("TPR", 2), metric_names("AC", 3)
         (['TPR[0]', 'TPR[1]', 'TPR[2]'], ['TPR'], ['AC'])
     """
-    if acronym not in PER_CLASS_COUNTS or classes == 2:
+    if not METRICS[acronym].is_per_class or classes == 2:
         return [acronym]
     return [f"{acronym}[{k}]" for k in range(classes)]
 

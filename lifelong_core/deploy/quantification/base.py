@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,7 @@ from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_i
 from lifelong_core.deploy.quantification.separation import MINIMUM_SEPARATION, Separation
 from lifelong_core.deploy.quantification.summaries.codebook import Codebook
 from lifelong_core.deploy.quantification.summaries.group_sketch import GroupSketch
+from lifelong_core.deploy.quantification.summaries.logit_scale import LogitScale
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.deploy.quantification.uncertainty import (
     Clusters,
@@ -35,7 +36,10 @@ from lifelong_core.deploy.shift.label_shift.assumption_test import AssumptionRef
 from lifelong_core.deploy.shift.sequential.reference import ScoreReference
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
-REVISION = 2
+if TYPE_CHECKING:
+    from lifelong_core.deploy.performance.choice import MethodChoice
+
+REVISION = 3
 """Revision of the methods and of the summaries' codebook. Raise it when their results change, so that old summaries and
 evidence are not mixed with new ones."""
 
@@ -172,8 +176,35 @@ class FittedQuantifier(ABC):
             features,
             logit_sums,
             self.assumption_reference.feature_sums(rows),
+            self.logit_scale.sums(rows),
             None if keys is None else GroupSketch.of(keys, cells[member]),
         )
+
+    def rescale(self, window: ArrayLike | WindowSummary, factor: float) -> Logits | WindowSummary:
+        """The window with all logits times a positive factor; a summary's samples count as at their cell's mean.
+
+        Raises:
+            InvalidInputError: a shape or a value does not fit, or another quantifier made the summary.
+        """
+        if not isinstance(window, WindowSummary):
+            return (as_logits(window, classes=self.calibration.classes) * factor).astype(np.float32)
+        self._check_maker(window)
+        points, counts = window.points()
+        features = self._features((points * factor).astype(np.float32)) * counts[:, np.newaxis]
+        return replace(window, feature_sums=features, logit_sums=window.logit_sums * factor)
+
+    @cached_property
+    def performance_choice(self) -> "MethodChoice":
+        """The method that estimates performance best in windows simulated from the calibration set."""
+        # It fits quantifiers itself.
+        from lifelong_core.deploy.performance.choice import choose_method
+
+        return choose_method(self)
+
+    @cached_property
+    def logit_scale(self) -> LogitScale:
+        """Log norms of the calibration set's logits."""
+        return LogitScale.of(self.calibration)
 
     @cached_property
     def _codebook(self) -> Codebook:
@@ -219,7 +250,7 @@ class FittedQuantifier(ABC):
         level = as_level(confidence, "confidence")
         features, counts = self._rows(logits)
         samples = round(float(counts.sum()))
-        clusters = self._clusters(logits, groups, samples)
+        clusters = self.clusters(logits, groups, samples)
         prevalence = self._solve(features, counts)
         influence = self._influence(features, counts, smooth(prevalence, samples))
         spread = combine(influence, self.calibration, counts, clusters)
@@ -320,10 +351,15 @@ class FittedQuantifier(ABC):
         """Number of the method's features F."""
         return self._features(self.calibration.logits[:1]).shape[1]
 
-    @staticmethod
-    def _clusters(
-        window: ArrayLike | WindowSummary, groups: ArrayLike | None, samples: int
+    def clusters(
+        self, window: ArrayLike | WindowSummary, groups: ArrayLike | None, samples: int
     ) -> Clusters | None:
+        """Groups of a window's samples; None: all are independent.
+
+        Raises:
+            InvalidInputError: groups beside a summary, one of another quantifier, or another number of groups.
+        """
+        self._check_maker(window)
         if isinstance(window, WindowSummary):
             if groups is not None:
                 raise InvalidInputError(

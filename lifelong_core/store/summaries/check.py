@@ -111,7 +111,13 @@ def _compare(row: Row | None, hour: _Hour) -> str | None:
         return "the groups are not those of the log"
     counts = expected.counts[:, np.newaxis].astype(np.float64)
     samples: Floats = np.array([float(expected.samples)])
-    scales = {"feature_sums": counts, "logit_sums": counts * hour.largest_logit, "moments": samples}
+    scales = {
+        "feature_sums": counts,
+        "logit_sums": counts * hour.largest_logit,
+        "moments": samples,
+        # Logarithms of 32-bit numbers are below 100.
+        "log_norms": 100.0**2 * samples,
+    }
     for name, scale in scales.items():
         if not sums_agree(getattr(summary, name), getattr(expected, name), scale):
             return f"{name} differ by more than {SUM_TOLERANCE:g}"

@@ -18,7 +18,7 @@ from lifelong_core.values import ArrayValue
 
 _LARGEST_LOGIT = float(np.finfo(np.float32).max)
 _GROUP_PREFIX = "groups_"
-_ARRAYS = ("quantifier_digest", "cells", "counts", "feature_sums", "logit_sums", "moments")
+_ARRAYS = ("quantifier_digest", "cells", "counts", "feature_sums", "logit_sums", "moments", "log_norms")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +59,8 @@ class WindowSummary(ArrayValue):
     """shape (U, C), sums of the logits with zero mean per row"""
     moments: Floats
     """shape (M,), sums of the features of `AssumptionReference` over all samples"""
+    log_norms: Floats
+    """shape (2,), sums of the log norms of the logits and of their squares, see `LogitScale`"""
     groups: GroupSketch | None = None
     """groups of the samples; None: all are independent"""
 
@@ -79,9 +81,11 @@ class WindowSummary(ArrayValue):
                 raise InvalidInputError("expected a row of finite sums for each cell.", field=name)
         if self.moments.ndim != 1 or not np.isfinite(self.moments).all():
             raise InvalidInputError("expected finite sums.", field="moments")
+        if self.log_norms.shape != (2,) or not np.isfinite(self.log_norms).all():
+            raise InvalidInputError("expected two finite sums.", field="log_norms")
         if self.groups is not None and not np.isin(self.groups.cell, cells).all():
             raise InvalidInputError("a group has samples in a cell without samples.", field="groups")
-        for array in (cells, counts, self.feature_sums, self.logit_sums, self.moments):
+        for array in (cells, counts, self.feature_sums, self.logit_sums, self.moments, self.log_norms):
             read_only(array)
 
     @property
@@ -159,6 +163,7 @@ class WindowSummary(ArrayValue):
             total([summary.feature_sums for summary in summaries]),
             total([summary.logit_sums for summary in summaries]),
             np.sum([summary.moments for summary in summaries], axis=0),
+            np.sum([summary.log_norms for summary in summaries], axis=0),
             _merged_groups(summaries),
         )
 
@@ -198,6 +203,7 @@ class WindowSummary(ArrayValue):
             found["feature_sums"].astype(np.float64),
             found["logit_sums"].astype(np.float64),
             found["moments"].astype(np.float64),
+            found["log_norms"].astype(np.float64),
             groups,
         )
 

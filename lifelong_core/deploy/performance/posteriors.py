@@ -1,0 +1,85 @@
+"""Performance from posteriors: probabilities of the true class under the estimated prevalence."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy.performance.effects import Effects, TrueClasses
+from lifelong_core.deploy.performance.window import JudgedWindow
+from lifelong_core.deploy.quantification.base import FittedQuantifier
+from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+
+
+def posteriors_in_window(
+    quantifier: FittedQuantifier, window: ArrayLike | WindowSummary, prevalence: Floats
+) -> Floats:
+    """Posterior probability of each true class under a prevalence, shape (U, C), for the window's distinct rows.
+
+    Args:
+        quantifier: fitted on the calibration set; its class densities are used.
+        window: logits, shape (N, C), or a summary by this quantifier.
+        prevalence: shape (C,).
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit, or another quantifier made the summary.
+    """
+    return WindowPosteriors.of(quantifier, window, prevalence).posteriors
+
+
+@dataclass(frozen=True, eq=False)
+class WindowPosteriors:
+    """Posteriors of the window's rows, and how they depend on the prevalence."""
+
+    posteriors: Floats
+    """shape (U, C), rows sum to 1"""
+    ratios: Floats
+    """shape (U, C), class densities divided by the density of the mix"""
+
+    @classmethod
+    def of(cls, quantifier: FittedQuantifier, window: ArrayLike | WindowSummary, prevalence: Floats) -> Self:
+        """Posteriors under a prevalence, (C,)."""
+        densities = quantifier.densities(window)
+        mixed = densities @ prevalence
+        # A row that no class of positive prevalence explains tells nothing.
+        ratios = np.divide(
+            densities, mixed[:, np.newaxis], out=np.ones_like(densities), where=mixed[:, np.newaxis] > 0
+        )
+        return cls(ratios * prevalence, ratios)
+
+    def change(self, per_class: Floats, posterior_mean: Floats) -> Floats:
+        """Derivative by the prevalence of sum_c posterior_c * per_class_c, shape (U, C).
+
+        Args:
+            per_class: shape (U, C).
+            posterior_mean: shape (U,), that sum itself.
+        """
+        return self.ratios * (per_class - posterior_mean[:, np.newaxis])
+
+    def true_classes(self, window: JudgedWindow, gradients: Floats) -> TrueClasses:
+        """Effects of the true classes on K statistics of the confusion matrix, with gradients of shape (K, C, D)."""
+        means = np.empty((self.posteriors.shape[0], len(gradients)))
+        variances = np.empty(len(gradients))
+        posteriors = np.maximum(self.posteriors, 0)
+        for column, gradient in enumerate(gradients):
+            per_class = gradient.T[window.decisions]
+            means[:, column] = (posteriors * per_class).sum(axis=1)
+            squares = (posteriors * (per_class - means[:, [column]]) ** 2).sum(axis=1)
+            variances[column] = window.shares @ squares
+        return TrueClasses(means, variances)
+
+    def effects(
+        self, window: JudgedWindow, gradients: Floats, values: Floats, calibration_samples: int
+    ) -> Effects:
+        """Effects on K statistics of the confusion matrix, with gradients of shape (K, C, D) and values (K,)."""
+        rows = np.empty((self.posteriors.shape[0], len(gradients)))
+        through = np.empty((self.posteriors.shape[1], len(gradients)))
+        for column, gradient in enumerate(gradients):
+            per_class = gradient.T[window.decisions]
+            rows[:, column] = (self.posteriors * per_class).sum(axis=1)
+            through[:, column] = window.shares @ self.change(per_class, rows[:, column])
+        return Effects(
+            values, rows, through, np.zeros((calibration_samples, values.size)), np.zeros(values.size)
+        )

@@ -1,0 +1,82 @@
+"""AUROC of the head's probabilities without labels: of each class against the rest, with first-order effects."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy.performance.effects import Effects, TrueClasses
+from lifelong_core.deploy.performance.posteriors import WindowPosteriors
+from lifelong_core.deploy.performance.rates import DecisionRates
+from lifelong_core.deploy.performance.window import JudgedWindow
+
+_SMALLEST = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class _Ranks:
+    """Weighted distributions of one score among positives and negatives."""
+
+    area: float
+    """share of pairs in which the positive has the larger score, ties count half; nan where one kind is missing"""
+    below_negative: Floats
+    """shape (U,), share of the negatives with a smaller score than each row, half of equal ones included"""
+    above_positive: Floats
+    """shape (U,), share of the positives with a larger score, half of equal ones included"""
+
+    @classmethod
+    def of(cls, scores: Floats, positive: Floats, negative: Floats) -> "_Ranks":
+        """Ranks of rows with these weights as positives and as negatives, shape (U,) each."""
+        _, member = np.unique(scores, return_inverse=True)
+        positives, negatives = (np.bincount(member, weights) for weights in (positive, negative))
+        if not (positives.sum() > 0 and negatives.sum() > 0):
+            blank = np.zeros(scores.size)
+            return cls(float("nan"), blank, blank)
+        positives, negatives = positives / positives.sum(), negatives / negatives.sum()
+        below = np.cumsum(negatives) - negatives / 2
+        above = 1 - np.cumsum(positives) + positives / 2
+        return cls(float(positives @ below), below[member], above[member])
+
+
+def posterior_areas(
+    window: JudgedWindow, posteriors: WindowPosteriors, calibration_samples: int
+) -> tuple[Effects, TrueClasses]:
+    """AUROC of each class with posteriors as soft labels, shape (C,), and the effects of the true classes."""
+    classes = int(posteriors.posteriors.shape[1])
+    values: Floats = np.zeros(classes, dtype=np.float64)
+    rows, through = np.zeros((window.counts.size, classes)), np.zeros((classes, classes))
+    variances = np.zeros(classes)
+    for k in range(classes):
+        own = posteriors.posteriors[:, k]
+        ranks = _Ranks.of(window.probabilities[:, k], window.shares * own, window.shares * (1 - own))
+        share = float(window.shares @ own)
+        as_positive = (ranks.below_negative - ranks.area) / max(share, _SMALLEST)
+        as_negative = (ranks.above_positive - ranks.area) / max(1 - share, _SMALLEST)
+        values[k] = ranks.area
+        rows[:, k] = own * as_positive + (1 - own) * as_negative
+        is_own: Floats = np.zeros((1, classes))
+        is_own[0, k] = 1.0
+        moves = posteriors.change(np.broadcast_to(is_own, posteriors.posteriors.shape), own)
+        through[:, k] = (window.shares * (as_positive - as_negative)) @ moves
+        variances[k] = window.shares @ (own * (1 - own) * (as_positive - as_negative) ** 2)
+    none: Floats = np.zeros((calibration_samples, classes))
+    return Effects(values, rows, through, none, np.zeros_like(values)), TrueClasses(rows, variances)
+
+
+def rate_areas(rates: DecisionRates, prevalence: Floats, rows: int) -> Effects:
+    """AUROC of each class among the calibration samples, weighted to a prevalence, (C,)."""
+    labels, probabilities = rates.calibration.labels, rates.output.probabilities
+    classes, shares = prevalence.size, 1 / rates.calibration.counts[labels]
+    values, own = np.empty(classes), np.empty((labels.size, classes))
+    through = np.zeros((classes, classes))
+    for k in range(classes):
+        is_positive = labels == k
+        negative = np.where(is_positive, 0.0, prevalence[labels] * shares)
+        ranks = _Ranks.of(probabilities[:, k], is_positive * shares, negative)
+        values[k] = ranks.area
+        rest = max(1 - prevalence[k], _SMALLEST)
+        pairwise = np.bincount(labels, ranks.above_positive * shares, minlength=classes)
+        through[:, k] = np.where(np.arange(classes) == k, 0.0, (pairwise - ranks.area) / rest)
+        as_negative = prevalence[labels] / rest * (ranks.above_positive - pairwise[labels])
+        own[:, k] = np.where(is_positive, ranks.below_negative - ranks.area, as_negative)
+    return Effects(values, np.zeros((rows, classes)), through, own, np.zeros_like(values))

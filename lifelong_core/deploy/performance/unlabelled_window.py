@@ -1,0 +1,117 @@
+"""A window without labels, with all that estimates of any head's performance share."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.performance.effects import Effects
+from lifelong_core.deploy.performance.methods import MATCHED, RATES
+from lifelong_core.deploy.performance.posteriors import WindowPosteriors
+from lifelong_core.deploy.performance.rates import DecisionRates
+from lifelong_core.deploy.performance.scale_match import ScaleMatch, match_scale
+from lifelong_core.deploy.performance.window import JudgedWindow
+from lifelong_core.deploy.quantification.base import Analysis, FittedQuantifier
+from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+
+
+@dataclass(frozen=True, eq=False)
+class UnlabelledWindow:
+    """A window of unlabelled logits, and its estimated prevalence."""
+
+    quantifier: FittedQuantifier
+    window: ArrayLike | WindowSummary
+    """logits, (N, C), or a summary by the quantifier"""
+    groups: ArrayLike | None
+    """shape (N,), groups of the rows"""
+    analysis: Analysis
+    """of this window by the quantifier"""
+
+    @cached_property
+    def matched(self) -> ScaleMatch:
+        """The window after the logit-scale match."""
+        return match_scale(self.quantifier, self.window, self.analysis, self.groups)
+
+    @cached_property
+    def _unmatched(self) -> ScaleMatch:
+        return ScaleMatch(1.0, self.window, self.analysis)
+
+    @cached_property
+    def _matched_posteriors(self) -> WindowPosteriors:
+        return self._posteriors_of(self.matched)
+
+    @cached_property
+    def _unmatched_posteriors(self) -> WindowPosteriors:
+        return self._posteriors_of(self._unmatched)
+
+    def _posteriors_of(self, match: ScaleMatch) -> WindowPosteriors:
+        return WindowPosteriors.of(self.quantifier, match.window, match.analysis.estimate.prevalence)
+
+    def judge(self, head: PostProcessingHead) -> "JudgedHead":
+        """Prepare the estimates for one head."""
+        return JudgedHead(self, head, JudgedWindow.of(self.window, head))
+
+    def match(self, method: str) -> ScaleMatch:
+        """The window that a method uses: after the match, or as it is."""
+        return self.matched if method == MATCHED else self._unmatched
+
+    def posteriors(self, method: str) -> WindowPosteriors:
+        """Posteriors of the rows of that window."""
+        if self.match(method).factor == 1:
+            return self._unmatched_posteriors
+        return self._matched_posteriors
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedHead:
+    """Estimates of one head's performance in a window, by methods that use the estimated prevalence."""
+
+    evidence: UnlabelledWindow
+    head: PostProcessingHead
+    window: JudgedWindow
+
+    @cached_property
+    def _held_out_rates(self) -> DecisionRates:
+        return DecisionRates.of(self.evidence.quantifier.calibration, self.head)
+
+    def rates(self, method: str) -> DecisionRates:
+        """Decisions on calibration samples with the logit scale of the window that the method uses."""
+        factor = self.evidence.match(method).factor
+        if factor == 1:
+            return self._held_out_rates
+        return DecisionRates.of(self.evidence.quantifier.calibration, self.head, factor=1 / factor)
+
+    def confusions(self, method: str) -> tuple[Floats, Floats]:
+        """Confusion matrices by posteriors and by rates, shares of shape (C, D) each."""
+        prevalence = self.evidence.match(method).analysis.estimate.prevalence
+        posteriors = self.evidence.posteriors(method).posteriors
+        return (
+            self.window.confusion(posteriors, self.head.costs.shape[1]),
+            self.rates(method).confusion(prevalence),
+        )
+
+    def effects(self, method: str, gradients: Floats, values: Floats) -> tuple[Effects, Effects]:
+        """Effects on K statistics of the confusion matrix, by posteriors and by rates.
+
+        Args:
+            method: whose window is used.
+            gradients: shape (K, C, D).
+            values: shape (K,).
+        """
+        evidence = self.evidence
+        prevalence = evidence.match(method).analysis.estimate.prevalence
+        samples = evidence.quantifier.calibration.samples
+        return (
+            evidence.posteriors(method).effects(self.window, gradients, values, samples),
+            self.rates(method).effects(prevalence, gradients, values, self.window.counts.size),
+        )
+
+
+def combined(method: str, posteriors: Floats, rates: Floats) -> Floats:
+    """Of a value by posteriors and the same by rates, what a method makes: one of them or their mean."""
+    if method == MATCHED:
+        return (posteriors + rates) / 2
+    return np.asarray(rates if method == RATES else posteriors, dtype=np.float64)
