@@ -10,6 +10,9 @@ from lifelong_core.errors import InvalidInputError
 FLOOR = 0.3
 """Default share of the labels that are spread evenly over all samples."""
 
+_NOTHING = 1e-12
+"""Scores below this share of the largest one are 0."""
+
 
 def decision_uncertainty(posteriors: ArrayLike, decisions: ArrayLike, costs: ArrayLike) -> Floats:
     """Standard deviation of the cost of each decision under its posterior, shape (N,).
@@ -67,19 +70,19 @@ def labelling_probabilities(scores: ArrayLike, size: int, *, floor: float = FLOO
     if not 0 < floor <= 1:
         raise InvalidInputError(f"expected a number above 0 and at most 1, got {floor}.", field="floor")
     even = floor * count / sizes.size
-    positive = sizes > 0
+    scaled = sizes / max(float(sizes.max()), np.finfo(np.float64).tiny)
+    scaled[scaled < _NOTHING] = 0.0
+    positive = scaled > 0
     if positive.sum() + even * (~positive).sum() <= count:
         # Every uncertain sample is labelled; the others share the rest.
         rest = (count - positive.sum()) / max(1, (~positive).sum())
         return np.where(positive, 1.0, rest)
-    scaled = sizes / sizes.max()
     order = np.argsort(-scaled)
     # With the k largest scores certain, the factor of the others gives them the remaining labels.
     certain = np.arange(sizes.size)
     remaining = np.cumsum(scaled[order][::-1])[::-1]
-    factors = (count - certain - even * (sizes.size - certain)) / np.maximum(
-        remaining, np.finfo(np.float64).tiny
-    )
+    wanted = count - certain - even * (sizes.size - certain)
+    factors = np.divide(wanted, remaining, out=np.zeros_like(remaining), where=remaining > 0)
     fits = even + factors * scaled[order] <= 1
     factor = max(float(factors[int(np.argmax(fits))]), 0.0)
     return np.minimum(even + factor * scaled, 1.0)
