@@ -74,6 +74,11 @@ class Predictions:
         with self._database.read() as connection:
             return _by_ids(connection, [prediction_id]).get(prediction_id)
 
+    def with_ids(self, prediction_ids: Collection[UUID]) -> dict[UUID, Prediction]:
+        """Return the predictions with these ids that are in the log."""
+        with self._database.read() as connection:
+            return _by_ids(connection, list(prediction_ids))
+
     def request(self, key: RequestKey) -> StoredRequest | None:
         """Return the logged request with that key; None: there is none."""
         return self.requests([key]).get(key)

@@ -15,7 +15,7 @@ from lifelong_service.routes.admin.model_uploads import NewModel
 from lifelong_service.routes.admin.promotion_reports import NewPairedSet
 from lifelong_service.routes.admin.retrainings import NewAugmentationSearch, NewRetraining
 from lifelong_service.routes.admin.validations import NewLabelledSet
-from lifelong_service.routes.feedback import Label, Labels
+from lifelong_service.schemas.labels import Label, Labels
 from lifelong_service.schemas.references import resolve_references
 
 _BODIES = (

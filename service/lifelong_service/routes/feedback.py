@@ -1,10 +1,6 @@
 """`/v1/feedback`: true classes of logged predictions."""
 
-from collections.abc import Iterable
-from uuid import UUID
-
 from fastapi import APIRouter
-from pydantic import Field, StrictInt, StrictStr, model_validator
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
@@ -12,55 +8,30 @@ from lifelong_core.errors import (
     ConflictError,
     ForbiddenError,
     InvalidInputError,
+    LifelongError,
     NotFoundError,
     PayloadTooLargeError,
     UnavailableError,
 )
-from lifelong_core.names import Name
 from lifelong_core.store import Store
 from lifelong_core.store.access.records import Scope, Token
-from lifelong_core.store.log.records import NewLabel, Prediction, RequestKey, StoredRequest
+from lifelong_core.store.log.records import NewLabel
 from lifelong_core.store.registry.records import Registry
 from lifelong_service.http.authentication import check_binding
 from lifelong_service.http.bodies import parse_document, parse_in_turn, read_values
 from lifelong_service.http.guard import GuardedRoute, access, worker_of
-from lifelong_service.schemas.predictions import LabelAnswer, LabelAnswers
-from lifelong_service.schemas.requests import RequestDocument
+from lifelong_service.prediction.requests import ANONYMOUS
+from lifelong_service.routes.label_targets import LabelTarget, LabelTargets
+from lifelong_service.schemas.labels import Label, LabelAnswer, LabelAnswers, LabelProblem, Labels
 
-MAXIMUM_LABELS = 1000
 _NAMED = 20
 """Largest number of refused labels in a message."""
 OUTAGE_RETRY_SECONDS = 10
+_REFUSALS = (InvalidInputError, ConflictError, NotFoundError, ForbiddenError)
+"""Errors about one label, as opposed to errors of the service."""
 _LATER = "Send it again later: labels that are known already stay as they are."
 
 router = APIRouter(route_class=GuardedRoute, tags=["feedback"])
-
-
-class Label(RequestDocument):
-    """The true class of one prediction, given by its id, or by the id of its request.
-
-    `row` is the index of the prediction in that request; it is optional if there is only one.
-    """
-
-    prediction_id: UUID | None = None
-    request_id: str | None = Field(None, min_length=1, max_length=128)
-    model: str | None = None
-    environment: Name | None = None
-    row: int | None = Field(None, ge=0)
-    label: StrictInt | StrictStr = Field(description="Class index or class name.")
-    source: str = Field("", max_length=64, description="Origin of the label, e.g. pathology.")
-
-    @model_validator(mode="after")
-    def _names_one_prediction(self) -> "Label":
-        if (self.prediction_id is None) == (self.request_id is None):
-            raise ValueError("give either prediction_id or request_id")
-        return self
-
-
-class Labels(RequestDocument):
-    """Several labels in one request."""
-
-    labels: list[Label] = Field(min_length=1, max_length=MAXIMUM_LABELS)
 
 
 @router.post(
@@ -84,14 +55,15 @@ async def feedback(request: Request) -> LabelAnswer | LabelAnswers:
 
     Every label gets an outcome: stored, unchanged, corrected or unknown. If the only label of a request is unknown,
     the status is 404. For a token bound to environments, predictions of other environments are unknown; a label that
-    names another environment is refused with status 403, and nothing of the request is stored.
+    names another environment is refused with status 403. One refused label refuses the whole request, and nothing is
+    stored, unless `partial` is true.
     """
     worker = worker_of(request)
     token: Token | None = request.state.token
     body = await request.body()
     labels, several = await parse_in_turn(lambda: _labels(body), len(body))
-    if token is not None:
-        _check_bindings(token, labels, several=several)
+    if token is not None and not labels.partial:
+        _check_bindings(token, labels.labels, several=several)
     if worker.log.outage is not None:
         # Refused at once: each waiting request would hold a thread that others need.
         raise UnavailableError(
@@ -112,13 +84,13 @@ async def feedback(request: Request) -> LabelAnswer | LabelAnswers:
     if not several and outcomes[0]["outcome"] == "unknown":
         raise NotFoundError(
             f"there is no such prediction{_places(token)}.",
-            field=_field(labels[0]),
+            field=_field(labels.labels[0]),
             hint="Send the id that the answer held.",
         )
     return {"labels": outcomes} if several else outcomes[0]
 
 
-def _labels(body: bytes) -> tuple[list[Label], bool]:
+def _labels(body: bytes) -> tuple[Labels, bool]:
     """Return the labels, and whether they came as a list; any other form is reported as an invalid single label."""
     try:
         document = read_values(body)
@@ -127,8 +99,8 @@ def _labels(body: bytes) -> tuple[list[Label], bool]:
     except ValueError:
         document = None
     if isinstance(document, dict) and "labels" in document:
-        return parse_document(body, Labels).labels, True
-    return [parse_document(body, Label)], False
+        return parse_document(body, Labels), True
+    return Labels(labels=[parse_document(body, Label)]), False
 
 
 def _check_bindings(token: Token, labels: list[Label], *, several: bool) -> None:
@@ -156,88 +128,44 @@ def _places(token: Token | None) -> str:
 
 
 def _record(
-    store: Store, registry: Registry, labels: list[Label], *, token: Token | None, several: bool
+    store: Store, registry: Registry, labels: Labels, *, token: Token | None, several: bool
 ) -> list[LabelAnswer]:
-    found: list[tuple[Prediction, int] | None] = []
-    for index, label in enumerate(labels):
-        prefix = f"labels.{index}." if several else ""
-        prediction = _prediction(store, registry, label, prefix, token)
-        if prediction is not None and token is not None and not token.may_use(prediction.environment):
-            # As for a missing id: the answer must not reveal predictions of other environments.
-            prediction = None
-        found.append(
-            None if prediction is None else (prediction, _class(store, registry, prediction, label, prefix))
-        )
+    targets = LabelTargets(store, registry, token, labels.labels)
+    found: list[LabelTarget | LifelongError | None] = []
+    for index, label in enumerate(labels.labels):
+        try:
+            found.append(targets.find(label, f"labels.{index}." if several else ""))
+        except _REFUSALS as error:
+            if not labels.partial:
+                raise
+            found.append(error)
     new = [
-        NewLabel(pair[0].id, pair[1], label.source)
-        for pair, label in zip(found, labels, strict=True)
-        if pair is not None
+        NewLabel(target.prediction.id, target.label, label.source, label.propensity)
+        for target, label in zip(found, labels.labels, strict=True)
+        if isinstance(target, LabelTarget)
     ]
-    recorded = iter(store.labels.record(new) if new else ())
+    actor = ANONYMOUS if token is None else token.name
+    recorded = iter(store.labels.record(new, actor=actor, dry_run=labels.dry_run) if new else ())
     return [
-        {"prediction_id": str(pair[0].id), "outcome": next(recorded)}
-        if pair is not None
-        else {"prediction_id": label.prediction_id and str(label.prediction_id), "outcome": "unknown"}
-        for pair, label in zip(found, labels, strict=True)
+        {"prediction_id": str(target.prediction.id), "outcome": next(recorded)}
+        if isinstance(target, LabelTarget)
+        else _not_recorded(label, target)
+        for target, label in zip(found, labels.labels, strict=True)
     ]
 
 
-def _prediction(
-    store: Store, registry: Registry, label: Label, prefix: str, token: Token | None
-) -> Prediction | None:
-    if label.prediction_id is not None:
-        return store.predictions.get(label.prediction_id)
-    stored = _request(store, registry, label, prefix, token)
-    if stored is None:
-        return None
-    if label.row is None and len(stored.predictions) > 1:
-        raise InvalidInputError(
-            f"the request has {len(stored.predictions)} predictions.",
-            field=f"{prefix}row",
-            hint="Name the row.",
-        )
-    row = label.row or 0
-    return stored.predictions[row] if row < len(stored.predictions) else None
-
-
-def _request(
-    store: Store, registry: Registry, label: Label, prefix: str, token: Token | None
-) -> StoredRequest | None:
-    model = registry.resolve_model(label.model, field=f"{prefix}model")
-    models = registry.possible_models(model, label.model)
-    request_id = label.request_id or ""
-    if label.environment is not None:
-        keys = [RequestKey(model_id, label.environment, request_id) for model_id in models]
-        return _first(store.predictions.requests(keys).values())
-    found = [one for model_id in models for one in store.predictions.find_request(model_id, request_id)]
-    stored = [one for one in found if token is None or token.may_use(one.key.environment)]
-    if len({one.key.environment for one in stored}) > 1:
-        raise ConflictError(
-            "several environments have a request of that id.",
-            field=f"{prefix}environment",
-            hint="Name the environment.",
-        )
-    return _first(stored)
-
-
-def _first(stored: Iterable[StoredRequest]) -> StoredRequest | None:
-    """The request that was answered first: its answer is the one that all repetitions got."""
-    return min(stored, key=StoredRequest.age, default=None)
-
-
-def _class(store: Store, registry: Registry, prediction: Prediction, label: Label, prefix: str) -> int:
-    if prediction.model_id not in registry.models:  # newer than this worker's snapshot
-        registry = store.registry() or registry
-    names = registry.tasks[registry.models[prediction.model_id].task_id].class_names
-    if isinstance(label.label, str) and label.label in names:
-        return names.index(label.label)
-    if isinstance(label.label, int) and 0 <= label.label < len(names):
-        return label.label
-    raise InvalidInputError(
-        f"{str(label.label)[:80]!r} is not a class of the task.",
-        field=f"{prefix}label",
-        hint=f"Give one of {', '.join(names)}, or an index in 0..{len(names) - 1}.",
-    )
+def _not_recorded(label: Label, error: LifelongError | None) -> LabelAnswer:
+    """The answer to a label that was refused, or, without an error, whose prediction is unknown."""
+    prediction_id = None if label.prediction_id is None else str(label.prediction_id)
+    if error is None:
+        return {"prediction_id": prediction_id, "outcome": "unknown"}
+    problem: LabelProblem = {
+        "code": error.code,
+        "field": error.field,
+        "message": error.message,
+        "hint": error.hint,
+    }
+    return {"prediction_id": prediction_id, "outcome": "refused", "error": problem}
 
 
 def _field(label: Label) -> str:

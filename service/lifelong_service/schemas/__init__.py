@@ -1,6 +1,7 @@
 """The answers of the API as types: the return annotation of an endpoint is the schema of its answer in OpenAPI.
 
-    predictions   answers of /v1/predict, /v1/logits and /v1/feedback
+    predictions   answers of /v1/predict and /v1/logits
+    labels        labels, their results, and the history of a label
     probes        answer of /readyz
     registry      tasks, models, calibration sets, heads, pins
     calibration   the report of a calibration set

@@ -1,11 +1,9 @@
-"""Answers of /v1/predict, /v1/logits and /v1/feedback."""
+"""Answers of /v1/predict and /v1/logits."""
 
 from typing import Annotated
 
 from pydantic import Field
 from typing_extensions import TypedDict
-
-from lifelong_core.store.log.records import LabelOutcome
 
 PredictionId = Annotated[
     str, Field(description="UUID of the logged prediction.", json_schema_extra={"format": "uuid"})
@@ -51,16 +49,3 @@ class LogitsAnswer(TypedDict):
     classes: Annotated[list[str], Field(description="Names of the columns of `probabilities`.")]
     decisions: Annotated[list[str], Field(description="Names of the columns of `expected_costs`.")]
     predictions: list[RowDecision]
-
-
-class LabelAnswer(TypedDict):
-    """The result for one label; `prediction_id` is null if no prediction has its request id."""
-
-    prediction_id: str | None
-    outcome: LabelOutcome
-
-
-class LabelAnswers(TypedDict):
-    """The result for each label, in their order."""
-
-    labels: list[LabelAnswer]

@@ -110,7 +110,7 @@ def path_of(route: Route) -> str:
         environment="default",
         identifier=1,
         task="skin",
-        **dict.fromkeys(("cycle", "interview", "job", "proposal"), unknown),
+        **dict.fromkeys(("cycle", "interview", "job", "prediction", "proposal"), unknown),
     )
 
 

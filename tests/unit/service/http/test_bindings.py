@@ -104,6 +104,14 @@ def test_a_bound_token_relabels_nothing_elsewhere(service: Service) -> None:
         headers=here,
     )
     assert (refused.status_code, error_of(refused)["field"]) == (403, "labels.1.environment")
+    partial = service.client.post(
+        "/v1/feedback",
+        json={"labels": [{**named, "environment": "clinic-b"}, named], "partial": True},
+        headers=here,
+    ).json()["labels"]
+    assert [one["outcome"] for one in partial] == ["refused", "unchanged"]
+    assert partial[0]["error"]["code"] == "forbidden"
+    assert partial[0]["prediction_id"] is None
     labelled = service.store.labels.newest_labelled(
         service.store.models.get("remote").id, "clinic-b", limit=9, classes=3
     )

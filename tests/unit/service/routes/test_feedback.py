@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from lifelong_core.store import register_calibration
+from lifelong_service.routes.label_targets import _index
 from tests.unit.service.conftest import Service, calibration, png
 
 
@@ -133,3 +134,154 @@ def test_as_many_labels_as_the_limit_and_one_more(service: Service) -> None:
     item = {"prediction_id": str(uuid4()), "label": 0}
     assert send(service, labels=[item] * 1000).status_code == 200
     assert send(service, labels=[item] * 1001).json()["error"]["field"] == "labels"
+
+
+def history_of(service: Service, prediction: str) -> Any:
+    return service.client.get(f"/v1/admin/predictions/{prediction}/labels")
+
+
+def test_the_history_names_classes_and_actors(service: Service) -> None:
+    prediction = predict(service)
+    assert history_of(service, prediction).json() == {
+        "prediction_id": prediction,
+        "model": "linear@1",
+        "environment": "default",
+        "revisions": [],
+    }
+    send(service, prediction_id=prediction, label="malignant", source="pathology")
+    lis = {"prediction_id": prediction, "label": 0, "propensity": 0.25}
+    service.client.post("/v1/feedback", json=lis, headers=service.header("feedback"))
+    first, second = history_of(service, prediction).json()["revisions"]
+    assert (
+        first.items()
+        >= {
+            "revision": 1,
+            "previous_label": None,
+            "previous_name": None,
+            "label": 2,
+            "name": "malignant",
+            "propensity": None,
+            "source": "pathology",
+            "actor": "admin-token",
+        }.items()
+    )
+    assert (
+        second.items()
+        >= {
+            "revision": 2,
+            "previous_label": 2,
+            "previous_name": "malignant",
+            "label": 0,
+            "name": "benign",
+            "propensity": 0.25,
+            "source": "",
+            "actor": "feedback-token",
+        }.items()
+    )
+    assert first["recorded_at"] < second["recorded_at"]
+
+
+def test_labels_without_a_token_are_anonymous(registered: None, serve: Callable[..., Service]) -> None:
+    service = serve(open_access=True)
+    prediction = predict(service)
+    service.client.post(
+        "/v1/feedback", json={"prediction_id": prediction, "label": 0}, headers={"Authorization": ""}
+    )
+    assert [one["actor"] for one in history_of(service, prediction).json()["revisions"]] == ["anonymous"]
+
+
+@pytest.mark.parametrize("identifier", [str(uuid4()), str(UUID(int=2**128 - 1)), str(UUID(int=0))])
+def test_the_history_of_an_unknown_prediction_is_not_found(service: Service, identifier: str) -> None:
+    answer = history_of(service, identifier)
+    assert (answer.status_code, answer.json()["error"]["field"]) == (404, "prediction_id")
+
+
+@pytest.mark.parametrize("propensity", [0, -0.1, 1.01, True, "0.5", "nan"])
+def test_a_propensity_that_is_no_positive_probability_is_refused(
+    service: Service, propensity: float | str
+) -> None:
+    answer = send(service, prediction_id=predict(service), label=0, propensity=propensity)
+    assert (answer.status_code, answer.json()["error"]["field"]) == (422, "propensity")
+    assert labels_of(service) == {}
+
+
+@pytest.mark.parametrize("propensity", [1, 0.001, None])
+def test_a_propensity_is_stored(service: Service, propensity: float | None) -> None:
+    prediction = predict(service)
+    assert send(service, prediction_id=prediction, label=0, propensity=propensity).status_code == 200
+    (revision,) = history_of(service, prediction).json()["revisions"]
+    assert revision["propensity"] == propensity
+
+
+def test_of_a_partial_request_refused_labels_are_answered_one_by_one(service: Service) -> None:
+    predictions = [predict(service) for _ in range(3)]
+    body = {"logits": [[1, 2, 3], [3, 2, 1]], "request_id": "two rows"}
+    service.client.post("/v1/logits", json=body)
+    predict(service, "?request_id=twice&environment=a")
+    predict(service, "?request_id=twice&environment=b")
+    items = [
+        {"prediction_id": predictions[0], "label": "benign"},
+        {"prediction_id": predictions[1], "label": "nonsense"},
+        {"request_id": "two rows", "label": 0},
+        {"request_id": "twice", "label": 0},
+        {"request_id": "r", "model": "nowhere", "label": 0},
+        {"prediction_id": str(uuid4()), "label": 0},
+        {"prediction_id": predictions[2], "label": 1},
+    ]
+    answer = send(service, labels=items, partial=True)
+    assert answer.status_code == 200
+    results = answer.json()["labels"]
+    assert [one["outcome"] for one in results] == [
+        "stored",
+        "refused",
+        "refused",
+        "refused",
+        "refused",
+        "unknown",
+        "stored",
+    ]
+    errors = [one["error"] for one in results if one["outcome"] == "refused"]
+    assert [(one["code"], one["field"]) for one in errors] == [
+        ("invalid_input", "labels.1.label"),
+        ("invalid_input", "labels.2.row"),
+        ("conflict", "labels.3.environment"),
+        ("not_found", "labels.4.model"),
+    ]
+    assert "benign, unclear, malignant" in errors[0]["hint"]
+    assert labels_of(service) == {UUID(predictions[0]): 0, UUID(predictions[2]): 1}
+
+
+def test_a_dry_run_stores_nothing_and_tells_the_outcomes(service: Service) -> None:
+    one, two = predict(service), predict(service)
+    send(service, prediction_id=one, label=0)
+    items = [
+        {"prediction_id": one, "label": 0},
+        {"prediction_id": one, "label": 1},
+        {"prediction_id": two, "label": 1},
+        {"prediction_id": str(uuid4()), "label": 1},
+    ]
+    answer = send(service, labels=items, dry_run=True).json()["labels"]
+    assert [item["outcome"] for item in answer] == ["unchanged", "corrected", "stored", "unknown"]
+    assert labels_of(service) == {UUID(one): 0}
+    assert len(history_of(service, one).json()["revisions"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "label", "index"),
+    [
+        (("benign", "malignant"), "1", 1),
+        (("benign", "malignant"), "2", None),
+        (("benign", "malignant"), "-1", None),
+        (("benign", "malignant"), " benign", None),
+        (("1", "2", "3"), "1", 0),
+        (("1", "2", "3"), 1, 1),
+        (("1", "2", "3"), "0", None),
+        (("grade 1", "2"), "0", None),
+        (("benign", "malignant"), "\u0661", None),
+        (("benign", "malignant"), "9" * 30, None),
+    ],
+)
+def test_a_number_as_text_is_an_index_only_where_no_class_has_such_a_name(
+    names: tuple[str, ...], label: int | str, index: int | None
+) -> None:
+    assert _index(label, names) == index

@@ -16,7 +16,7 @@ from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.store import LogEntry, NewLabel, RequestKey, Store, group_hash
 from lifelong_core.store.lifecycle import erasure as module
 from lifelong_core.store.lifecycle.erasure import Erasure, ErasureOutcome
-from lifelong_core.store.log import identifiers, labels
+from lifelong_core.store.log import identifiers, label_writing
 from lifelong_core.store.log.writing import insert_entries
 from lifelong_core.store.schema import tables
 from tests.unit.store.samples import add_serving_model, calibration, ids_of, prediction, read_all
@@ -164,7 +164,7 @@ def test_a_label_that_is_being_told_is_waited_for(store: Store):
     told = NewLabel(ids_of([labelled])[0], 1)
     eraser = threading.Thread(target=lambda: store.erasure.erase([PATIENT], actor="tests"))
     with store.database.write() as connection:
-        assert labels._predictions(connection, [told.prediction_id])
+        assert label_writing.lock_predictions(connection, [told.prediction_id])
         eraser.start()
         eraser.join(0.5)
         assert eraser.is_alive()

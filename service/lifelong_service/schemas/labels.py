@@ -1,0 +1,105 @@
+"""Labels as requests, their results, and the history of a label."""
+
+from typing import Annotated, Literal, NotRequired
+from uuid import UUID
+
+from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
+from typing_extensions import TypedDict
+
+from lifelong_core.names import Name
+from lifelong_core.store.log.records import LabelOutcome
+from lifelong_service.schemas.requests import RequestDocument
+
+MAXIMUM_LABELS = 1000
+
+
+class Label(RequestDocument):
+    """The true class of one prediction, given by its id, or by the id of its request.
+
+    `row` is the index of the prediction in that request; it is optional if there is only one.
+    """
+
+    prediction_id: UUID | None = None
+    request_id: str | None = Field(None, min_length=1, max_length=128)
+    model: str | None = None
+    environment: Name | None = None
+    row: int | None = Field(None, ge=0)
+    label: StrictInt | StrictStr = Field(
+        description="Class index or class name; also an index as text, unless a class has a number as its name."
+    )
+    source: str = Field("", max_length=64, description="Origin of the label, e.g. pathology.")
+    propensity: StrictFloat | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="Probability with which the prediction was chosen for labelling; null: unknown, or as stored.",
+    )
+
+    @model_validator(mode="after")
+    def _names_one_prediction(self) -> "Label":
+        if (self.prediction_id is None) == (self.request_id is None):
+            raise ValueError("give either prediction_id or request_id")
+        return self
+
+
+class Labels(RequestDocument):
+    """Several labels in one request."""
+
+    labels: list[Label] = Field(min_length=1, max_length=MAXIMUM_LABELS)
+    partial: StrictBool = Field(
+        default=False,
+        description="True: a label that is refused gets the outcome `refused`, and the others are stored. False: it"
+        " refuses the request, and nothing is stored.",
+    )
+    dry_run: StrictBool = Field(
+        default=False,
+        description="True: nothing is stored; the outcomes are those that the labels would have.",
+    )
+
+
+class LabelProblem(TypedDict):
+    """Why a label was refused."""
+
+    code: str
+    field: str | None
+    message: str
+    hint: str | None
+
+
+class LabelAnswer(TypedDict):
+    """The result for one label; `prediction_id` is null if no prediction has its request id."""
+
+    prediction_id: str | None
+    outcome: LabelOutcome | Literal["refused"]
+    error: NotRequired[Annotated[LabelProblem, Field(description="Of a refused label only.")]]
+
+
+class LabelAnswers(TypedDict):
+    """The result for each label, in their order."""
+
+    labels: list[LabelAnswer]
+
+
+class LabelRevisionAnswer(TypedDict):
+    """One change of a label: from what to what, by whom, when."""
+
+    revision: Annotated[int, Field(description="Counts up from 1.")]
+    previous_label: Annotated[int | None, Field(description="Class index; null: there was no label.")]
+    previous_name: Annotated[str | None, Field(description="Name of that class.")]
+    label: int
+    name: str
+    propensity: Annotated[float | None, Field(description="Of the label since this revision; null: unknown.")]
+    source: str
+    actor: Annotated[
+        str | None, Field(description="Name of the token; null: a label that an older version stored.")
+    ]
+    recorded_at: str
+
+
+class LabelHistoryAnswer(TypedDict):
+    """A prediction and every change of its label, oldest first; an empty list: it has no label."""
+
+    prediction_id: str
+    model: str
+    environment: str
+    revisions: list[LabelRevisionAnswer]
