@@ -16,6 +16,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "compare": "lifelong_monitor.jobs.compare",
         "cycle": "lifelong_monitor.jobs.cycle",
         "fingerprint": "lifelong_monitor.jobs.fingerprint",
+        "labelling_plan": "lifelong_monitor.jobs.labelling_plan",
         "rank": "lifelong_monitor.jobs.rank",
         "replay": "lifelong_monitor.jobs.replay",
         "retrain": "lifelong_monitor.jobs.retrain",

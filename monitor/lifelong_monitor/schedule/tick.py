@@ -28,6 +28,7 @@ from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.exporter.population_metrics import PopulationMetrics
 from lifelong_monitor.proposals.proposer import RetrainingProposer
 from lifelong_monitor.realised.affected_decisions import SwapCounter
+from lifelong_monitor.realised.labelling_plan import LabellingEstimates
 from lifelong_monitor.schedule.agenda import Agenda
 from lifelong_monitor.schedule.cycle_log import CycleLog
 from lifelong_monitor.schedule.housekeeping import Housekeeping
@@ -80,6 +81,7 @@ class Ticker:
         self._visits = Visits()
         self._cycle_log = CycleLog()
         self._swap_counter = SwapCounter(store, stopping=stopping)
+        self._labelling = LabellingEstimates(store, settings)
         self._proposer = RetrainingProposer(store, settings, exporter.proposals)
         self._housekeeping = Housekeeping(store, settings, stopping=stopping)
         self._requested: SimpleQueue[UUID] = SimpleQueue()
@@ -284,7 +286,7 @@ class Ticker:
             self._note_cycle(result.last, result.report, result.inputs)
         self._note_result(population, result)
 
-    def _run_isolated(self, population: Population, step: Callable[[], None]) -> None:
+    def _run_isolated(self, population: Population, step: Callable[[], object]) -> None:
         """Run a step of one population; its failure is logged and counted, and does not stop the others."""
         try:
             step()
@@ -303,6 +305,9 @@ class Ticker:
                 return
             compute = partial(self._display.compute_realised, model, environment, registry, rests_on)
             self._run_isolated((model.id, environment), compute)
+            task = registry.tasks[model.task_id]
+            follow_plan = partial(self._labelling.update, task, model, environment)
+            self._run_isolated((model.id, environment), follow_plan)
 
     def _count_affected(self, now: datetime) -> None:
         """Count the decisions that swaps affect, and show the new figures."""

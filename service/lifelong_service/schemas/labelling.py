@@ -1,6 +1,6 @@
 """Answers about labelling plans."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -45,6 +45,12 @@ class EstimatedCost(TypedDict):
 class PlanEstimate(TypedDict):
     """Performance of the plan's head in its window, by three methods; null: it cannot be computed."""
 
+    method: Annotated[
+        Literal["difference", "combined"],
+        Field(
+            description="Of `labelled`; combined: with the label-free estimate, whose assumption was not rejected."
+        ),
+    ]
     labels: Annotated[int, Field(description="Labels of chosen predictions that were used.")]
     confidence: float
     labelled: Annotated[

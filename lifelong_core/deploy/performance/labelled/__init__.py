@@ -1,6 +1,7 @@
 """Labels of a window's predictions: which to ask for, and performance from few of them.
 
 - `sampling`: which predictions to label: inclusion probabilities and the draw
+- `planning`: a labelling plan, and how narrow its labels make the interval
 - `estimate`: the estimate with its intervals
 - `difference`: label-free prediction of all samples, corrected by the labelled ones
 - `combination`: the same with the label-free estimate, where its assumption holds

@@ -13,6 +13,7 @@ from tests.unit.store.labelling_samples import WIDTHS, add_plan, logged
 
 PLANS = "/v1/admin/labelling-plans"
 ESTIMATE = {
+    "method": "difference",
     "labels": 1,
     "confidence": 0.95,
     "labelled": {"EC": {"value": 0.5, "low": 0.25, "high": 0.75}},
