@@ -37,6 +37,13 @@ class MetricGradients:
     bounds: Floats
     """shape (K, 2), least and largest value that is possible; infinite where there is none"""
 
+    @property
+    def bounds_by_name(self) -> dict[str, tuple[float, float]]:
+        """`bounds` by key."""
+        return {
+            name: (float(low), float(high)) for name, (low, high) in zip(self.names, self.bounds, strict=True)
+        }
+
     def variances(self, covariance: Floats) -> Floats:
         """Variance of each metric by the delta method, shape (K,), from the covariance of the shares, (CD, CD)."""
         rows = self.gradients.reshape(len(self.names), -1)

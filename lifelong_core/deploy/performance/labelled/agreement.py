@@ -95,9 +95,20 @@ def adjust_for_number(agreements: Sequence[Agreement]) -> tuple[Agreement, ...]:
     """Judge several comparisons together, e.g. time buckets: p-values by Holm (1979).
 
     The probability that any comparison of values that agree says "disagree" is then at most the level, whatever the
-    dependence of the comparisons.
+    dependence of the comparisons. Comparisons with too few labels stay as they are and do not count.
     """
-    raise NotImplementedError
+    judged = [index for index, one in enumerate(agreements) if one.p_value is not None]
+    found = list(agreements)
+    largest = 0.0
+    for rank, index in enumerate(sorted(judged, key=lambda place: agreements[place].p_value or 0.0)):
+        one = agreements[index]
+        largest = max(largest, min(1.0, (len(judged) - rank) * (one.p_value or 0.0)))
+        verdict: Verdict = "disagree" if largest < one.level else "agree"
+        text = one.text
+        if verdict != one.verdict:
+            text += f" Among {len(judged)} comparisons this is not unusual (adjusted p = {largest:.2g})."
+        found[index] = replace(one, verdict=verdict, p_value=largest, text=text)
+    return tuple(found)
 
 
 def _judged(found: Agreement, name: str, estimated: float, realised: float) -> Agreement:

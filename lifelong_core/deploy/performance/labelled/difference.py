@@ -86,6 +86,7 @@ def difference_estimate(
         method="difference",
         estimates=metric_intervals(found, variances, degrees_of_freedom=freedom, confidence=level),
         spreads=dict(zip(found.names, spreads, strict=True)),
+        bounds=found.bounds_by_name,
         confusion_matrix=confusion,
         confidence=level,
         target=target,

@@ -6,10 +6,11 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.arrays import Floats, Integers, as_column, as_costs, read_only
 from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.deploy.numerics.grouping import member_sums
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.cost import zero_one_costs
@@ -39,6 +40,8 @@ class LabelledEstimate(ArrayValue):
     """by the keys of a PerformanceEstimate's `estimates`: "AC", "TPR[2]"; nan where a metric is undefined"""
     spreads: Mapping[str, MetricSpread]
     """by the same keys"""
+    bounds: Mapping[str, tuple[float, float]]
+    """by the same keys: least and largest possible value"""
     confusion_matrix: Floats
     """shape (C, D), shares of true class and decision; they sum to 1"""
     confidence: float
@@ -59,6 +62,7 @@ class LabelledEstimate(ArrayValue):
         object.__setattr__(self, "confusion_matrix", read_only(confusion))
         object.__setattr__(self, "estimates", MappingProxyType(dict(self.estimates)))
         object.__setattr__(self, "spreads", MappingProxyType(dict(self.spreads)))
+        object.__setattr__(self, "bounds", MappingProxyType(dict(self.bounds)))
 
     def to_document(self) -> dict[str, Any]:
         """The estimate as JSON values; undefined numbers are null."""
@@ -104,3 +108,20 @@ def costs_of_decisions(costs: ArrayLike | None, decisions: Integers, classes: in
     if most >= matrix.shape[1]:
         raise InvalidInputError(f"expected decisions below {matrix.shape[1]}.", field="decisions")
     return matrix
+
+
+def effective_number(weights: Floats, groups: NDArray[np.generic] | None) -> float:
+    """Equivalent number of independent samples of equal weight, (sum w)^2 / sum w^2 over samples or groups (Kish
+    1965).
+    """
+    sums = weights if groups is None else member_sums(weights, np.unique(groups, return_inverse=True)[1])
+    return float(sums.sum() ** 2 / (sums**2).sum())
+
+
+def clustered_covariance(influences: Floats, groups: NDArray[np.generic] | None) -> Floats:
+    """Covariance (K, K) of the sum of independent influences (m, K), or of dependent ones within groups."""
+    sums = influences
+    if groups is not None:
+        sums = member_sums(influences, np.unique(groups, return_inverse=True)[1])
+    count = sums.shape[0]
+    return sums.T @ sums * (count / (count - 1) if count > 1 else 1.0)
