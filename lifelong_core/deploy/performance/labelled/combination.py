@@ -14,6 +14,9 @@ from lifelong_core.scientific import normal_quantile
 NOT_COMBINED = (
     "The label-free estimate is left out, because more than the prevalence differs from the calibration set."
 )
+_DOUBT = 2.0
+"""Factor of the label-free estimate's variance: where the assumption test does not reject, small deviations from the
+assumption remain, and its intervals of 95 % cover less (docs/benchmarks.md, few labels)."""
 _LEAST_SHARE = 0.1
 """Least variance of the label-free estimate beside the window's, as a share of its variance."""
 
@@ -64,7 +67,7 @@ def _combine(ours: float, spread: MetricSpread, label_free: float, variance: flo
     window's. Where the two differ by more than their variances explain, the excess counts as its error (DerSimonian and
     Laird 1986).
     """
-    own = max(variance - spread.window, _LEAST_SHARE * variance)
+    own = _DOUBT * max(variance - spread.window, _LEAST_SHARE * variance)
     own = max(own, (ours - label_free) ** 2 - spread.labels)
     weight = own / (own + spread.labels)
     return label_free + weight * (ours - label_free), weight * spread.labels

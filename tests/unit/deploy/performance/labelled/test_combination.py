@@ -26,7 +26,8 @@ def label_free(value, error):
 
 
 def test_agreeing_estimates_are_weighted_by_their_own_variances():
-    error = np.hypot(0.03, 0.01)  # beside the window's variance, as certain as the labels
+    # Beside the window's variance and with the doubt, as certain as the labels.
+    error = np.hypot(0.03 / np.sqrt(2), 0.01)
     found = combined_with(labelled(0.8), label_free(0.82, error), assumption_rejected=False)
     value, low, high = found.estimates["AC"]
     assert found.method == "combined"
