@@ -1,34 +1,58 @@
 """HTTP client of a running service: sends the bearer token, and raises the product's errors."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
-from lifelong_core.errors import InvalidInputError, LifelongError, UnavailableError
+from lifelong_core.errors import (
+    InvalidInputError,
+    LifelongError,
+    RetryableError,
+    TooManyRequestsError,
+    UnavailableError,
+)
 from lifelong_core.runtime.redaction import redact
 
 TIMEOUT_SECONDS = 30.0
+_RETRYABLE: Mapping[int, type[RetryableError]] = {
+    429: TooManyRequestsError,
+    502: UnavailableError,
+    503: UnavailableError,
+    504: UnavailableError,
+}
+"""By status; 502 and 504 are answers of a proxy."""
 
 
 def answer_of(response: httpx.Response) -> dict[str, Any]:
     """The JSON document of a successful response.
 
     Raises:
+        UnavailableError: the same request may succeed later; as below.
+        TooManyRequestsError: the same; as below.
         LifelongError: the service refused; message, field, hint and details are the service's own.
     """
     if response.is_success:
         return response.json()
     try:
         error = response.json()["error"]
-        refused = LifelongError(error["message"], field=error.get("field"), hint=error.get("hint"))
+        refused = _error(response, error["message"], error.get("field"), error.get("hint"))
         refused.details = error.get("details")
     except (ValueError, KeyError, TypeError) as unreadable:
-        raise LifelongError(
-            f"{response.request.method} {redact(str(response.request.url))} answered {response.status_code}."
-        ) from unreadable
+        request = response.request
+        message = f"{request.method} {redact(str(request.url))} answered {response.status_code}."
+        raise _error(response, message, None, None) from unreadable
     raise refused
+
+
+def _error(response: httpx.Response, message: str, field: str | None, hint: str | None) -> LifelongError:
+    kind = _RETRYABLE.get(response.status_code)
+    if kind is None:
+        return LifelongError(message, field=field, hint=hint)
+    given = response.headers.get("Retry-After", "")
+    seconds = int(given) if given.isdecimal() else 1
+    return kind(message, field=field, hint=hint, retry_after_seconds=seconds)
 
 
 class Api:
@@ -36,17 +60,16 @@ class Api:
 
     Args:
         url: of the service.
-        token: for all calls.
+        token: for all calls; None: none is sent.
 
     Raises:
         InvalidInputError: the URL is none.
     """
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str | None) -> None:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         try:
-            self._client = httpx.Client(
-                base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT_SECONDS
-            )
+            self._client = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT_SECONDS)
         except httpx.InvalidURL as error:
             raise InvalidInputError(
                 f"{redact(url)!r} is not a URL ({error}).", field="--url", hint="Use http://host:port."

@@ -10,6 +10,10 @@ import click
 if TYPE_CHECKING:
     from lifelong_core.store import Store
 
+url_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
+    "--url", help="URL of the running service; default: LIFELONG_HOST and LIFELONG_PORT."
+)
+
 as_json: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON instead of a table."
 )
@@ -57,6 +61,16 @@ def open_store() -> Iterator["Store"]:
     settings = Settings.load()
     with Store.from_settings(settings) as store:
         yield store
+
+
+def service_url(url: str | None) -> str:
+    """URL of the running service: as given, `http://` added where it has no scheme; None: that of the settings."""
+    from lifelong_core.settings import Settings
+
+    if url is None:
+        settings = Settings.load()
+        return f"http://{settings.host}:{settings.port}"
+    return url if "://" in url else f"http://{url}"
 
 
 def actor() -> str:

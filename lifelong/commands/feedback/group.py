@@ -4,6 +4,8 @@ import click
 
 from lifelong.commands.common import CommandGroup
 from lifelong.commands.feedback.advise import advise, plans
+from lifelong.commands.feedback.history import history
+from lifelong.commands.feedback.importing import import_labels
 
 
 @click.group(cls=CommandGroup, short_help="Labels of logged predictions.")
@@ -11,5 +13,5 @@ def feedback() -> None:
     """Labels of logged predictions: true classes that arrive later."""
 
 
-for command in (advise, plans):
+for command in (advise, plans, import_labels, history):
     feedback.add_command(command)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lifelong.commands.common import service_url, url_option
 from lifelong.commands.models.calibration_text import print_refusals, print_report
 from lifelong.commands.tables import wrap_text
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     metavar="REASON",
     help="Publish the head although the report refuses it; the reason goes to the audit log.",
 )
-@click.option("--url", help="URL of the running service; default: LIFELONG_HOST and LIFELONG_PORT.")
+@url_option
 @click.option(
     "--token", envvar="LIFELONG_TOKEN", show_envvar=True, required=True, help="Token with the scope operate."
 )
@@ -57,14 +58,8 @@ def calibrate(model: str, source: Path, *, url: str | None, token: str, **option
     """
     from lifelong.api import Api
     from lifelong_core.errors import LifelongError
-    from lifelong_core.settings import Settings
 
-    if url is None:
-        settings = Settings.load()
-        url = f"http://{settings.host}:{settings.port}"
-    elif "://" not in url:
-        url = f"http://{url}"
-    with Api(url, token) as api:
+    with Api(service_url(url), token) as api:
         labelled = _labelled(api, model, source, options)
         try:
             answer = api.add_calibration_set(
