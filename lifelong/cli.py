@@ -31,7 +31,7 @@ from lifelong.commands.operation import (
 )
 from lifelong.commands.proposals import proposals
 from lifelong.commands.training import retrain, search
-from lifelong.commands.validation import validate
+from lifelong.commands.validation import estimate_dice, validate
 from lifelong_core.errors import LifelongError
 from lifelong_core.runtime.redaction import redact
 
@@ -40,7 +40,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Models": (tasks.tasks, models.models, calibrate.calibrate, calibration_sets.calibration_sets),
     "Heads and cycles": (heads.heads, cycles.cycles, adapt.adapt, plan.plan, proposals),
     "Labels": (feedback.feedback,),
-    "Metrics": (recommend.recommend, validate.validate),
+    "Metrics": (recommend.recommend, validate.validate, estimate_dice.estimate_dice),
     "Related tasks": (fingerprint.fingerprint, knowledge.knowledge, neighbours.neighbours),
     "Training": (retrain.retrain, search.search_augmentation),
     "Operation": (

@@ -8,6 +8,7 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Collection, Iterable, Mapping
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,11 @@ MAXIMUM_ENTRIES = 1000
 _DIRECTORY_ENTRY = b"PK\x01\x02"
 _NUMBER_BYTES = 8
 """Bytes of a number in memory: computations use float64 or int64, however small the type in the file is."""
+
+LONGEST_HEADER = 10_000
+"""Bytes; numpy writes a few hundred at most."""
+_HEADER_START = 12
+"""Bytes up to the text of the header; version 1 has two of the text among them."""
 
 LABELLED_HINT = "Write it with numpy.savez(file, logits=..., labels=...)."
 DAMAGED_HINT = "The file is damaged, or another one: get it again from its origin."
@@ -121,6 +127,33 @@ def read_npz(
         if name not in found:
             raise InvalidInputError("the npz file lacks this array.", field=name)
     return found
+
+
+def read_array_header(stream: IO[bytes], *, field: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of the array that a stream of the npy format begins with; the stream is then at its first number.
+
+    Raises:
+        InvalidInputError: no such array, a header longer than `LONGEST_HEADER`, or another order than that of C.
+    """
+    try:
+        start = stream.read(_HEADER_START)
+        major = start[6] if start.startswith(b"\x93NUMPY") else 0
+        width = {1: 2, 2: 4}[major]
+        length = int.from_bytes(start[8 : 8 + width], "little")
+        if length > LONGEST_HEADER:
+            raise ValueError("header")
+        rest = stream.read(8 + width + length - _HEADER_START)
+        whole = io.BytesIO(start + rest)
+        shape, is_fortran, dtype = _HEADERS[np.lib.format.read_magic(whole)](whole)
+    except UNREADABLE as error:
+        raise InvalidInputError(
+            "expected an array in the npy format.", field=field, hint=DAMAGED_HINT
+        ) from error
+    if is_fortran and sum(size > 1 for size in shape) > 1:
+        raise InvalidInputError(
+            "expected an array in the order of C.", field=field, hint="Save numpy.ascontiguousarray(array)."
+        )
+    return shape, dtype
 
 
 def _wanted(archive: zipfile.ZipFile, known: Iterable[str], prefix: str | None) -> list[str]:

@@ -1,1 +1,1 @@
-"""`lifelong validate`."""
+"""`lifelong validate` and `lifelong estimate-dice`."""

@@ -9,4 +9,5 @@
 - `window`, `unlabelled_window`: the window and what all methods share
 - `labelled`: which predictions to label, and performance from few labels
 - `derived_metrics`, `ranking`, `effects`: metrics with first-order effects of samples, and intervals
+- `segmentation`: Dice of a segmentation model without labels
 """

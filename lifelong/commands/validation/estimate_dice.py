@@ -1,0 +1,129 @@
+"""`lifelong estimate-dice`: the Dice of a segmentation model on maps without labels."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lifelong.commands.common import as_json
+from lifelong.commands.interview.files import write_text
+from lifelong.commands.tables import print_rows, wrap_text
+
+if TYPE_CHECKING:
+    from lifelong_core.deploy.performance.segmentation import ClassDice, DiceEstimate
+
+folder = click.Path(exists=True, file_okay=False, path_type=Path)
+
+METHODS = ("AC", "TS", "DoC", "ATC", "TS-ATC", "CS-TS", "CS-DoC", "CS-ATC", "CS-TS-ATC")
+"""As in `DICE_METHODS`, which needs numpy."""
+
+
+@click.command(name="estimate-dice", short_help="Estimate the Dice of a segmentation model without labels.")
+@click.argument("calibration", type=folder)
+@click.argument("maps", type=folder)
+@click.option("--method", type=click.Choice(METHODS), default="CS-ATC", show_default=True)
+@click.option("--background", type=int, default=0, show_default=True, help="Index of the background class.")
+@click.option("--classes", help="Names of the classes in the order of the scores, separated by commas.")
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="Coverage of the intervals.")
+@click.option("--replicates", type=int, default=200, show_default=True, help="Drawn calibration sets.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the estimate here, as JSON."
+)
+@as_json
+def estimate_dice(calibration: Path, maps: Path, **options: Any) -> None:
+    """Estimate the mean Dice of each class over the cases in MAPS, from the labelled cases in CALIBRATION.
+
+    Both are folders with one npz file for each case: probabilities (C, ...) or logits (C, ...), any number of axes of
+    pixels, and in CALIBRATION labels (...). MAPS may hold npy files with probabilities too. A table groups.csv (columns
+    file, group) in a folder names the patient of each case.
+
+    \b
+    Example:
+      lifelong estimate-dice validation/ this-month/ --classes background,lesion
+    """
+    import json
+
+    from lifelong.segmentation_files import read_cases
+    from lifelong_core.deploy.performance.segmentation import estimate_dice as estimate
+
+    labelled = read_cases(calibration, labelled=True, field="CALIBRATION")
+    names = _class_names(options["classes"], labelled[0].classes)
+    found = estimate(
+        labelled,
+        read_cases(maps, labelled=False, field="MAPS"),
+        method=options["method"],
+        background=options["background"],
+        confidence=options["confidence"],
+        replicates=options["replicates"],
+        rng=options["seed"],
+    )
+    document = json.dumps(found.to_document(), indent=2)
+    if options["output"] is not None:
+        write_text(options["output"], document, field="--output")
+    if options["as_json"]:
+        click.echo(document)
+    else:
+        _print(found, names)
+
+
+def _class_names(text: str | None, classes: int) -> list[str]:
+    from lifelong_core.deploy.checks import as_class_names
+    from lifelong_core.errors import InvalidInputError
+
+    if text is None:
+        return [f"class {k}" for k in range(classes)]
+    names = as_class_names([name.strip() for name in text.split(",")])
+    if len(names) != classes:
+        raise InvalidInputError(f"expected {classes} names, got {len(names)}.", field="--classes")
+    return list(names)
+
+
+def _print(found: "DiceEstimate", names: list[str]) -> None:
+    """Print the estimate as a table, its warnings and assumptions."""
+    click.echo(
+        f"Dice by {found.method}: {found.cases} maps, {found.calibration_cases} calibration cases,"
+        f" {100 * found.confidence:g} % intervals"
+    )
+    rows = [_row(name, one) for name, one in zip(names, found.classes, strict=True)]
+    if len(names) > 2:
+        mean = found.foreground
+        rows.append(
+            dict.fromkeys(rows[0])
+            | {"class": "mean without background", "dice": _number(mean.value)}
+            | {"interval": _interval(mean.low, mean.high)}
+        )
+    print_rows(rows, as_json=False, empty="")
+    for warning in found.warnings:
+        text = _named(warning.text, names)
+        click.echo(wrap_text(text, indent="  ", first="Caution: "))
+    for text in found.assumptions:
+        click.echo(wrap_text(text, indent="  ", first="Assumes: "))
+
+
+def _row(name: str, one: "ClassDice") -> dict[str, Any]:
+    return {
+        "class": name,
+        "dice": _number(one.value),
+        "interval": _interval(one.low, one.high),
+        "maps_with_it": one.cases,
+        "maps_without": one.unpredicted_cases,
+        "dice_in_calibration": _number(one.calibration_dice),
+        "calibration_cases": one.calibration_cases,
+    }
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None or value != value else f"{value:.3f}"
+
+
+def _interval(low: float | None, high: float | None) -> str | None:
+    first, last = _number(low), _number(high)
+    return None if first is None or last is None else f"{first} to {last}"
+
+
+def _named(text: str, names: list[str]) -> str:
+    """The text with the names of the classes."""
+    import re
+
+    return re.sub(r"\bclass (\d+)\b", lambda found: names[int(found[1])], text, flags=re.IGNORECASE)
