@@ -7,7 +7,7 @@
 - `adaptation`: the cycle, from a window to keep, swap or refuse
 - `performance`: how good the decisions are, without labels and with few
 - `numerics`: optimisation and other numerical methods
-- `labeled`, `labelled_set`, `documents`, `checks`: data types, their files, and checks
+- `labeled`, `labelled_set`, `member_logits`, `documents`, `checks`: data types, their files, and checks
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,17 +1,19 @@
-"""Labelled logits with metadata per sample, for the validation of a model."""
+"""Labelled logits with metadata and uncertainties per sample, for the validation of a model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import as_column, read_only
+from lifelong_core.arrays import Floats, Logits, as_column, read_only
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.member_logits import MEMBER_NAMES, MEMBER_PREFIX, as_members, take_members
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.npz import read_npz, write_npz
+from lifelong_core.uncertainties import as_uncertainties
 from lifelong_core.values import ArrayValue
 
 METADATA_PREFIX = "metadata_"
@@ -40,9 +42,14 @@ class LabelledSet(ArrayValue):
     labelled: LabeledLogits
     metadata: Mapping[str, NDArray[np.generic]] = field(default_factory=dict[str, NDArray[np.generic]])
     """by key, shape (N,): strings, numbers or booleans; any array of that shape"""
+    uncertainties: Floats | None = None
+    """shape (N,), predicted uncertainty of each sample, not negative"""
+    members: Logits | None = None
+    """shape (M, N, C), logits of the same samples by several models, dropout draws or augmentations, whose spread is
+    the uncertainty"""
 
     def __post_init__(self) -> None:
-        """Check and freeze the metadata.
+        """Check and freeze metadata, uncertainties and members.
 
         Raises:
             InvalidInputError: a key or an array does not fit; the message names it.
@@ -53,6 +60,17 @@ class LabelledSet(ArrayValue):
             )
         arrays = {key: _column(key, values, self.labelled.samples) for key, values in self.metadata.items()}
         object.__setattr__(self, "metadata", MappingProxyType(dict(sorted(arrays.items()))))
+        if self.uncertainties is not None and self.members is not None:
+            raise InvalidInputError(
+                "uncertainties and members were both given.", field="uncertainties", hint="Give one of them."
+            )
+        if self.uncertainties is not None:
+            values = as_uncertainties(self.uncertainties, samples=self.labelled.samples)
+            object.__setattr__(self, "uncertainties", read_only(values.copy()))
+        if self.members is not None:
+            rows, classes = self.labelled.logits.shape
+            members = as_members(list(self.members), samples=rows, classes=classes)
+            object.__setattr__(self, "members", read_only(members))
 
     def to_bytes(self) -> bytes:
         """The arrays as an npz file; equal sets give equal bytes."""
@@ -64,6 +82,10 @@ class LabelledSet(ArrayValue):
         arrays: dict[str, NDArray[np.generic]] = {"logits": labelled.logits, "labels": labelled.labels}
         if labelled.groups is not None:
             arrays["groups"] = labelled.groups
+        if self.uncertainties is not None:
+            arrays["uncertainties"] = self.uncertainties
+        if self.members is not None:
+            arrays |= {f"{MEMBER_PREFIX}{place}": one for place, one in enumerate(self.members, start=1)}
         return arrays | {f"{METADATA_PREFIX}{key}": values for key, values in self.metadata.items()}
 
     @classmethod
@@ -73,16 +95,21 @@ class LabelledSet(ArrayValue):
         Raises:
             InvalidInputError: an array has an illegal value.
         """
-        rows: dict[str, Any] = {name: arrays.get(name) for name in ("logits", "labels", "groups")}
+        given: Mapping[str, Any] = arrays
+        rows: dict[str, Any] = {name: given.get(name) for name in ("logits", "labels", "groups")}
         metadata = {name: values for name, values in arrays.items() if name.startswith(METADATA_PREFIX)}
         return cls(
             LabeledLogits(**rows),
             {name.removeprefix(METADATA_PREFIX): values for name, values in metadata.items()},
+            given.get("uncertainties"),
+            cast("Logits | None", take_members(arrays) or None),
         )
 
     @classmethod
     def from_bytes(cls, content: bytes, *, maximum_bytes: int | None = None) -> Self:
         """Read what `to_bytes`, or `numpy.savez(logits=..., labels=..., groups=..., metadata_KEY=...)`, wrote.
+
+        Uncertainties are the array `uncertainties`; those of members are `logits_1`, `logits_2`, ...
 
         Args:
             content: bytes of the file.
@@ -96,7 +123,7 @@ class LabelledSet(ArrayValue):
         found = read_npz(
             content,
             ("logits", "labels"),
-            ("groups", CURRENT),
+            ("groups", CURRENT, "uncertainties", *MEMBER_NAMES),
             prefix=METADATA_PREFIX,
             field="labelled_set",
             maximum_bytes=maximum_bytes,

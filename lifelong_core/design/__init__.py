@@ -25,6 +25,8 @@ from lifelong_core.design.validation.comparison import (
 from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupResult
 from lifelong_core.design.validation.outputs import ModelOutputs
 from lifelong_core.design.validation.result import ValidationResult
+from lifelong_core.design.validation.uncertainty.document import UncertaintyAwareScores
+from lifelong_core.design.validation.uncertainty.settings import UncertaintySettings
 from lifelong_core.design.validation.validate import validate
 from lifelong_core.design.validation.values.metric_value import CutOff, MetricValue
 
@@ -51,6 +53,8 @@ __all__ = [
     "Step",
     "SubgroupMetric",
     "SubgroupResult",
+    "UncertaintyAwareScores",
+    "UncertaintySettings",
     "ValidationResult",
     "check_thresholds",
     "compare",

@@ -10,6 +10,7 @@ from lifelong.commands.common import actor, open_store
 from lifelong.commands.cycles.inputs import name_file_in_errors
 from lifelong.commands.interview.files import write_text
 from lifelong.commands.jobs import expect_monitor, finish_job, timeout_option
+from lifelong.commands.validation.uncertainty_options import settings_of, uncertainty_options
 
 if TYPE_CHECKING:
     from lifelong_core.store import Job, Store
@@ -30,6 +31,15 @@ class Outputs(TypedDict):
     html: Path | None
     output: Path | None
     as_json: bool
+
+
+class UncertaintyAwareOutputs(Outputs):
+    """The same with the settings of uncertainty-aware scores; None: the default."""
+
+    sigmas: str | None
+    dampings: str | None
+    threshold: float | None
+    kind: str | None
 
 
 def _output_options(command: Any) -> Any:
@@ -62,12 +72,16 @@ def _output_options(command: Any) -> Any:
 @click.argument("model")
 @click.option("--data", type=_existing_file, required=True, help="npz file of labelled logits.")
 @click.option("--environment", help="Environment of the head that decides; without it, the default head.")
+@uncertainty_options
 @_output_options
-def validate(model: str, data: Path, environment: str | None, **outputs: Unpack[Outputs]) -> None:
+def validate(
+    model: str, data: Path, environment: str | None, **outputs: Unpack[UncertaintyAwareOutputs]
+) -> None:
     """Validate MODEL (name@version) by the metrics and thresholds of its task.
 
     The file holds logits (N, C) and labels (N,), perhaps groups (N,) and metadata_KEY (N,), which defines subgroups. A
-    monitor does the work. Promotion asks for the newest validation with the default head.
+    monitor does the work. In a task of two classes, uncertainties (N,), or the logits of members as logits_1, logits_2,
+    ..., give uncertainty-aware scores. Promotion asks for the newest validation with the default head.
 
     The command exits with 3 if the model does not reach all thresholds, where there are any.
     """
@@ -90,6 +104,7 @@ def validate(model: str, data: Path, environment: str | None, **outputs: Unpack[
             replicates=outputs["replicates"],
             level=outputs["level"],
             actor=actor(),
+            uncertainty=settings_of(dict(outputs)),
         )
         document = _finished(store, job, outputs)
     result = ValidationResult.from_json(document)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from lifelong.commands.cycles.inputs import name_file_in_errors
+from lifelong.commands.validation.uncertainty_files import as_probabilities_of
 
 
 @dataclass(frozen=True)
@@ -18,13 +19,20 @@ class LabelledOutputs:
     groups: Any = None
     metadata: dict[str, Any] | None = None
     class_names: tuple[str, ...] | None = None
+    uncertainties: Any = None
+    members: tuple[Any, ...] | None = None
+    """probabilities (N, C) of each member"""
 
     @property
     def scores(self) -> Any:
-        """The probabilities, else the softmax of the logits; None without both."""
+        """The probabilities, else the softmax of the logits, else the mean of the members; None without all."""
         from lifelong_core.arrays import softmax
 
-        return self.probabilities if self.logits is None else softmax(self.logits.astype(float))
+        if self.logits is not None:
+            return softmax(self.logits.astype(float))
+        if self.probabilities is None and self.members:
+            return sum(self.members) / len(self.members)
+        return self.probabilities
 
 
 def read_outputs(path: Path) -> LabelledOutputs:
@@ -37,6 +45,7 @@ def read_outputs(path: Path) -> LabelledOutputs:
 
     from lifelong_core.arrays import expect_logits
     from lifelong_core.deploy.labelled_set import METADATA_PREFIX
+    from lifelong_core.deploy.member_logits import MEMBER_NAMES, take_members
     from lifelong_core.errors import InvalidInputError
     from lifelong_core.npz import read_npz
 
@@ -44,7 +53,15 @@ def read_outputs(path: Path) -> LabelledOutputs:
         content = path.read_bytes()
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read ({error.strerror}).") from error
-    optional = ("probabilities", "logits", "decisions", "groups", "class_names")
+    optional = (
+        "probabilities",
+        "logits",
+        "decisions",
+        "groups",
+        "class_names",
+        "uncertainties",
+        *MEMBER_NAMES,
+    )
     with name_file_in_errors(path, InvalidInputError):
         found: dict[str, Any] = dict(
             read_npz(content, ("labels",), optional, prefix=METADATA_PREFIX, field="npz")
@@ -66,6 +83,11 @@ def read_outputs(path: Path) -> LabelledOutputs:
             raise InvalidInputError(
                 f"expected one row per label ({len(labels)}), got {len(logits)}.", field="logits"
             )
+        members = [
+            as_probabilities_of(logits, f"logits_{place}")
+            for place, logits in enumerate(take_members(found), start=1)
+        ]
+    found = {name: array for name, array in found.items() if name not in MEMBER_NAMES}
     if "class_names" in found:
         with name_file_in_errors(path, InvalidInputError):
             found["class_names"] = _names_in(found["class_names"])
@@ -74,7 +96,7 @@ def read_outputs(path: Path) -> LabelledOutputs:
         for name in list(found)
         if name.startswith(METADATA_PREFIX)
     }
-    return LabelledOutputs(**found, metadata=metadata or None)
+    return LabelledOutputs(**found, metadata=metadata or None, members=tuple(members) or None)
 
 
 def _names_in(array: Any) -> tuple[str, ...]:

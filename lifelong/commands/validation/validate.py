@@ -1,6 +1,7 @@
 """`lifelong validate`: the recommended metrics of models on labelled data, without a service."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ import click
 from lifelong.commands.common import open_store
 from lifelong.commands.cycles.inputs import name_file_in_errors
 from lifelong.commands.interview.files import write_text
+from lifelong.commands.validation.named_files import file_by_model, files_by_model, named_file
+from lifelong.commands.validation.uncertainty_options import settings_of, uncertainty_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +54,20 @@ HISTORY = re.compile(rb'"history"\s*:')
     metavar="[NAME=]FILE",
     help="npz with labels and outputs of other samples, on which cut-offs are chosen; one for each model.",
 )
+@click.option(
+    "--uncertainties",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="npy or CSV with the predicted uncertainty of each sample, in a task of two classes; one for each model.",
+)
+@click.option(
+    "--members",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="npz or npy with outputs of the same samples by a further model or augmentation; repeat. Their spread is the"
+    " uncertainty.",
+)
+@uncertainty_options
 @click.option("--classes", help="Names of the classes in the order of the scores, separated by commas.")
 @click.option(
     "--threshold",
@@ -73,10 +90,14 @@ def validate(data: Path | None, **options: Any) -> None:
     classes come from --classes, the task, the recommendation or class_names. Groups and metadata of several models are
     those of the first file.
 
+    In a task of two classes, uncertainties (N,), or the logits of members (N, C) as logits_1, logits_2, ..., give
+    uncertainty-aware scores; a file of members only is judged by their mean probabilities.
+
     \b
     Examples:
       lifelong validate test.npz --recommendation found.json --threshold BA=0.8 --html report.html
       lifelong validate --task lesions --model old=old.npz --model new=new.npz
+      lifelong validate test.npz --task lesions --members a.npy --members b.npy --html report.html
 
     The command exits with 3 if thresholds are given and no model reaches all of them by the worse end of the interval.
     """
@@ -94,22 +115,13 @@ def _files(data: Path | None, models: "Sequence[str]") -> dict[str, Path]:
     """Labelled data by the name of the model."""
     files = {} if data is None else {data.stem: data}
     for text in models:
-        name, file = _named_file(text, "--model")
+        name, file = named_file(text, "--model")
         if name is None or name in files:
             raise click.UsageError(f"--model takes a name of its own for each file, got {text!r}.")
         files[name] = file
     if not files:
         raise click.UsageError("give labelled data: DATA, or --model NAME=FILE.")
     return files
-
-
-def _named_file(text: str, option: str) -> tuple[str | None, Path]:
-    if Path(text).is_file():
-        return None, Path(text)
-    name, _, path = text.partition("=")
-    if not Path(path).is_file():
-        raise click.UsageError(f"{option}: there is no file {path or text!r}.")
-    return name.strip() or None, Path(path)
 
 
 def _judged_by(
@@ -186,7 +198,12 @@ def _found(
 
     first = next(iter(read.values()))
     _check_same_samples(read)
-    outputs = _outputs(read, _cut_offs(list(read), options["cut_offs"]))
+    outputs = _outputs(_with_uncertainties(read, options), options)
+    uncertainty = settings_of(options)
+    if uncertainty is not None and not any(_has_uncertainties(one) for one in outputs.values()):
+        raise click.UsageError(
+            "give uncertainties: --uncertainties, --members, or arrays of the labelled data."
+        )
     setting: dict[str, Any] = {
         "groups": first.groups,
         "metadata": first.metadata,
@@ -195,6 +212,7 @@ def _found(
         "replicates": options["replicates"],
         "level": options["level"],
         "rng": options["seed"],
+        "uncertainty_settings": uncertainty,
     }
     if len(outputs) > 1:
         return compare(recommendation, first.labels, outputs, **setting)
@@ -206,6 +224,8 @@ def _found(
         logits=only.logits,
         decisions=only.decisions,
         cut_off_data=only.cut_off_data,
+        uncertainties=only.uncertainties,
+        members=only.members,
         name=name,
         **setting,
     )
@@ -227,22 +247,42 @@ def _check_same_samples(read: "dict[str, LabelledOutputs]") -> None:
             )
 
 
-def _cut_offs(models: list[str], given: "Sequence[str]") -> dict[str, Path]:
-    """The file on which each model's cut-offs are chosen, by model."""
-    files: dict[str, Path] = {}
-    for text in given:
-        named, path = _named_file(text, "--cut-offs")
-        name = models[0] if named is None and len(models) == 1 else named
-        if name not in models or name in files:
-            raise click.UsageError("--cut-offs takes NAME=FILE with the name of a model, once for each.")
-        files[name] = path
-    return files
+def _has_uncertainties(outputs: "ModelOutputs") -> bool:
+    return outputs.uncertainties is not None or outputs.members is not None
 
 
-def _outputs(read: "dict[str, LabelledOutputs]", cut_offs: dict[str, Path]) -> "dict[str, ModelOutputs]":
+def _with_uncertainties(
+    read: "dict[str, LabelledOutputs]", options: dict[str, Any]
+) -> "dict[str, LabelledOutputs]":
+    """The data with the uncertainties and members of further files."""
+    from lifelong.commands.validation.uncertainty_files import read_member, read_uncertainties
+    from lifelong_core.errors import InvalidInputError
+
+    changed = dict(read)
+    given = file_by_model(list(read), options["uncertainties"], "--uncertainties")
+    drawn = files_by_model(list(read), options["members"], "--members")
+    for name in dict.fromkeys((*given, *drawn)):
+        data = read[name]
+        sources = (name in given, name in drawn, data.uncertainties is not None, data.members is not None)
+        if sum(sources) > 1:
+            raise InvalidInputError(
+                f"the uncertainties of {name} were given more than once.",
+                field="uncertainties",
+                hint="Give one of --uncertainties, --members, and arrays of the labelled data.",
+            )
+        if name in given:
+            changed[name] = replace(data, uncertainties=read_uncertainties(given[name]))
+        else:
+            members = tuple(read_member(path) for path in drawn[name])
+            changed[name] = replace(data, members=members)
+    return changed
+
+
+def _outputs(read: "dict[str, LabelledOutputs]", options: dict[str, Any]) -> "dict[str, ModelOutputs]":
     from lifelong.commands.validation.labelled_files import read_outputs
     from lifelong_core.design import ModelOutputs
 
+    cut_offs = file_by_model(list(read), options["cut_offs"], "--cut-offs")
     others = {name: read_outputs(path) for name, path in cut_offs.items()}
     return {
         name: ModelOutputs(
@@ -250,6 +290,8 @@ def _outputs(read: "dict[str, LabelledOutputs]", cut_offs: dict[str, Path]) -> "
             logits=data.logits,
             decisions=data.decisions,
             cut_off_data=(others[name].labels, others[name].scores) if name in others else None,
+            uncertainties=data.uncertainties,
+            members=data.members,
         )
         for name, data in read.items()
     }

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from lifelong_core.design.report.subgroups import missing_reasons, subgroup_columns, subgroup_text
+from lifelong_core.design.report.uncertainty import change_rows, curve_text, uncertainty_source
 from lifelong_core.design.report.words import (
     better,
     interval_in_words,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         MetricValue,
         ModelComparison,
         ModelRank,
+        UncertaintyAwareScores,
         ValidationResult,
     )
 
@@ -49,6 +51,8 @@ def print_validation(console: "Console", result: "ValidationResult") -> None:
     console.print(table)
     if result.subgroups:
         _subgroups(console, result)
+    if result.uncertainty_aware is not None:
+        _uncertainty_aware(console, result, result.uncertainty_aware)
     adjusted = result.adjusted_expected_cost
     if adjusted is not None:
         said = interval_in_words(adjusted.adjusted)
@@ -58,9 +62,9 @@ def print_validation(console: "Console", result: "ValidationResult") -> None:
         why = name_classes(outcome.why, result.class_names)
         judged = Text(f"{word} ", style=f"bold {colour}")
         console.print(judged + Text(f"{_judged(outcome, result.class_names)}: {why}", style="not bold"))
-    print_cautions(
-        console, (name_classes(text, result.class_names) for text in (*_reasons(result), *result.warnings))
-    )
+    scored = () if result.uncertainty_aware is None else result.uncertainty_aware.warnings
+    cautions = (*_reasons(result), *result.warnings, *scored)
+    print_cautions(console, (name_classes(text, result.class_names) for text in cautions))
 
 
 def _subgroups(console: "Console", result: "ValidationResult") -> None:
@@ -85,6 +89,34 @@ def _subgroups(console: "Console", result: "ValidationResult") -> None:
         for name, samples, value in rows:
             table.add_row(Text(name), f"{samples:,}", interval_in_words(value))
         console.print(table)
+    console.print()
+
+
+def _uncertainty_aware(
+    console: "Console", result: "ValidationResult", scores: "UncertaintyAwareScores"
+) -> None:
+    """Print the uncertainty-aware scores at the first settings, and what sigma and the damping factor change."""
+    from rich.table import Table
+    from rich.text import Text
+
+    name = result.class_names[scores.positive_class]
+    console.print()
+    console.print(Text(f"Uncertainty-aware scores of {name}, threshold {scores.threshold:g}", style="bold"))
+    console.print(Text(uncertainty_source(scores), style="dim"))
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for column in ("score", "setting", f"value ({100 * result.level:g} % interval)", "better"):
+        table.add_column(column, overflow="fold")
+    for metric in scores.metrics:
+        usual = scores.curve(metric, scores.dampings[0])
+        setting = f"sigma = {scores.sigmas[0]:g}, d = {scores.dampings[0]:g}"
+        table.add_row(*map(Text, (metric, setting, curve_text(usual, 0), better(usual.orientation))))
+        for row in change_rows(scores):
+            if row.metric == metric:
+                table.add_row(*map(Text, ("", row.what, row.text, row.conclusion.partition(":")[0])))
+    console.print(table)
+    console.print(
+        Text("d: damping factor. All settings are in --json, and in the report (--html) with plots.")
+    )
     console.print()
 
 

@@ -7,7 +7,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from lifelong_core.design.interview.class_names import decision_names
 from lifelong_core.design.method.loader import load_method
-from lifelong_core.design.report import figures, subgroups, tables, words
+from lifelong_core.design.report import figures, subgroups, tables, uncertainty, words
 from lifelong_core.design.report.forest import Entry, Forest, entries_of, forest, forests, thresholds_of
 from lifelong_core.design.validation.comparison import MetricRanking, ModelComparison, OverallRanking
 from lifelong_core.design.validation.result import ValidationResult
@@ -149,6 +149,7 @@ def environment() -> Environment:
         "tables": tables,
         "decision_names": decision_names,
         "subgroups": subgroups,
+        "uncertainty": uncertainty,
         "figures": figures,
         "answer_rows": tables.answer_rows,
         "advice_rows": tables.advice_rows,

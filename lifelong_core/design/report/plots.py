@@ -7,7 +7,17 @@ from typing import Any, Literal, TypeAlias
 
 Point: TypeAlias = tuple[float, float]
 Range: TypeAlias = tuple[float, float]
-LineKind: TypeAlias = Literal["main", "second", "reference"]
+LineKind: TypeAlias = Literal[
+    "main",
+    "second",
+    "reference",
+    "series-0",
+    "series-1",
+    "series-2",
+    "series-3",
+    "series-4",
+    "series-5",
+]
 
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 12.0, 10.0, 40.0
 """margins of a panel for the texts beside its axes"""
@@ -98,6 +108,8 @@ class Panel:
     """left, top, right and bottom edge of the part between the axes"""
     behind: tuple[str, ...] = ()
     """ids of curves of other panels, drawn for orientation"""
+    bands: tuple[Line, ...] = ()
+    """areas behind the lines, in the colours of their lines"""
     lines: tuple[Line, ...] = ()
     dots: tuple[Dot, ...] = ()
     operating: tuple[Dot, ...] = ()

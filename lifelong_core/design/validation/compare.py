@@ -13,6 +13,7 @@ from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.comparison import MetricRanking, ModelComparison, OverallRanking, Scheme
 from lifelong_core.design.validation.model_ranks import RankShares, rank_models
 from lifelong_core.design.validation.outputs import ModelOutputs
+from lifelong_core.design.validation.uncertainty.settings import UncertaintySettings
 from lifelong_core.design.validation.validate import ResampledValidation, ValidationSettings, validate_one
 from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.errors import InvalidInputError
@@ -30,6 +31,7 @@ def compare(
     replicates: int = 1000,
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
+    uncertainty_settings: UncertaintySettings | None = None,
 ) -> ModelComparison:
     """Validate several models on the same samples, and rank them by each metric and by all together.
 
@@ -55,6 +57,7 @@ def compare(
         replicates: number of resampled data sets.
         level: nominal coverage of the intervals, including those of ranks.
         rng: seed or generator.
+        uncertainty_settings: of uncertainty-aware scores, for models with uncertainties or members.
 
     Raises:
         InvalidInputError: there are fewer than two models, or as for `validate`.
@@ -93,6 +96,7 @@ def compare(
         replicates=replicates,
         level=level,
         rng=rng,
+        uncertainty=uncertainty_settings,
     )
     found = {name: _named(setting, outputs, name) for name, outputs in models.items()}
     measures = _measures(found)

@@ -1,5 +1,6 @@
 """Outputs of a model for labelled samples, checked once."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -35,6 +36,11 @@ class ModelOutputs:
     """shape (N,): classes, C to abstain, -1 for no valid output; None: the likeliest class (ties: the lowest index)"""
     cut_off_data: tuple[ArrayLike, ArrayLike] | None = None
     """labels (M,) and this model's probabilities (M, C) of other samples, on which cut-offs are chosen"""
+    uncertainties: ArrayLike | None = None
+    """shape (N,), predicted uncertainty of each sample, not negative; two classes only"""
+    members: Sequence[ArrayLike] | None = None
+    """in place of uncertainties: probabilities (N, C) of the same samples by several models, dropout draws or
+    augmentations, whose spread is the uncertainty; without probabilities and logits, the model's are their mean"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,8 +1,8 @@
 """The result of a validation as a document that can be stored, sent and printed."""
 
-from typing import Literal
+from typing import Any, Literal, cast
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome, all_passed
@@ -15,17 +15,18 @@ from lifelong_core.design.validation.displays import (
     RocPoints,
     SubgroupResult,
 )
+from lifelong_core.design.validation.uncertainty.document import UncertaintyAwareScores
 from lifelong_core.design.validation.values.metric_value import MetricValue, Number
 from lifelong_core.documents import FrozenDocument
 from lifelong_core.errors import InvalidInputError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class ValidationResult(FrozenDocument):
     """The recommended metrics of one model on one labelled set, with confusion matrix and curves."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     name: str = Field(description="Name of the model.")
     recommendation: Recommendation
     class_names: tuple[str, ...]
@@ -58,6 +59,21 @@ class ValidationResult(FrozenDocument):
     subgroups: tuple[SubgroupResult, ...]
     warnings: tuple[str, ...] = Field(description="Limits of the numbers, in sentences.")
     acceptance: tuple[AcceptanceOutcome, ...] = Field(description="In the order of the thresholds.")
+    uncertainty_aware: UncertaintyAwareScores | None = Field(
+        default=None,
+        description="Scores that weigh samples by their uncertainty; None: no uncertainties were given.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_older_version(cls, document: Any) -> Any:
+        """Read version 1, which has no uncertainty-aware scores."""
+        if not isinstance(document, dict):
+            return document
+        given = cast("dict[str, Any]", document)
+        if given.get("schema_version") != 1 or "uncertainty_aware" in given:
+            return given
+        return {**given, "schema_version": SCHEMA_VERSION}
 
     @property
     def accepted(self) -> bool | None:

@@ -23,6 +23,14 @@ from lifelong_core.design.validation.displays import AdjustedCost
 from lifelong_core.design.validation.outputs import ModelOutputs, Samples, units_of
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.subgroup_results import ResampledSubgroup, resample_subgroups
+from lifelong_core.design.validation.uncertainty.document import UncertaintyAwareScores
+from lifelong_core.design.validation.uncertainty.predicted import (
+    check_binary,
+    predicted_uncertainties,
+    with_mean_of_members,
+)
+from lifelong_core.design.validation.uncertainty.scores import uncertainty_aware_scores
+from lifelong_core.design.validation.uncertainty.settings import UncertaintySettings
 from lifelong_core.design.validation.values.evaluation import Recipe, Split, class_weights_of
 from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.design.validation.values.metric_values import EvaluatedMetric, evaluate_metric
@@ -47,6 +55,9 @@ def validate(
     class_names: Sequence[str] | None = None,
     thresholds: Sequence[AcceptanceThreshold] = (),
     cut_off_data: tuple[ArrayLike, ArrayLike] | None = None,
+    uncertainties: ArrayLike | None = None,
+    members: Sequence[ArrayLike] | None = None,
+    uncertainty_settings: UncertaintySettings | None = None,
     name: str = "model",
     replicates: int = 1000,
     level: float = 0.95,
@@ -69,6 +80,12 @@ def validate(
         cut_off_data: labels (M,) and the model's probabilities (M, C) of other samples, on which the cut-offs of
             metrics at a target are chosen; None: a random half of the cases, and these metrics are those of the other
             half.
+        uncertainties: shape (N,), predicted uncertainty of each sample, not negative, for uncertainty-aware scores of
+            two classes (Sperling et al.).
+        members: in place of uncertainties, probabilities (N, C) of the same samples by 2 to 100 models, dropout draws
+            or augmentations: their spread is the uncertainty. Without probabilities and logits, the model's
+            probabilities are their mean.
+        uncertainty_settings: sigmas, dampings, threshold and the kind of the uncertainties; None: the defaults.
         name: name of the model.
         replicates: number of resampled data sets for the intervals.
         level: nominal coverage of the intervals.
@@ -104,9 +121,15 @@ def validate(
         replicates=replicates,
         level=level,
         rng=rng,
+        uncertainty=uncertainty_settings,
     )
     outputs = ModelOutputs(
-        probabilities=probabilities, logits=logits, decisions=decisions, cut_off_data=cut_off_data
+        probabilities=probabilities,
+        logits=logits,
+        decisions=decisions,
+        cut_off_data=cut_off_data,
+        uncertainties=uncertainties,
+        members=members,
     )
     return validate_one(setting, outputs, name=name).result
 
@@ -126,6 +149,7 @@ class ValidationSettings:
     level: float
     seed: int
     resamples: Resamples
+    uncertainty: UncertaintySettings
 
     @classmethod
     def of(
@@ -140,6 +164,7 @@ class ValidationSettings:
         replicates: int,
         level: float,
         rng: int | np.random.Generator,
+        uncertainty: UncertaintySettings | None = None,
     ) -> Self:
         """Check the arguments, and draw the resamples.
 
@@ -173,6 +198,7 @@ class ValidationSettings:
             resamples=Resamples.draw(
                 units_of(groups, samples=reference.size), replicates=replicates, seed=seed
             ),
+            uncertainty=uncertainty or UncertaintySettings(),
         )
 
 
@@ -199,7 +225,12 @@ def validate_one(setting: ValidationSettings, outputs: ModelOutputs, *, name: st
         InvalidInputError: as for `validate`.
     """
     recommendation, fingerprint = setting.recommendation, setting.recommendation.fingerprint
-    samples = Samples.of(setting.labels, outputs, classes=len(setting.class_names), groups=setting.groups)
+    classes = len(setting.class_names)
+    for field in ("uncertainties", "members"):
+        if getattr(outputs, field) is not None:
+            check_binary(classes, field=field)
+    outputs = with_mean_of_members(outputs, samples=setting.labels.size, classes=classes)
+    samples = Samples.of(setting.labels, outputs, classes=classes, groups=setting.groups)
     recipes = _recipes(setting, samples, outputs)
     found = {
         recipe.label: evaluate_metric(
@@ -240,8 +271,36 @@ def validate_one(setting: ValidationSettings, outputs: ModelOutputs, *, name: st
         subgroups=tuple(one.result for one in subgroups),
         warnings=validation_warnings(recommendation, samples, recipes, has_groups=setting.groups is not None),
         acceptance=apply_thresholds(setting.thresholds, values),
+        uncertainty_aware=_uncertainty_aware(setting, samples, outputs),
     )
     return ResampledValidation(result, found, subgroups, samples)
+
+
+def _uncertainty_aware(
+    setting: ValidationSettings, samples: Samples, outputs: ModelOutputs
+) -> UncertaintyAwareScores | None:
+    """The uncertainty-aware scores; None without uncertainties."""
+    target = setting.recommendation.fingerprint.target_class
+    positive = 1 if target is None else target
+    given = predicted_uncertainties(
+        outputs, samples.is_valid, kind=setting.uncertainty.kind, positive=positive
+    )
+    if given is None:
+        return None
+    if samples.probabilities is None:
+        raise InvalidInputError(
+            "uncertainty-aware scores need the probabilities of the samples.",
+            field="probabilities",
+            hint="Give probabilities or logits beside the uncertainties.",
+        )
+    return uncertainty_aware_scores(
+        samples,
+        given,
+        setting.resamples,
+        settings=setting.uncertainty,
+        positive=positive,
+        level=setting.level,
+    )
 
 
 def _recipes(setting: ValidationSettings, samples: Samples, outputs: ModelOutputs) -> list[Recipe]:

@@ -10,15 +10,29 @@ metrics are the limit where no probability equals the threshold. For t other tha
 classes differ, so that accuracy, precision and F1 change with s even for certain predictions.
 """
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import LARGEST_NUMBER, Floats
 from lifelong_core.metrics.counting.confusion import ratio
-from lifelong_core.metrics.counting.multiclass import accuracy
+from lifelong_core.metrics.counting.multiclass import accuracies
 from lifelong_core.metrics.counting.one_versus_rest import f_beta, fall_out, precision, sensitivity
 from lifelong_core.metrics.scores.values import as_values
 from lifelong_core.scientific import error_function, weighted_counts
+
+UNCERTAINTY_AWARE: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
+    {
+        "UA-accuracy": accuracies,
+        "UA-precision": lambda sums: precision(sums)[..., 1],
+        "UA-recall": lambda sums: sensitivity(sums)[..., 1],
+        "UA-FPR": lambda sums: fall_out(sums)[..., 1],
+        "UA-F1": lambda sums: f_beta(sums)[..., 1],
+    }
+)
+"""By acronym, the scores (eqs. 13-17) as functions of sums of weights (M, 2, 2), with values (M,)."""
 
 
 def uncertainty_aware_confusion(
@@ -54,7 +68,7 @@ def uncertainty_aware_confusion(
     as_values([threshold], field="threshold", low=0, high=1)
     as_values([sigma], field="sigma", low=0, high=LARGEST_NUMBER)
     as_values([damping], field="damping", low=0, high=LARGEST_NUMBER)
-    weights = _sureness(predicted, threshold, sigma) * _sureness(reference, threshold, sigma)
+    weights = sureness(predicted, threshold, sigma) * sureness(reference, threshold, sigma)
     weights *= np.exp(-uncertain * damping)
     cells = 2 * (reference > threshold) + (predicted >= threshold)
     return weighted_counts(cells, weights, size=4).reshape(2, 2)
@@ -92,7 +106,7 @@ def uncertainty_aware_accuracy(
     confusion = uncertainty_aware_confusion(
         labels, probabilities, uncertainties, threshold=threshold, sigma=sigma, damping=damping
     )
-    return accuracy(confusion)
+    return float(UNCERTAINTY_AWARE["UA-accuracy"](confusion[np.newaxis])[0])
 
 
 def uncertainty_aware_precision(
@@ -127,7 +141,7 @@ def uncertainty_aware_precision(
     confusion = uncertainty_aware_confusion(
         labels, probabilities, uncertainties, threshold=threshold, sigma=sigma, damping=damping
     )
-    return float(precision(confusion)[1])
+    return float(UNCERTAINTY_AWARE["UA-precision"](confusion[np.newaxis])[0])
 
 
 def uncertainty_aware_recall(
@@ -162,7 +176,7 @@ def uncertainty_aware_recall(
     confusion = uncertainty_aware_confusion(
         labels, probabilities, uncertainties, threshold=threshold, sigma=sigma, damping=damping
     )
-    return float(sensitivity(confusion)[1])
+    return float(UNCERTAINTY_AWARE["UA-recall"](confusion[np.newaxis])[0])
 
 
 def uncertainty_aware_false_positive_rate(
@@ -197,7 +211,7 @@ def uncertainty_aware_false_positive_rate(
     confusion = uncertainty_aware_confusion(
         labels, probabilities, uncertainties, threshold=threshold, sigma=sigma, damping=damping
     )
-    return float(fall_out(confusion)[1])
+    return float(UNCERTAINTY_AWARE["UA-FPR"](confusion[np.newaxis])[0])
 
 
 def uncertainty_aware_f1(
@@ -232,12 +246,18 @@ def uncertainty_aware_f1(
     confusion = uncertainty_aware_confusion(
         labels, probabilities, uncertainties, threshold=threshold, sigma=sigma, damping=damping
     )
-    return float(f_beta(confusion)[1])
+    return float(UNCERTAINTY_AWARE["UA-F1"](confusion[np.newaxis])[0])
 
 
-def _sureness(values: Floats, threshold: float, sigma: float) -> Floats:
-    """Certainty that each value lies on its side of the threshold, in [0, 1]; 0 on the threshold, whatever the
-    spread.
+def sureness(values: Floats, threshold: float, sigma: float) -> Floats:
+    """How sure it is that each value lies on its side of a Gaussian threshold, in [0, 1] (eq. 6).
+
+    0 on the threshold, whatever the spread; without spread, 1 elsewhere.
+
+    Args:
+        values: any shape, in [0, 1].
+        threshold: mean of the threshold.
+        sigma: its standard deviation, not negative.
     """
     distances = ratio(np.abs(values - threshold), np.array(sigma * np.sqrt(2)))
     return np.where(values == threshold, 0.0, error_function(distances))

@@ -1,15 +1,21 @@
 """Validations of a model: checked, and submitted as a job."""
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from lifelong_core.arrays import expect_logits
+import numpy as np
+
+from lifelong_core.arrays import expect_logits, softmax
 from lifelong_core.deploy.labelled_set import LabelledSet
-from lifelong_core.errors import ConflictError, NotFoundError
+from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store.heads.calibration_sets import check_classes
 from lifelong_core.store.jobs.records import Job
 from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.store.store import Store
+
+if TYPE_CHECKING:
+    from lifelong_core.design import UncertaintySettings
 
 KIND = "validate"
 """Kind of the job."""
@@ -24,6 +30,7 @@ def submit_validation(
     replicates: int,
     level: float,
     actor: str,
+    uncertainty: "UncertaintySettings | None" = None,
 ) -> Job:
     """Submit the job that validates a model with the metrics that are recommended for its task.
 
@@ -35,11 +42,14 @@ def submit_validation(
         replicates: number of resampled data sets.
         level: nominal coverage of the intervals.
         actor: name for the audit log.
+        uncertainty: settings of the uncertainty-aware scores of a set with uncertainties or members; None: the
+            defaults.
 
     Raises:
         NotFoundError: there is no such model or environment.
         ConflictError: the task has no recommendation, or the model has no head.
-        InvalidInputError: the logits have another number of classes than the task, or are probabilities.
+        InvalidInputError: the logits have another number of classes than the task, or are probabilities; or
+            uncertainties do not fit.
         UnavailableError: database or artifacts do not answer.
     """
     model, task = _served(store, reference, environment)
@@ -54,8 +64,34 @@ def submit_validation(
     }
     check_classes(data.labelled, task)
     expect_logits(data.labelled.logits)
-    stored = LabelledSet(without_group_keys(data.labelled), data.metadata)
+    if data.uncertainties is not None or data.members is not None or uncertainty is not None:
+        payload["uncertainty"] = _checked_uncertainty(data, uncertainty).to_document()
+    stored = replace(data, labelled=without_group_keys(data.labelled))
     return store.jobs.submit(KIND, payload, labelled_set=stored.to_bytes(), actor=actor)
+
+
+def _checked_uncertainty(data: LabelledSet, asked: "UncertaintySettings | None") -> "UncertaintySettings":
+    """The settings, after the checks of a validation, so that the client learns of an error at once.
+
+    Raises:
+        InvalidInputError: there is nothing to score, more than two classes, or the uncertainties do not fit.
+    """
+    from lifelong_core.design import ModelOutputs, UncertaintySettings
+    from lifelong_core.design.validation.uncertainty.predicted import check_binary, predicted_uncertainties
+
+    settings = asked or UncertaintySettings()
+    if data.uncertainties is None and data.members is None:
+        raise InvalidInputError(
+            "settings of uncertainty-aware scores were given, but no uncertainties.",
+            field="uncertainties",
+            hint="Add the array uncertainties, or the logits of members: logits_1, logits_2, ...",
+        )
+    field = "uncertainties" if data.members is None else "members"
+    check_binary(data.labelled.classes, field=field)
+    members = None if data.members is None else [softmax(one.astype(np.float64)) for one in data.members]
+    outputs = ModelOutputs(uncertainties=data.uncertainties, members=members)
+    predicted_uncertainties(outputs, np.ones(data.labelled.samples, np.bool_), kind=settings.kind, positive=1)
+    return settings
 
 
 def recommendation_version(store: Store, task: Task) -> int:

@@ -11,6 +11,7 @@ from lifelong_core.deploy import LabeledLogits, PostProcessingHead
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.design.report.pages import validation_html
 from lifelong_core.design.validation.result import ValidationResult
+from lifelong_core.design.validation.uncertainty.settings import UncertaintySettings
 from lifelong_core.design.validation.validate import validate
 from lifelong_core.documents import FrozenDocument
 from lifelong_core.errors import InvalidInputError
@@ -39,6 +40,9 @@ class Payload(FrozenDocument):
     )
     replicates: Annotated[int, Field(ge=1)] = 1000
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    uncertainty: UncertaintySettings | None = Field(
+        default=None, description="Of uncertainty-aware scores; None: the defaults."
+    )
 
 
 def work(store: Store, job: Job) -> dict[str, Any]:
@@ -102,6 +106,9 @@ def _validated(
         class_names=task.class_names,
         thresholds=attached.thresholds,
         cut_off_data=cut_off_data,
+        uncertainties=data.uncertainties,
+        members=_member_probabilities(data, head),
+        uncertainty_settings=asked.uncertainty,
         name=model.reference,
         replicates=asked.replicates,
         level=asked.level,
@@ -109,6 +116,11 @@ def _validated(
     if calibration is not None and _are_same_cases(calibration, data.labelled):
         return result.model_copy(update={"warnings": (_SEEN, *result.warnings)})
     return result
+
+
+def _member_probabilities(data: LabelledSet, head: PostProcessingHead) -> list[Floats] | None:
+    """Probabilities of each member as the head makes them of its logits; None without members."""
+    return None if data.members is None else [head.apply(one).probabilities for one in data.members]
 
 
 def _served(store: Store, asked: Payload) -> tuple[Model, Task, PostProcessingHead]:

@@ -1,18 +1,21 @@
-"""The pages of jobs: the newest ones, and one with its progress, the end of its log, and the button to cancel it."""
+"""The pages of jobs: the newest ones, and one with its progress, its log, its report, and the button to cancel it."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.errors import ConflictError
-from lifelong_core.store import Job
+from lifelong_core.errors import ConflictError, LifelongError
+from lifelong_core.store import Job, Store
 from lifelong_core.store.access.records import Scope
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute
 from lifelong_service.http.guard import access, actor_of, worker_of
+
+if TYPE_CHECKING:
+    from lifelong_core.design import UncertaintyAwareScores
 
 MOST = 100
 """Newest jobs that are listed."""
@@ -26,6 +29,9 @@ _FIGURES = {
     "images_per_second": "Images per second",
     "device": "Device",
 }
+
+_REPORTED = ("validate", "compare")
+"""Kinds of jobs whose result has a report."""
 
 router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 
@@ -45,6 +51,16 @@ def show_job(request: Request, identifier: UUID) -> Response:
     return _job_page(request, identifier)
 
 
+@router.get(LIST + "/{identifier}/report")
+@access(Scope.READ)
+def show_report(request: Request, identifier: UUID) -> Response:
+    """The report of a validation or a comparison as a self-contained page."""
+    from lifelong_service.routes.admin.validations import REPORT_HEADERS, artifact_of
+
+    content = artifact_of(worker_of(request).store, identifier, "report")
+    return Response(content, media_type="text/html", headers=REPORT_HEADERS)
+
+
 @router.post(LIST + "/{identifier}/cancel")
 @access(Scope.ADMIN, media_types=FORM)
 def cancel(request: Request, identifier: UUID) -> Response:
@@ -62,7 +78,43 @@ def _job_page(
     store = worker_of(request).store
     job = store.jobs.get(identifier)
     log = store.jobs.log(identifier, limit=_LINES)
-    return page(request, "job", status=status, one=_shown(job), log=log, error=error)
+    return page(
+        request,
+        "job",
+        status=status,
+        one=_shown(job),
+        log=log,
+        error=error,
+        report=f"{LIST}/{job.id}/report" if _has_report(job) else None,
+        scores=_scores(store, job),
+    )
+
+
+def _has_report(job: Job) -> bool:
+    return job.kind in _REPORTED and job.state == "succeeded" and "report" in (job.result or {})
+
+
+def _scores(store: Store, job: Job) -> dict[str, Any] | None:
+    """The changes of the uncertainty-aware scores of a validation in words; None without any."""
+    from lifelong_core.design import ValidationResult
+    from lifelong_core.design.report.uncertainty import change_rows, uncertainty_source
+
+    digest = (job.result or {}).get("result")
+    if job.kind != "validate" or job.state != "succeeded" or not isinstance(digest, str):
+        return None
+    try:
+        found = ValidationResult.from_json(store.artifacts.get(digest))
+    except LifelongError:  # deleted after its retention time, or of a newer version
+        return None
+    scores: UncertaintyAwareScores | None = found.uncertainty_aware
+    if scores is None:
+        return None
+    return {
+        "source": uncertainty_source(scores),
+        "rows": change_rows(scores),
+        "level": found.level,
+        "warnings": scores.warnings,
+    }
 
 
 def _shown(job: Job) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """`/v1/admin/models/{reference}/validations`: validation of models; result and report of its jobs."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -18,6 +18,12 @@ from lifelong_core.names import Name
 from lifelong_core.store import Job, Store
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.evaluations.validations import submit_validation
+from lifelong_core.uncertainties import (
+    FEWEST_MEMBERS,
+    MOST_MEMBERS,
+    UncertaintyKind,
+    parse_numbers,
+)
 from lifelong_service.http.bodies import parse_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.http.labelled_bodies import (
@@ -31,8 +37,21 @@ from lifelong_service.http.parameters import MAXIMUM_GROUP_LENGTH
 from lifelong_service.routes.admin.jobs import accept_job
 from lifelong_service.schemas.design import JobAnswer, ValidationDocument
 
+if TYPE_CHECKING:
+    from lifelong_core.design import UncertaintySettings
+
 PART = "labelled_set"
 """Part of a multipart form, and the name of the file in errors."""
+
+Numbers: TypeAlias = Annotated[str, Query(max_length=1000, description="Ascending, separated by commas.")]
+
+PARAMETERS = {
+    "sigmas": "sigma",
+    "dampings": "damping",
+    "threshold": "uncertainty_threshold",
+    "kind": "uncertainty_kind",
+}
+"""Query parameters by the settings of uncertainty-aware scores."""
 
 REPORT_HEADERS = {
     # A report is self-contained: injected content can neither fetch nor run anything.
@@ -49,10 +68,16 @@ router = APIRouter(route_class=GuardedRoute, tags=["validations"])
 class NewLabelledSet(LabelledRows):
     """Labelled logits: (N, C) raw outputs, N class indices, and optionally N group keys (patients) and metadata.
 
-    `metadata` holds N values by key, such as `{"scanner": ["A", "B", ...]}`: the subgroups of the report.
+    `metadata` holds N values by key, such as `{"scanner": ["A", "B", ...]}`: the subgroups of the report. In a task of
+    two classes, `uncertainties` holds N numbers that are not negative, or `members` the logits (N, C) of the same
+    samples by several models, dropout draws or augmentations, whose spread is the uncertainty.
     """
 
     metadata: dict[str, list[Any]] = Field(default_factory=dict)
+    uncertainties: list[float] | None = None
+    members: Annotated[
+        list[list[list[float]]] | None, Field(min_length=FEWEST_MEMBERS, max_length=MOST_MEMBERS)
+    ] = None
 
 
 @router.post(
@@ -68,14 +93,26 @@ async def validate_model(
     environment: Name | None = None,
     replicates: Annotated[int, Query(ge=100, le=10_000)] = 1000,
     level: Annotated[float, Query(ge=0.5, lt=1)] = 0.95,
+    sigma: Numbers | None = None,
+    damping: Numbers | None = None,
+    uncertainty_threshold: float | None = None,
+    uncertainty_kind: UncertaintyKind | None = None,
 ) -> JSONResponse:
     """Validate a model on labelled logits (npz or JSON) with the metrics recommended for its task; returns a job.
 
     An npz file holds `logits`, `labels`, optionally `groups`, and metadata as `metadata_KEY`. The head of `environment`
     (else the default head) decides; `replicates` and `level` are those of the bootstrap intervals. A monitor runs the
     job: the address in `Location` returns its state.
+
+    In a task of two classes, the set may also hold `uncertainties`, or the logits of members (npz: `logits_1`,
+    `logits_2`, ...; JSON: `members`). The result then has uncertainty-aware scores (Sperling et al.) for each spread
+    `sigma` of the threshold `uncertainty_threshold` and each damping factor `damping`: numbers separated by commas.
+    `uncertainty_kind` says what the uncertainties are.
     """
     worker = worker_of(request)
+    uncertainty = _settings(
+        sigmas=sigma, dampings=damping, threshold=uncertainty_threshold, kind=uncertainty_kind
+    )
     data = await read_labelled(request, PART, from_json=_from_json, from_npz=_from_npz)
     job = await run_in_threadpool(
         submit_validation,
@@ -86,6 +123,7 @@ async def validate_model(
         replicates=replicates,
         level=level,
         actor=actor_of(request),
+        uncertainty=uncertainty,
     )
     return accept_job(job)
 
@@ -94,7 +132,7 @@ async def validate_model(
 @access(Scope.READ)
 def show_result(request: Request, job: UUID) -> Response:
     """The result of a validation or a comparison as one JSON document; status 409 until it is complete."""
-    content = _artifact(worker_of(request).store, job, "result")
+    content = artifact_of(worker_of(request).store, job, "result")
     return Response(content, media_type="application/json")
 
 
@@ -106,8 +144,32 @@ def show_result(request: Request, job: UUID) -> Response:
 @access(Scope.READ)
 def show_report(request: Request, job: UUID) -> Response:
     """The result of a validation or a comparison as a self-contained HTML page; status 409 until it is complete."""
-    content = _artifact(worker_of(request).store, job, "report")
+    content = artifact_of(worker_of(request).store, job, "report")
     return Response(content, media_type="text/html", headers=REPORT_HEADERS)
+
+
+def _settings(**given: Any) -> "UncertaintySettings | None":
+    """The settings of uncertainty-aware scores; None: no query parameter names one.
+
+    Raises:
+        InvalidInputError: a value does not fit; the field names the parameter.
+    """
+    asked = {name: value for name, value in given.items() if value is not None}
+    for name in ("sigmas", "dampings"):
+        if name in asked:
+            asked[name] = parse_numbers(asked[name], field=PARAMETERS[name])
+    if not asked:
+        return None
+    from lifelong_core.design import UncertaintySettings
+
+    try:
+        return UncertaintySettings.from_document(asked)
+    except InvalidInputError as error:
+        name, _, place = (error.field or "").partition(".")
+        parameter = PARAMETERS.get(name, name)
+        raise InvalidInputError(
+            error.message, field=f"{parameter}.{place}" if place else parameter, hint=error.hint
+        ) from error
 
 
 def _from_npz(content: bytes, maximum_bytes: int) -> LabelledSet:
@@ -135,10 +197,12 @@ def labelled_set_of(document: NewLabelledSet, maximum_bytes: int) -> LabelledSet
                 f"expected texts of at most {MAXIMUM_GROUP_LENGTH} characters.", field=f"metadata.{key[:80]}"
             )
     metadata: Any = document.metadata  # which checks that lists are columns
-    return LabelledSet(labelled, metadata)
+    uncertainties: Any = document.uncertainties
+    members: Any = document.members
+    return LabelledSet(labelled, metadata, uncertainties, members)
 
 
-def _artifact(store: Store, identifier: UUID, name: str) -> bytes:
+def artifact_of(store: Store, identifier: UUID, name: str) -> bytes:
     """Return an artifact of a job.
 
     Raises:

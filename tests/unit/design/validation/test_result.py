@@ -22,12 +22,20 @@ def test_it_is_a_document(result):
     assert "NaN" not in result.to_json()
 
 
+def test_version_1_is_read_without_uncertainty_aware_scores(result):
+    document = {**result.to_document(), "schema_version": 1}
+    del document["uncertainty_aware"]
+    assert ValidationResult.from_document(document) == result
+    with pytest.raises(InvalidInputError):
+        ValidationResult.from_document({**document, "uncertainty_aware": None})
+
+
 def test_it_never_changes(result):
     with pytest.raises(ValidationError):
         result.samples = 3
 
 
-@pytest.mark.parametrize("damage", [{"schema_version": 2}, {"samples": None}, {"unknown": 1}])
+@pytest.mark.parametrize("damage", [{"schema_version": 3}, {"samples": None}, {"unknown": 1}])
 def test_another_form_is_refused(result, damage):
     with pytest.raises(InvalidInputError):
         ValidationResult.from_document({**result.to_document(), **damage})

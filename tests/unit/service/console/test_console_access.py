@@ -29,6 +29,7 @@ SCOPES = {
     "/console/trainings/{reference}/report": "read",
     "/console/jobs": "read",
     "/console/jobs/{identifier}": "read",
+    "/console/jobs/{identifier}/report": "read",
     "POST /console/jobs/{identifier}/cancel": "admin",
     "/console/proposals": "read",
     "/console/proposals/{identifier}": "read",

@@ -1,0 +1,73 @@
+"""Options of uncertainty-aware scores, which `validate` and `models validate` share."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lifelong_core.uncertainties import LARGEST_UNCERTAINTY, parse_numbers
+
+if TYPE_CHECKING:
+    from lifelong_core.design import UncertaintySettings
+
+OPTIONS = {
+    "sigmas": "--sigma",
+    "dampings": "--damping",
+    "threshold": "--uncertainty-threshold",
+    "kind": "--uncertainty-kind",
+}
+"""By setting"""
+
+
+def uncertainty_options(command: Any) -> Any:
+    """Add the options of the settings to a command."""
+    options = (
+        click.option(
+            "--sigma",
+            "sigmas",
+            metavar="NUMBERS",
+            help="Spreads of the threshold of uncertainty-aware scores, ascending, separated by commas.",
+        ),
+        click.option(
+            "--damping",
+            "dampings",
+            metavar="NUMBERS",
+            help="Damping factors of the uncertainties, ascending, separated by commas.  [default: 0,0.5,1,2]",
+        ),
+        click.option(
+            "--uncertainty-threshold",
+            "threshold",
+            type=float,
+            help="Probability from which on uncertainty-aware scores decide positively.  [default: 0.5]",
+        ),
+        click.option(
+            "--uncertainty-kind",
+            "kind",
+            type=click.Choice(list(LARGEST_UNCERTAINTY)),
+            help="What the given uncertainties are; values that it cannot have are refused.  [default: other]",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def settings_of(options: dict[str, Any]) -> "UncertaintySettings | None":
+    """The settings that were asked for; None: no option was given.
+
+    Raises:
+        InvalidInputError: a value does not fit; the field is the option.
+    """
+    from lifelong_core.design import UncertaintySettings
+    from lifelong_core.errors import InvalidInputError
+
+    asked: dict[str, Any] = {name: options[name] for name in OPTIONS if options[name] is not None}
+    for name in ("sigmas", "dampings"):
+        if name in asked:
+            asked[name] = parse_numbers(asked[name], field=OPTIONS[name])
+    if not asked:
+        return None
+    try:
+        return UncertaintySettings.from_document(asked)
+    except InvalidInputError as error:
+        name = (error.field or "").partition(".")[0]
+        raise InvalidInputError(error.message, field=OPTIONS.get(name, name), hint=error.hint) from error
