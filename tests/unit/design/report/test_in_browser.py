@@ -13,6 +13,7 @@ from lifelong_core.promotion.page import promotion_html
 from tests.integration.browser import Browser, running_browser
 from tests.unit.design.report.results import hundred_classes, ten_classes, three_models, two_classes
 from tests.unit.design.report.test_pages import HOSTILE, hostile
+from tests.unit.design.report.test_uncertainty import result as uncertain_result
 from tests.unit.promotion.reports import report
 from tests.unit.promotion.test_page import hostile as hostile_promotion
 
@@ -29,6 +30,7 @@ def long_names() -> str:
 
 PAGES: dict[str, Any] = {
     "two": lambda: validation_html(two_classes()),
+    "uncertainty": lambda: validation_html(uncertain_result()),
     "ten": lambda: validation_html(ten_classes()),
     "hundred": lambda: validation_html(hundred_classes()),
     "models": lambda: comparison_html(three_models()),
