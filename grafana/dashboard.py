@@ -3,7 +3,17 @@
 import json
 
 from grafana.panels import DATASOURCE, POPULATION, Query, build_query
-from grafana.rows import cycles, evidence, jobs, prediction_log, prevalence, realised, state, traffic
+from grafana.rows import (
+    cycles,
+    estimated,
+    evidence,
+    jobs,
+    prediction_log,
+    prevalence,
+    realised,
+    state,
+    traffic,
+)
 from grafana.sdk import JSONEncoder, dashboard, dashboard_builders
 
 UID = "lifelong"
@@ -27,6 +37,7 @@ _ROWS = {
     "Prevalence of $model in $environment": prevalence,
     "Evidence and gain": evidence,
     "Cycles and heads": cycles,
+    "Estimated performance (no labels)": estimated,
     "Realised quality, where labels have arrived": realised,
     "Traffic": traffic,
     "Prediction log": prediction_log,

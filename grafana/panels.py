@@ -105,6 +105,16 @@ def show_numbers(
     return panel
 
 
+def draw_band(panel: timeseries.Panel) -> timeseries.Panel:
+    """Draw the series `estimate` as a line in the band between the series `low` and `high`."""
+    edge = style(color=fixed_colour("light-blue"), custom__lineWidth=0)
+    return (
+        panel.override_by_name("estimate", style(color=fixed_colour("blue"), custom__lineWidth=2))
+        .override_by_name("low", edge)
+        .override_by_name("high", [*edge, *style(custom__fillBelowTo="low", custom__fillOpacity=25)])
+    )
+
+
 def style(**properties: object) -> list[dashboard.DynamicConfigValue]:
     """Properties of an override; `__` stands for the dot and `_` for nothing: `custom__lineStyle=...`."""
     return [

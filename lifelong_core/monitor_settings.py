@@ -16,6 +16,7 @@ _PLAIN = frozenset(
         "window_seconds",
         "quantifier",
         "validation_samples",
+        "estimate_single_classes",
         "evidence_samples",
         "retraining_proposal_cycles",
         "retention_days",

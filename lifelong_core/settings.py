@@ -468,6 +468,11 @@ class Settings(BaseSettings):
         description="The same for single classes of single tasks, by class name: [task_label_error_rates.lesions] with"
         " melanoma = 0.05 in the file, or as JSON; other classes have `label_error_rate`.",
     )
+    estimate_single_classes: bool = Field(
+        default=False,
+        description="Estimate recommended metrics without labels also for single classes; false: only for those with an"
+        " acceptance threshold.",
+    )
     evidence_samples: Positive = Field(
         default=100_000,
         description="Largest number of new predictions that a cycle feeds to the sequential test; of more, the newest.",

@@ -5,10 +5,9 @@ from grafana.panels import (
     POPULATION,
     Query,
     dashed_style,
-    fixed_colour,
+    draw_band,
     plot_series,
     query_population,
-    style,
 )
 from grafana.sdk import timeseries
 
@@ -22,7 +21,7 @@ def build_panels() -> list[timeseries.Panel]:
 
 
 def _plot_prevalence() -> timeseries.Panel:
-    return (
+    return draw_band(
         plot_series(
             "Prevalence of $class",
             "Line and band: share of the class among the recent predictions, estimated without labels, with"
@@ -43,19 +42,7 @@ def _plot_prevalence() -> timeseries.Panel:
         .repeat("class")
         .repeat_direction("h")
         .max_per_row(4)
-        .override_by_name("estimate", style(color=fixed_colour("blue"), custom__lineWidth=2))
-        .override_by_name("low", style(color=fixed_colour("light-blue"), custom__lineWidth=0))
-        .override_by_name(
-            "high",
-            style(
-                color=fixed_colour("light-blue"),
-                custom__lineWidth=0,
-                custom__fillBelowTo="low",
-                custom__fillOpacity=25,
-            ),
-        )
-        .override_by_name("assumed by the head", dashed_style("orange"))
-    )
+    ).override_by_name("assumed by the head", dashed_style("orange"))
 
 
 def _plot_shift_size() -> timeseries.Panel:

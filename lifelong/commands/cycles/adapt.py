@@ -33,6 +33,14 @@ existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--policy", help="JSON object (or its file) of the settings to change, e.g. '{\"level\": 0.001}'."
 )
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    default=("AC", "EC"),
+    show_default=True,
+    help="Metric to estimate without labels, such as BA, PPV or TPR[2]; may be repeated.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Write the new head here, if there is one.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def adapt(calibration: Path, window: Path, **options: Any) -> None:
@@ -69,6 +77,7 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
         read_policy(options["policy"]),
         groups=groups,
         method=options["method"] or DEFAULT_QUANTIFIER,
+        performance_metrics=options["metrics"],
     )
     for reason in report.reasons:
         if reason.code == "window_invalid":

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lifelong.commands.cycles.performance_text import print_performance
 from lifelong.commands.tables import print_rows, wrap_text
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def print_outcome(outcome: str, more: str) -> None:
 
 
 def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None:
-    """Reasons, the estimate of each class with its interval, cautions, tests and the expected gains."""
+    """Reasons, the estimate of each class with its interval, cautions, tests, expected gains and performance."""
     from lifelong_core.design.report.words import name_classes
 
     for reason in report.reasons:
@@ -49,6 +50,8 @@ def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None
             click.secho(f"Caution: {name_classes(caution, class_names)}", fg="yellow")
     _print_assumption(report.assumption_test)
     _print_gains(report)
+    if report.performance is not None:
+        print_performance(report.performance, report.candidate_performance, class_names)
 
 
 def _print_gains(report: "AdaptationReport") -> None:

@@ -11,6 +11,7 @@ from lifelong_core.deploy.adaptation.gain import ExpectedGain, ExpectedProbabili
 from lifelong_core.deploy.adaptation.pooling import PooledAnalysis
 from lifelong_core.deploy.adaptation.traffic import BURST_FACTOR, Traffic
 from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.performance.acceptance import JudgedMetric
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
 from lifelong_core.deploy.shift.change_points import ChangePoint
 from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
@@ -20,6 +21,8 @@ from lifelong_core.errors import InvalidInputError
 
 _SHOWN = 2
 """Disagreements that a sentence shows; the report lists more."""
+_SHOWN_METRICS = 5
+"""Metrics that a sentence shows."""
 _SMALLEST_SAID = 1e-12
 
 ReasonCode: TypeAlias = Literal[
@@ -42,6 +45,8 @@ ReasonCode: TypeAlias = Literal[
     "proposal_rejected",
     "cooling_down",
     "traffic_unusual",
+    "performance_missed",
+    "performance_at_risk",
 ]
 
 
@@ -236,6 +241,31 @@ def burst(traffic: Traffic) -> Reason:
         f" predictions of a busy hour there (the busiest: {traffic.burst_ratio or 0:.0f} times)."
     )
     return Reason("traffic_unusual", text)
+
+
+def performance_below_acceptance(
+    metrics: Sequence[JudgedMetric], *, is_missed: bool, is_assumption_rejected: bool
+) -> Reason:
+    """Reason beside the outcome: estimated metrics are on the wrong side of their acceptance thresholds.
+
+    Args:
+        metrics: at least one.
+        is_missed: whether their whole intervals are.
+        is_assumption_rejected: whether the assumption test of the window is rejected.
+    """
+    shown = "; ".join(metric.describe() for metric in metrics[:_SHOWN_METRICS])
+    more = len(metrics) - _SHOWN_METRICS
+    others = f"; and {more} more" if more > 0 else ""
+    verdict = (
+        "The estimated performance (no labels) misses acceptance thresholds, with the whole interval"
+        if is_missed
+        else "The estimated performance (no labels) is on the wrong side of acceptance thresholds that its interval"
+        " contains"
+    )
+    text = f"{verdict}: {shown}{others}."
+    if is_assumption_rejected:
+        text += " The assumption test is rejected, so the estimate may be wrong by more than its interval."
+    return Reason("performance_missed" if is_missed else "performance_at_risk", text)
 
 
 def _strength(test: ShiftTest) -> str:

@@ -7,6 +7,7 @@
 - `choice`: which method, by simulation on the calibration set
 - `methods`, `requested_metrics`, `warnings`: names and meanings
 - `window`, `unlabelled_window`: the window and what all methods share
+- `acceptance`: does an estimated metric reach its acceptance threshold?
 - `labelled`: which predictions to label, and performance from few labels
 - `derived_metrics`, `ranking`, `effects`: metrics with first-order effects of samples, and intervals
 - `segmentation`: Dice of a segmentation model without labels

@@ -28,6 +28,7 @@ from lifelong_monitor.cycle.reports import Inputs, document_of
 from lifelong_monitor.cycle.subject import Subject, load_subject
 from lifelong_monitor.cycle.summaries import update_summaries
 from lifelong_monitor.cycle.traffic import load_traffic
+from lifelong_monitor.cycle.wanted_estimates import judge_acceptance, keys_of, load_wanted_estimates
 from lifelong_monitor.cycle.window import CycleWindow, judge_window, load_window
 from lifelong_monitor.schedule.lease import hold_renewed_lease
 from lifelong_monitor.schedule.trigger import CycleRequest, Occasion
@@ -232,6 +233,12 @@ class _Population:
     ) -> tuple[AdaptationReport, Inputs]:
         """Load what `adapt` needs beside the window, and judge the window."""
         policy = self._policy()
+        wanted = load_wanted_estimates(
+            self.store,
+            subject.task.name,
+            subject.head.head.costs,
+            per_class=self.settings.estimate_single_classes,
+        )
         samples = self._new_samples(subject, window, moment.last)
         context = load_context(
             self.store,
@@ -256,13 +263,15 @@ class _Population:
                 times=window.times,
                 method=self.settings.quantifier,
                 rng=_seed(subject.model, self.environment, moment.due_at),
+                performance_metrics=keys_of(wanted),
             )
 
         report = judge(context)
         if report.outcome == "swap":  # only then: counting the senders takes longer than judging the window
             traffic = load_traffic(self.store, self.model.id, self.environment, window, fitted)
             report = judge(replace(context, traffic=traffic))
-        return judge_window(report, window), samples.inputs
+        report = judge_acceptance(judge_window(report, window), wanted, subject.task.class_names)
+        return report, replace(samples.inputs, wanted=wanted)
 
     def _policy(self) -> AdaptationPolicy:
         """The policy of this environment, in the strictest mode of all monitors."""

@@ -9,6 +9,7 @@ from lifelong_core.store import Store
 from lifelong_monitor.cycle.new_samples import recollect_new_samples
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.cycle.reports import inputs_of, report_of
+from lifelong_monitor.cycle.wanted_estimates import judge_acceptance, keys_of
 from lifelong_monitor.cycle.window import judge_window, reload_window
 
 
@@ -30,7 +31,8 @@ def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
         raise NotFoundError("the model of this cycle is gone.", field="cycle")
     model = registry.models[cycle.model_id]
     recorded, inputs = report_of(cycle), inputs_of(cycle)
-    classes = None if inputs.quarantined is None else len(registry.tasks[model.task_id].class_names)
+    names = registry.tasks[model.task_id].class_names
+    classes = None if inputs.quarantined is None else len(names)
     fitted = FittedQuantifiers().get(store, model, inputs.calibration_set, inputs.quantifier)
     taken = reload_window(store, cycle, inputs, fitted, classes=classes)
     gathered = recollect_new_samples(store, cycle, classes=classes, first=taken.rows)
@@ -46,6 +48,7 @@ def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
         times=taken.times,
         method=inputs.quantifier,
         rng=recorded.seed,
+        performance_metrics=keys_of(inputs.wanted or ()),
     )
     if taken.hours is not None:
         # Compared already, by counts and to rounding: no digest of sums survives another order of adding.
@@ -56,4 +59,4 @@ def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
             field="cycle",
             hint="Some were deleted since; newer cycles can be replayed.",
         )
-    return judge_window(report, taken)
+    return judge_acceptance(judge_window(report, taken), inputs.wanted or (), names)

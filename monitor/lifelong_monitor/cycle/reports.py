@@ -8,6 +8,7 @@ from uuid import UUID
 from lifelong_core.deploy import AdaptationReport
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.cycles.records import Cycle
+from lifelong_monitor.cycle.wanted_estimates import WantedEstimate
 
 _INPUTS = "inputs"
 """Key of the inputs within the stored report."""
@@ -64,6 +65,8 @@ class Inputs:
     """predictions in the window that cannot be judged, and were left out; None: an older version left out none"""
     hours: Hours | None = None
     """None: the window was made of rows"""
+    wanted: tuple[WantedEstimate, ...] | None = None
+    """metrics that were estimated without labels, with their thresholds; None: an older version estimated none"""
 
     def to_document(self) -> dict[str, Any]:
         """The inputs as JSON values."""
@@ -73,7 +76,8 @@ class Inputs:
             else {"cycle": str(self.base.cycle), "log_position": self.base.log_position}
         )
         hours = None if self.hours is None else self.hours.to_document()
-        return {**asdict(self), "base": base, "hours": hours}
+        wanted = None if self.wanted is None else [one.to_document() for one in self.wanted]
+        return {**asdict(self), "base": base, "hours": hours, "wanted": wanted}
 
 
 def document_of(report: AdaptationReport, inputs: Inputs) -> dict[str, Any]:
@@ -103,10 +107,11 @@ def readable_report_of(cycle: Cycle) -> AdaptationReport | None:
 def inputs_of(cycle: Cycle) -> Inputs:
     """The inputs that a cycle recorded; the first version of the product wrote only two of them."""
     document = cycle.report[_INPUTS]
-    base, hours = document.get("base"), document.get("hours")
+    base, hours, wanted = (document.get(name) for name in ("base", "hours", "wanted"))
     parts = {
         "base": None if base is None else _base_of(base),
         "hours": None if hours is None else Hours.from_document(hours),
+        "wanted": None if wanted is None else tuple(map(WantedEstimate.from_document, wanted)),
     }
     return Inputs(**{**document, **parts})
 

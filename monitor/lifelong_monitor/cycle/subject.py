@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lifelong_core.errors import ConflictError, UnavailableError
 from lifelong_core.store import Store
 from lifelong_core.store.heads.records import HeadRecord
-from lifelong_core.store.registry.records import Model, Registry
+from lifelong_core.store.registry.records import Model, Registry, Task
 from lifelong_monitor.cycle.context import HeadService, list_head_services
 
 
@@ -15,7 +15,7 @@ class Subject:
     """A population's model and head."""
 
     model: Model
-    classes: int
+    task: Task
     calibration_set_id: int
     head: HeadRecord
     sequence: int
@@ -23,6 +23,11 @@ class Subject:
     served: tuple[HeadService, ...]
     """the heads that served there, oldest first"""
     pinned: bool
+
+    @property
+    def classes(self) -> int:
+        """Number of classes of the task."""
+        return len(self.task.class_names)
 
 
 def load_subject(
@@ -50,7 +55,7 @@ def load_subject(
         return str(error)
     return Subject(
         model=current,
-        classes=len(registry.tasks[current.task_id].class_names),
+        task=registry.tasks[current.task_id],
         calibration_set_id=current.calibration_set_id,
         head=head,
         sequence=activations[-1].sequence if activations else 0,

@@ -1,13 +1,23 @@
 """Figures of a recorded cycle for the exporter."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from lifelong_core.deploy import AdaptationReport, ExpectedGain, ExpectedProbabilityGain
+from lifelong_core.deploy.performance.estimate import PerformanceEstimate
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_monitor.cycle.reports import Inputs, inputs_of, readable_report_of
-from lifelong_monitor.exporter.status import AssumptionFigures, CycleFigures, EvidenceFigures, GainFigures
+from lifelong_monitor.cycle.wanted_estimates import WantedEstimate
+from lifelong_monitor.exporter.status import (
+    AssumptionFigures,
+    CycleFigures,
+    EstimatedFigure,
+    EvidenceFigures,
+    GainFigures,
+    PerformanceFigures,
+)
 
 
 def extract_figures(
@@ -46,6 +56,28 @@ def extract_figures(
         gain=_gain(report.expected_gain),
         probability_gain=_gain(report.expected_probability_gain),
         worst_case_cost_increase=report.worst_case_cost_increase,
+        performance=_performance(report.performance, inputs.wanted or ()),
+        candidate_performance=_performance(report.candidate_performance, inputs.wanted or ()),
+    )
+
+
+def _performance(
+    estimate: PerformanceEstimate | None, wanted: Sequence[WantedEstimate]
+) -> PerformanceFigures | None:
+    if estimate is None:
+        return None
+    return PerformanceFigures(
+        head_digest=estimate.head_digest,
+        method=estimate.method,
+        metrics=tuple(
+            EstimatedFigure(
+                one.metric, one.class_index, *estimate.estimates[one.key], one.threshold, one.judge(estimate)
+            )
+            for one in wanted
+            if one.key in estimate.estimates
+        ),
+        validated_error=estimate.validated_error,
+        warnings=tuple(warning.code for warning in estimate.warnings),
     )
 
 

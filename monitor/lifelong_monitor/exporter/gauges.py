@@ -2,18 +2,13 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, TypeAlias, get_args
+from typing import Final, get_args
 
 from lifelong_core.arrays import Floats
 from lifelong_core.policy_defaults import MODES
 from lifelong_core.store.cycles.records import Outcome
+from lifelong_monitor.exporter.performance_gauges import PERFORMANCE_GAUGES, Gauge, Values
 from lifelong_monitor.exporter.status import PopulationStatus, RealisedMetric
-
-Values: TypeAlias = Mapping[tuple[str, ...], float]
-"""By the values of the labels that a gauge has beside those of the population."""
-
-Gauge: TypeAlias = tuple[str, tuple[str, ...], Callable[[PopulationStatus], Values]]
-"""Meaning, further labels, values."""
 
 
 def _one(value: float | None) -> Values:
@@ -213,6 +208,7 @@ GAUGES: Final[Mapping[str, Gauge]] = {
         (),
         lambda status: _one(status.affected and status.affected.counts.expected_cost),
     ),
+    **PERFORMANCE_GAUGES,
     "lifelong_realised_accuracy": (
         "Share of correct decisions among the newest predictions with a known true class.",
         (),

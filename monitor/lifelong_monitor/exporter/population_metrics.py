@@ -222,4 +222,4 @@ def _serving_head(
     # An environment may have come back to the default head: the later of the two changes counts.
     places = ((model_id, environment), *(() if own else ((model_id, None),)))
     activated_at = max(changes[place] for place in places if place in changes)
-    return ServingHead(record.version, activated_at, record.head.assumed_prevalence)
+    return ServingHead(record.version, activated_at, record.head.assumed_prevalence, record.head.digest)

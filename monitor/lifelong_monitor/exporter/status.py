@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lifelong_core.arrays import Floats
+from lifelong_core.deploy.performance.acceptance import Acceptance
 from lifelong_core.policy_defaults import Mode
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.records import Outcome
@@ -18,6 +19,7 @@ class ServingHead:
     activated_at: datetime
     assumed_prevalence: Floats
     """shape (C,)"""
+    digest: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,36 @@ class GainFigures:
 
 
 @dataclass(frozen=True)
+class EstimatedFigure:
+    """A metric that a cycle estimated without labels."""
+
+    metric: str
+    """label, as that of `RealisedMetric`"""
+    class_index: int | None
+    """None: of all classes"""
+    value: float
+    low: float
+    high: float
+    threshold: float | None = None
+    """the strictest acceptance threshold; None: there is none"""
+    acceptance: Acceptance | None = None
+    """None: there is no threshold, or the estimate is undefined"""
+
+
+@dataclass(frozen=True)
+class PerformanceFigures:
+    """The performance of a head in the window of a cycle, estimated without labels."""
+
+    head_digest: str
+    method: str
+    metrics: tuple[EstimatedFigure, ...]
+    validated_error: float | None
+    """of the accuracy; None: it was not simulated"""
+    warnings: tuple[str, ...]
+    """their codes"""
+
+
+@dataclass(frozen=True)
 class CycleFigures:
     """Figures of the newest cycle of a population; the arrays are None when it made no estimate."""
 
@@ -74,6 +106,9 @@ class CycleFigures:
     """largest increase of the cost per decision that a swap could cause"""
     quarantined: int = 0
     """predictions that were left out of the window because they cannot be judged"""
+    performance: PerformanceFigures | None = None
+    """of the judged head"""
+    candidate_performance: PerformanceFigures | None = None
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Answers about environments, cycles, the audit log, tokens, workers and groups."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NotRequired
 
 from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict
@@ -36,6 +36,39 @@ class ReasonDocument(TypedDict):
     text: str
 
 
+class PerformanceWarningDocument(TypedDict):
+    """A limit of an estimate that its intervals do not include."""
+
+    code: str
+    text: str
+
+
+@with_config(ConfigDict(extra="allow"))
+class PerformanceDocument(TypedDict):
+    """Performance of a head in the window, estimated without labels."""
+
+    method: str
+    estimates: Annotated[
+        dict[str, list[float | None]],
+        Field(
+            description="Value, lower and upper bound by metric; TPR[2]: of class 2; null: undefined or infinite."
+        ),
+    ]
+    confusion_matrix: Annotated[
+        list[list[float]], Field(description="Shares of true class (row) and decision (column).")
+    ]
+    confidence: float
+    samples: int
+    effective_samples: float
+    validated_error: Annotated[
+        float | None,
+        Field(description="Mean absolute error of the accuracy in simulated windows; null: not simulated."),
+    ]
+    assumptions: list[str]
+    warnings: list[PerformanceWarningDocument]
+    head_digest: str
+
+
 @with_config(ConfigDict(extra="allow"))
 class ReportDocument(TypedDict):
     """The report of a cycle, `AdaptationReport.to_document()`, with estimates, tests, policy and digests."""
@@ -45,6 +78,14 @@ class ReportDocument(TypedDict):
     reasons: list[ReasonDocument]
     assumed_prevalence: Annotated[list[float], Field(description="Of the head that served.")]
     samples: Annotated[int, Field(description="Size of the window.")]
+    performance: Annotated[
+        NotRequired[PerformanceDocument | None],
+        Field(description="Of the head that served; null: not estimated; absent: by an older version."),
+    ]
+    candidate_performance: Annotated[
+        NotRequired[PerformanceDocument | None],
+        Field(description="The same of the refitted head that the cycle considered; null: none."),
+    ]
 
 
 class RejectionAnswer(TypedDict):

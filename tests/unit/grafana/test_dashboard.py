@@ -92,6 +92,25 @@ def test_each_class_gets_a_panel_with_band_and_assumption() -> None:
     assert properties["custom.fillBelowTo"] == "low"
 
 
+@pytest.mark.parametrize(("quantity", "metric"), [("Accuracy", "AC"), ("Expected cost", "EC")])
+def test_estimate_with_band_realised_value_and_threshold_share_their_axes(quantity: str, metric: str) -> None:
+    panel = BY_TITLE[f"{quantity}, estimated and realised"]
+    queries = {target["legendFormat"]: target["expr"] for target in panel["targets"]}
+    overrides = {
+        item["matcher"]["options"]: {one["id"]: one["value"] for one in item["properties"]}
+        for item in panel["fieldConfig"]["overrides"]
+    }
+    assert set(queries) == {"estimate", "low", "high", "candidate", "realised", "threshold"}
+    assert set(overrides) == set(queries)
+    assert overrides["high"]["custom.fillBelowTo"] == "low"
+    assert overrides["threshold"]["custom.lineStyle"]["fill"] == "dash"
+    assert "lifelong_realised_" in queries["realised"]
+    assert all(f'metric="{metric}"' in text for name, text in queries.items() if name != "realised")
+    for name in ("estimate", "low", "high", "candidate"):
+        head = "candidate" if name == "candidate" else "current"
+        assert f'head="{head}"' in queries[name]
+
+
 def test_annotations_are_range_queries_and_can_be_switched_off() -> None:
     annotations = DOCUMENT["annotations"]["list"]
     assert [one["name"] for one in annotations] == ["Head swaps", "Affected decisions"]
@@ -112,6 +131,14 @@ def test_annotations_are_range_queries_and_can_be_switched_off() -> None:
         "lifelong_prevalence_shift_l1",
         "lifelong_cycles_total",
         "lifelong_head_version",
+        "lifelong_estimated_performance{",
+        "lifelong_estimated_performance_low",
+        "lifelong_estimated_performance_high",
+        "lifelong_estimated_performance_threshold",
+        "lifelong_estimated_performance_accepted",
+        "lifelong_estimated_performance_method",
+        "lifelong_estimated_performance_validated_error",
+        "lifelong_estimated_performance_warnings",
         "lifelong_realised_accuracy",
         "lifelong_realised_expected_cost",
         "lifelong_realised_metric{",

@@ -29,8 +29,10 @@ from lifelong_monitor.exporter.job_metrics import JOB_OUTCOMES
 from lifelong_monitor.exporter.status import (
     AssumptionFigures,
     CycleFigures,
+    EstimatedFigure,
     EvidenceFigures,
     GainFigures,
+    PerformanceFigures,
     PopulationStatus,
     RealisedMetric,
     RealisedPerformance,
@@ -44,7 +46,7 @@ SEEN = PopulationStatus("m@1", "clinic", ("benign", "malignant"), "promoted", fi
 JUDGED = replace(
     SEEN,
     last_success=NOON,
-    head=ServingHead(3, NOON, np.array([0.5, 0.5])),
+    head=ServingHead(3, NOON, np.array([0.5, 0.5]), digest="serving"),
     mode="propose",
     pinned=True,
     proposed=True,
@@ -61,6 +63,21 @@ JUDGED = replace(
         gain=GainFigures(value=0.05, low=-0.01, high=0.12),
         probability_gain=GainFigures(value=0.04, low=0.02, high=0.06),
         worst_case_cost_increase=0.25,
+        performance=PerformanceFigures(
+            "serving",
+            "matched",
+            (
+                EstimatedFigure("AC", None, 0.8, 0.7, 0.9, threshold=0.85, acceptance="at_risk"),
+                EstimatedFigure("TPR", 1, 0.6, 0.5, 0.7, threshold=0.8, acceptance="missed"),
+                EstimatedFigure("EC", None, 1.5, 1.25, 1.75, threshold=2.0, acceptance="accepted"),
+                EstimatedFigure("PPV", 0, np.nan, np.nan, np.nan, threshold=0.9),
+            ),
+            0.0125,
+            ("assumption_rejected", "calibration_limited", "calibration_limited"),
+        ),
+        candidate_performance=PerformanceFigures(
+            "new", "matched", (EstimatedFigure("AC", None, 0.9, 0.85, 0.95, threshold=0.85),), None, ()
+        ),
     ),
     affected=AffectedFigures(
         since=NOON,
@@ -159,6 +176,53 @@ def test_recommended_metrics_are_shown_where_they_are_defined(exporter: Exporter
         "_high": [1.5, np.inf, None],
         "_accepted": [0, 1, None],
     }
+
+
+def estimated(exporter: Exporter, suffix: str = "", **labels: str) -> float | None:
+    labels = {"class": labels.pop("of", "")} | labels if "metric" in labels else labels
+    return value(exporter, f"lifelong_estimated_performance{suffix}", **labels)
+
+
+def test_estimates_without_labels_are_shown_for_both_heads(exporter: Exporter) -> None:
+    exporter.show(JUDGED)
+    heads = {"current": [0.8, 0.7, 0.9], "candidate": [0.9, 0.85, 0.95]}
+    for head, figures in heads.items():
+        shown = [estimated(exporter, suffix, metric="AC", head=head) for suffix in ("", "_low", "_high")]
+        assert shown == figures
+    assert estimated(exporter, metric="TPR", of="malignant", head="current") == 0.6
+    assert estimated(exporter, metric="PPV", of="benign", head="current") is None
+    assert estimated(exporter, "_method", method="matched", head="candidate") == 1
+    assert estimated(exporter, "_validated_error", head="current") == 0.0125
+    assert estimated(exporter, "_validated_error", head="candidate") is None
+    counts = [
+        estimated(exporter, "_warnings", code=code, head="current")
+        for code in ("assumption_rejected", "calibration_limited", "few_samples")
+    ]
+    assert counts == [1, 2, None]
+
+
+def test_the_acceptance_of_the_current_head_is_shown_with_its_thresholds(exporter: Exporter) -> None:
+    exporter.show(JUDGED)
+    shown = {
+        metric: tuple(
+            estimated(exporter, suffix, metric=metric, of=of) for suffix in ("_accepted", "_threshold")
+        )
+        for metric, of in (("AC", ""), ("TPR", "malignant"), ("EC", ""), ("PPV", "benign"))
+    }
+    assert shown == {"AC": (0.5, 0.85), "TPR": (0, 0.8), "EC": (1, 2.0), "PPV": (None, 0.9)}
+
+
+def test_after_a_swap_the_estimate_of_the_candidate_is_that_of_the_current_head(exporter: Exporter) -> None:
+    exporter.show(replace(JUDGED, head=ServingHead(4, NOON, np.array([0.9, 0.1]), digest="new")))
+    assert estimated(exporter, metric="AC", head="current") == 0.9
+    assert estimated(exporter, metric="AC", head="candidate") is None
+    assert estimated(exporter, "_accepted", metric="TPR", of="malignant") is None
+
+
+def test_an_estimate_of_a_head_that_serves_no_more_is_not_shown(exporter: Exporter) -> None:
+    exporter.show(replace(JUDGED, head=ServingHead(5, NOON, np.array([0.5, 0.5]), digest="by a person")))
+    assert "lifelong_estimated_performance{" not in exported(exporter)
+    assert "lifelong_estimated_performance_accepted{" not in exported(exporter)
 
 
 def test_jobs_are_counted_by_kind_and_how_they_ended(exporter: Exporter) -> None:

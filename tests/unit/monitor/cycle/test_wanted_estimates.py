@@ -1,0 +1,138 @@
+import json
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from lifelong_core.design.recommendation.document import RecommendedMetric
+from lifelong_core.design.validation.acceptance import AcceptanceThreshold
+from lifelong_core.store import AttachedRecommendation, Model, Store
+from lifelong_core.store.engine.documents import text_digest
+from lifelong_monitor.cycle.recommended_estimates import select_estimates
+from lifelong_monitor.cycle.wanted_estimates import (
+    ALWAYS,
+    MOST_ESTIMATES,
+    WantedEstimate,
+    keys_of,
+    load_wanted_estimates,
+)
+from tests.unit.monitor.population import COSTS
+from tests.unit.monitor.recommendations import attach, metric, naming
+
+AC, EC = ALWAYS
+COST_MATRIX = np.array(COSTS)
+BINARY = np.array([[0.0, 1.0], [5.0, 0.0]])
+
+
+def attached(
+    *metrics: RecommendedMetric | str, thresholds: tuple[AcceptanceThreshold, ...] = ()
+) -> AttachedRecommendation:
+    document = naming(*metrics).to_json()
+    texts = json.dumps([threshold.model_dump(mode="json") for threshold in thresholds])
+    return AttachedRecommendation(
+        "t", 1, document, texts, text_digest(document, texts), datetime(2026, 1, 1, tzinfo=UTC), "tests"
+    )
+
+
+def at_least(label: str, value: float, class_index: int | None = None) -> AcceptanceThreshold:
+    return AcceptanceThreshold(metric=label, value=value, class_index=class_index)
+
+
+def test_metrics_of_all_classes_come_with_the_strictest_threshold_and_single_classes_only_with_one() -> None:
+    thresholds = (at_least("TPR", 0.9, 2), at_least("MCC", 0.5), at_least("EC", 0.7))
+    thresholds += (AcceptanceThreshold(metric="EC", value=0.6, by="estimate"),)
+    found = attached("MCC", metric("EC", parameters={"costs": COSTS}), "TPR", "AUROC", thresholds=thresholds)
+    assert select_estimates(found, COST_MATRIX, per_class=False) == (
+        AC,
+        WantedEstimate("EC", "EC", None, 0.6),
+        WantedEstimate("MCC", "MCC", None, 0.5),
+        WantedEstimate("TPR[2]", "TPR", 2, 0.9),
+        WantedEstimate("BA", "TPR"),
+    )
+
+
+def test_single_classes_are_estimated_where_wanted() -> None:
+    found = attached("TPR", "AUROC", metric("PPV", target_class=1), thresholds=(at_least("PPV", 0.3),))
+    assert select_estimates(found, COST_MATRIX, per_class=True) == (
+        AC,
+        EC,
+        WantedEstimate("PPV[1]", "PPV", 1, 0.3),
+        WantedEstimate("BA", "TPR"),
+        *(WantedEstimate(f"TPR[{k}]", "TPR", k) for k in range(3)),
+        *(WantedEstimate(f"AUROC[{k}]", "AUROC", k) for k in range(3)),
+    )
+
+
+def test_in_a_binary_task_the_metric_of_class_0_is_the_mirrored_one_of_class_1() -> None:
+    wanted = select_estimates(attached("PPV", "F_beta", "AUROC"), BINARY, per_class=True)
+    assert wanted[2:] == (
+        WantedEstimate("NPV", "PPV", 0),
+        WantedEstimate("PPV", "PPV", 1),
+        WantedEstimate("F_beta", "F_beta", 1),
+        WantedEstimate("AUROC", "AUROC", 0),
+        WantedEstimate("AUROC", "AUROC", 1),
+    )
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [
+        "BS",
+        "AP",
+        "ECE",
+        metric("NB", parameters={"threshold": 0.1}),
+        metric("TNR", parameters={"target": ("TPR", 0.95)}),
+        metric("F_beta", parameters={"beta": 2.0}),
+        metric("NEC", parameters={"costs": BINARY.tolist()}),
+        metric("EC", parameters={"costs": COSTS, "prevalence": (0.2, 0.3, 0.5)}),
+        metric("WCK"),
+    ],
+)
+def test_what_the_decisions_do_not_give_is_left_out(left_out: RecommendedMetric | str) -> None:
+    assert select_estimates(attached(left_out), COST_MATRIX, per_class=True) == ALWAYS
+
+
+def test_the_parameters_that_fit_the_head_are_estimated() -> None:
+    metrics = (metric("F_beta", parameters={"beta": 1.0}), metric("NEC", parameters={"costs": COSTS}))
+    wanted = select_estimates(attached(*metrics), COST_MATRIX, per_class=True)
+    assert {one.metric for one in wanted} == {"AC", "EC", "F_beta (beta=1.0)", "NEC"}
+
+
+def test_a_weighted_mean_over_classes_is_left_out() -> None:
+    weighted = metric("TPR", class_weights=(1.0, 1.0, 5.0))
+    assert select_estimates(attached(weighted), COST_MATRIX, per_class=False) == ALWAYS
+
+
+def test_the_number_of_series_is_limited_and_thresholds_come_first() -> None:
+    classes = 60
+    costs = 1 - np.eye(classes)
+    found = attached("TPR", thresholds=(at_least("TPR", 0.5, classes - 1),))
+    wanted = select_estimates(found, costs, per_class=True)
+    assert len(wanted) == MOST_ESTIMATES
+    assert wanted[2] == WantedEstimate("TPR[59]", "TPR", 59, 0.5)
+    assert 2 * MOST_ESTIMATES < 100
+
+
+def test_keys_are_those_of_an_estimate_each_once() -> None:
+    wanted = select_estimates(attached("TPR", "BA", "AUROC"), BINARY, per_class=True)
+    assert keys_of(wanted) == ("AC", "EC", "BA", "TNR", "TPR", "AUROC")
+
+
+def test_a_task_without_a_recommendation_has_accuracy_and_cost(store: Store, model: Model) -> None:
+    assert load_wanted_estimates(store, "lesions", COST_MATRIX, per_class=True) == ALWAYS
+    attach(store, at_least("TPR", 0.8, 2))
+    wanted = load_wanted_estimates(store, "lesions", COST_MATRIX, per_class=False)
+    assert WantedEstimate("TPR[2]", "TPR", 2, 0.8) in wanted
+    assert model.name == "lesions"
+
+
+def test_a_damaged_recommendation_leaves_accuracy_and_cost(
+    store: Store, model: Model, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    attach(store, at_least("TPR", 0.8, 2))
+    assert model.name == "lesions"
+    damaged = attached("TPR", thresholds=())
+    object.__setattr__(damaged, "digest", "0" * 64)
+    monkeypatch.setattr(type(store.recommendations), "current", lambda *_: damaged)
+    assert load_wanted_estimates(store, "lesions", COST_MATRIX, per_class=False) == ALWAYS
+    assert "only accuracy and expected cost are estimated" in caplog.text
