@@ -33,7 +33,7 @@ class MetricGradients:
     """shape (K,), nan where a metric is undefined"""
     gradients: Floats
     """shape (K, C, D), by the share of each entry; the sum over entries weighted by their shares is 0, because every
-    metric is the same for a multiple of the matrix; nan where a metric is undefined"""
+    metric is the same for a multiple of the matrix; nan where a metric is undefined or infinite"""
     bounds: Floats
     """shape (K, 2), least and largest value that is possible; infinite where there is none"""
 
@@ -92,9 +92,9 @@ def metric_gradients(
         bounds += [limits] * values[-1].size
     if not names:
         return MetricGradients((), np.zeros(0), np.zeros((0, *shares.shape)), np.zeros((0, 2)))
-    return MetricGradients(
-        tuple(names), np.concatenate(values), np.concatenate(gradients), np.array(bounds, dtype=np.float64)
-    )
+    joined = np.concatenate(gradients)
+    joined[~np.isfinite(joined).all(axis=(1, 2))] = np.nan
+    return MetricGradients(tuple(names), np.concatenate(values), joined, np.array(bounds, dtype=np.float64))
 
 
 def metric_names(acronym: str, classes: int) -> list[str]:
@@ -214,6 +214,9 @@ def _derivatives(shares: Floats, function: Callable[[Floats], Floats]) -> Floats
         shape = (cells.size, *shares.shape)
         up = function((flat + steps).reshape(shape))
         other = function((flat + steps_down).reshape(shape))
-        forward = (4 * up - other - 3 * function(shares)) / (2 * _STEP)
-        found[cells] = np.where(central, (up - other) / (2 * _STEP), forward)
+        with np.errstate(
+            invalid="ignore"
+        ):  # an infinite metric, such as LR+ without an error, has no derivative
+            forward = (4 * up - other - 3 * function(shares)) / (2 * _STEP)
+            found[cells] = np.where(central, (up - other) / (2 * _STEP), forward)
     return found.reshape(shares.shape)

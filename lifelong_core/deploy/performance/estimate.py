@@ -15,7 +15,7 @@ from lifelong_core.values import ArrayValue
 
 
 class EstimatedMetric(NamedTuple):
-    """Value of a metric with its interval; nan where the metric is undefined."""
+    """Value of a metric with its interval; nan where the metric is undefined, or infinite (LR+ without an error)."""
 
     value: float
     low: float
@@ -70,7 +70,10 @@ class PerformanceEstimate(ArrayValue):
             raise InvalidInputError("expected a row for each class.", field="confusion_matrix")
         object.__setattr__(self, "confusion_matrix", read_only(confusion))
         object.__setattr__(self, "prevalence", read_only(np.array(self.prevalence, dtype=np.float64)))
-        estimates = {name: EstimatedMetric(*three) for name, three in self.estimates.items()}
+        estimates = {
+            name: EstimatedMetric(*(number if np.isfinite(number) else np.nan for number in three))
+            for name, three in self.estimates.items()
+        }
         object.__setattr__(self, "estimates", MappingProxyType(estimates))
 
     def to_document(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Estimates of performance without labels: contract of all methods, references, limits."""
 
+import json
 from functools import cache
 
 import numpy as np
@@ -202,3 +203,16 @@ def test_a_cycle_of_a_small_window_has_an_estimate():
     assert report.reasons[0].code == "window_too_small"
     assert report.performance is not None
     assert "few_samples" in {one.code for one in report.performance.warnings}
+
+
+def test_an_infinite_metric_is_undefined_so_that_the_document_is_legal_json() -> None:
+    labels = np.repeat([0, 1], 200)
+    calibration = LabeledLogits(
+        np.random.default_rng(0).normal(size=(400, 2)) + 12 * np.eye(2)[labels], labels
+    )
+    head = fit_head(calibration, [[0, 1], [1, 0]])
+    found = estimate_performance(calibration, calibration.logits, head, metrics=["LR+", "AC"])
+    assert np.isnan(found.estimates["LR+"].value)
+    document = json.loads(json.dumps(found.to_document(), allow_nan=False))
+    assert document["estimates"]["LR+"] == [None, None, None]
+    assert PerformanceEstimate.from_document(document) == found
