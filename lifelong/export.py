@@ -19,12 +19,14 @@ from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.runtime.file_modes import PRIVATE_FILE
 from lifelong_core.store import logged_at
 from lifelong_core.store.files import replace_file
+from lifelong_core.store.log.label_documents import revision_document
 
 if TYPE_CHECKING:
     from lifelong_core.store import Model, Store, Task
     from lifelong_core.store.lifecycle.exports import LoggedPage
+    from lifelong_core.store.log.records import LabelRevision
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 CSV_SUFFIXES = (".csv", ".csv.gz")
 SUFFIXES = (".parquet", *CSV_SUFFIXES)
 _PAGE_VALUES = 2_000_000
@@ -199,6 +201,8 @@ def _schema(classes: int, description: dict[str, Any]) -> pa.Schema:
             pa.field("group", pa.string()),
             pa.field("label", pa.int32()),
             pa.field("label_recorded_at", pa.timestamp("us", tz="UTC")),
+            pa.field("label_propensity", pa.float64()),
+            pa.field("label_history", pa.string()),
         ],
         metadata={"lifelong": json.dumps(description)},
     )
@@ -225,8 +229,17 @@ def _table(
         "group": [None if one is None else bytes(one).hex() for one in page.groups],
         "label": page.labels,
         "label_recorded_at": page.labels_recorded_at,
+        "label_propensity": page.label_propensities,
+        "label_history": [_history(one, names) for one in page.label_histories],
     }
     return pa.table(columns, schema=schema)
+
+
+def _history(revisions: "tuple[LabelRevision, ...]", names: tuple[str, ...]) -> str | None:
+    """Every change of a label as JSON text."""
+    if not revisions:
+        return None
+    return json.dumps([revision_document(one, names) for one in revisions], ensure_ascii=False)
 
 
 def _logits(blobs: list[bytes], classes: int) -> pa.Array:

@@ -10,6 +10,8 @@ import sqlalchemy as sa
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.log.commit_order import read_log_position
 from lifelong_core.store.log.identifiers import first_id_at, logged_on
+from lifelong_core.store.log.label_revisions import revisions_by_prediction
+from lifelong_core.store.log.records import LabelRevision
 from lifelong_core.store.schema import tables
 
 _log, _labels = tables.predictions, tables.labels
@@ -27,6 +29,9 @@ class LoggedPage:
     groups: list[bytes | None]
     labels: list[int | None]
     labels_recorded_at: list[datetime | None]
+    label_propensities: list[float | None]
+    label_histories: list[tuple[LabelRevision, ...]]
+    """of every change of the label, oldest first"""
 
 
 class Exports:
@@ -79,7 +84,7 @@ class Exports:
         label = (_labels.c.logged_on == _log.c.logged_on) & (_labels.c.prediction_id == _log.c.id)
         columns = _log.c.id, _log.c.head_version, _log.c.decision, _log.c.logits, _log.c.group_hash
         query = (
-            sa.select(*columns, _labels.c.label, _labels.c.recorded_at)
+            sa.select(*columns, _labels.c.label, _labels.c.recorded_at, _labels.c.propensity)
             .select_from(_log.outerjoin(_labels, label))
             .where(_log.c.model_id == model_id, _log.c.environment == environment)
             .where(_log.c.commit_order < log_position)
@@ -94,9 +99,13 @@ class Exports:
         while True:
             with self._database.read() as connection:
                 rows = connection.execute(reached).all()
+                labelled = [row.id for row in rows if row.label is not None]
+                histories = revisions_by_prediction(connection, labelled)
             if not rows:
                 return
-            yield LoggedPage(*(list(column) for column in zip(*rows, strict=True)))
+            page = [list(column) for column in zip(*rows, strict=True)]
+            page.append([histories.get(row.id, ()) for row in rows])
+            yield LoggedPage(*page)
             last: UUID = rows[-1].id
             # The condition on the day lets PostgreSQL skip earlier partitions.
             reached = query.where(_log.c.id > last, _log.c.logged_on >= logged_on(last))

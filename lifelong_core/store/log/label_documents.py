@@ -31,7 +31,7 @@ def label_history_document(connection: sa.Connection, prediction_id: UUID) -> di
         "prediction_id": str(prediction_id),
         "model": model.reference,
         "environment": row.environment,
-        "revisions": [_revision_document(one, names) for one in revisions_of(connection, prediction_id)],
+        "revisions": [revision_document(one, names) for one in revisions_of(connection, prediction_id)],
     }
 
 
@@ -49,7 +49,8 @@ def _population_of(connection: sa.Connection, prediction_id: UUID) -> Row:
     )
 
 
-def _revision_document(revision: LabelRevision, names: Sequence[str]) -> dict[str, Any]:
+def revision_document(revision: LabelRevision, names: Sequence[str]) -> dict[str, Any]:
+    """One change of a label as JSON values; `names` are those of the classes."""
     previous = revision.previous_label
     return {
         "revision": revision.revision,

@@ -39,8 +39,20 @@ def revisions_of(connection: sa.Connection, prediction_id: UUID) -> tuple[LabelR
     """All revisions of the label of one prediction, oldest first."""
     if not is_prediction_id(prediction_id):
         return ()
-    query = sa.select(_revisions).where(_of([prediction_id])).order_by(_revisions.c.revision)
-    return tuple(read_record(row, LabelRevision) for row in connection.execute(query))
+    return revisions_by_prediction(connection, [prediction_id]).get(prediction_id, ())
+
+
+def revisions_by_prediction(
+    connection: sa.Connection, ids: Sequence[UUID]
+) -> dict[UUID, tuple[LabelRevision, ...]]:
+    """All revisions of the label of each of these predictions that has one, oldest first."""
+    found: dict[UUID, tuple[LabelRevision, ...]] = {}
+    for some in batched(ids):
+        query = sa.select(_revisions).where(_of(some)).order_by(_revisions.c.revision)
+        for row in connection.execute(query):
+            revision = read_record(row, LabelRevision)
+            found[revision.prediction_id] = (*found.get(revision.prediction_id, ()), revision)
+    return found
 
 
 def _of(ids: Sequence[UUID]) -> sa.ColumnElement[bool]:

@@ -89,7 +89,7 @@ def test_a_csv_file_has_a_column_for_each_class(
     assert list(read[0]) == [
         *("id", "logged_at", "model", "environment", "head_version", "decision", "decision_name"),
         *(f"logit_{one}" for one in CLASSES),
-        *("group", "label", "label_recorded_at"),
+        *("group", "label", "label_recorded_at", "label_propensity", "label_history"),
     ]
     assert len(read) == 25
     for index, (row, prediction) in enumerate(zip(read, logged, strict=True)):
@@ -132,7 +132,7 @@ def test_everything_of_an_environment_is_read_back(
     monkeypatch.setattr(export, "_LARGEST_PAGE", 7)
     logged = predictions(24)
     log(store, [*logged, *predictions(5, model=2), *predictions(5, environment="default", model=3)])
-    store.labels.record([NewLabel(row.id, 2, "pathology") for row in logged[::2]])
+    store.labels.record([NewLabel(row.id, 2, "pathology", 0.125) for row in logged[::2]])
     assert installed(*ARGUMENTS) == "Wrote 29 predictions to log.parquet.\n"
     file = tmp_path / "log.parquet"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -140,8 +140,12 @@ def test_everything_of_an_environment_is_read_back(
     assert [row["model"] for row in read] == ["net@1"] * 24 + ["other@1"] * 5
     for row, prediction in zip(read, logged, strict=False):
         index = logged.index(prediction)
-        recorded_at = row.pop("label_recorded_at")
-        assert (recorded_at is None) == (index % 2 == 1)
+        recorded_at, history = row.pop("label_recorded_at"), row.pop("label_history")
+        assert (recorded_at is None) == (history is None) == (index % 2 == 1)
+        if history is not None:
+            (revision,) = json.loads(history)
+            assert (revision["name"], revision["source"]) == (CLASSES[2], "pathology")
+            assert datetime.fromisoformat(revision["recorded_at"]) == recorded_at
         assert row == {
             "id": str(prediction.id),
             "logged_at": logged_at(prediction.id),
@@ -153,6 +157,7 @@ def test_everything_of_an_environment_is_read_back(
             "logits": prediction.logits.tolist(),
             "group": None if prediction.group_hash is None else prediction.group_hash.hex(),
             "label": 2 if index % 2 == 0 else None,
+            "label_propensity": 0.125 if index % 2 == 0 else None,
         }
     assert pq.ParquetFile(file).num_row_groups == 5
     schema = pq.read_schema(file)
@@ -161,7 +166,7 @@ def test_everything_of_an_environment_is_read_back(
     described = json.loads(schema.metadata[b"lifelong"])
     assert described["environment"] == "clinic"
     assert described["models"]["net@1"] == {"task": "lesions", "class_names": list(CLASSES)}
-    assert described["schema_version"] == 1
+    assert described["schema_version"] == 2
     assert described["product_version"]
 
 

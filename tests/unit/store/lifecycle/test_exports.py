@@ -14,7 +14,8 @@ def test_pages_hold_every_prediction_once_in_order_with_its_label(store: Store):
     logged = [prediction(first, "site-a", group_hash=bytes(16) if index % 2 else None) for index in range(25)]
     store.predictions.append([LogEntry((row,)) for row in reversed(logged)])
     store.predictions.append([LogEntry((prediction(second, "site-b"),))])
-    store.labels.record([NewLabel(logged[3].id, 2)])
+    store.labels.record([NewLabel(logged[3].id, 2)], actor="lis")
+    store.labels.record([NewLabel(logged[3].id, 1, propensity=0.5)], actor="dr-b")
     log_position = store.exports.log_position()
     store.predictions.append([LogEntry((prediction(first, "site-a"),))])
     assert store.exports.models("site-a") == [first]
@@ -29,6 +30,11 @@ def test_pages_hold_every_prediction_once_in_order_with_its_label(store: Store):
     assert [one is not None for page in pages for one in page.labels_recorded_at] == [
         one is not None for one in labels
     ]
+    assert [one for page in pages for one in page.label_propensities] == [None] * 3 + [0.5] + [None] * 21
+    histories = [one for page in pages for one in page.label_histories]
+    assert histories[3] == store.labels.history(logged[3].id)
+    assert [revision.actor for revision in histories[3]] == ["lis", "dr-b"]
+    assert histories[:3] + histories[4:] == [()] * 24
 
 
 def test_pages_keep_to_a_span_of_time(store: Store):
