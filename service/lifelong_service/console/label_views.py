@@ -13,9 +13,9 @@ METHODS = {
 }
 METRICS = {"EC": "Expected cost", "AC": "Accuracy"}
 WIDTHS = {
-    "planned": "With the labels of the plan",
-    "random": "As many labels at random",
-    "label_free": "Without labels",
+    "planned": "with the labels of the plan",
+    "random": "with as many labels at random",
+    "label_free": "without labels (where its assumption holds)",
 }
 SCALE = 200.0
 """Width of a drawn interval's scale."""

@@ -66,9 +66,11 @@ def test_the_estimate_with_all_labels_covers_the_truth_and_is_narrower_than_labe
     wanted = chosen_labels(store, ids, data, plan)
     label(store, list(wanted), list(wanted.values()))
     estimate = update()
-    cost = estimate["labelled"]["EC"]
+    cost, alone = estimate["labelled"]["EC"], estimate["labels_alone"]["EC"]
     truth = true_cost(store, model, data)
     assert cost["low"] < truth < cost["high"]
+    assert alone["low"] < truth < alone["high"]
+    assert cost["high"] - cost["low"] < alone["high"] - alone["low"]
     assert set(estimate["label_free"]) == set(estimate["labelled"]) == {"AC", "EC"}
     assert estimate["labels"] == 100
     assert not any("have arrived" in note for note in estimate["notes"])
@@ -83,8 +85,11 @@ def test_the_estimate_changes_only_with_the_labels(
     wanted = list(chosen_labels(store, ids, data, plan).items())
     label(store, [wanted[0][0]], [wanted[0][1]])
     assert update() is None  # one label has no interval
-    label(store, [one for one, _ in wanted[1:20]], [true for _, true in wanted[1:20]])
+    label(store, [one for one, _ in wanted[1:19]], [true for _, true in wanted[1:19]])
+    assert any("fewer than 20 labels" in note for note in update()["notes"])
+    label(store, [wanted[19][0]], [wanted[19][1]])
     first = update()
+    assert not any("fewer than 20 labels" in note for note in first["notes"])
     assert first["labels"] == 20
     assert "20 of 40 labels have arrived" in first["notes"][0]
     assert update() is None
@@ -95,7 +100,7 @@ def test_the_estimate_changes_only_with_the_labels(
     label(store, [wanted[0][0]], [(wanted[0][1] + 1) % 3])
     corrected = update()
     assert corrected["labels"] == 20
-    assert corrected["labelled"] != first["labelled"]
+    assert corrected["labels_alone"] != first["labels_alone"]
 
 
 def test_a_first_part_of_the_labels_estimates_the_whole_window(
@@ -107,7 +112,7 @@ def test_a_first_part_of_the_labels_estimates_the_whole_window(
     label(store, [one for one, _ in wanted], [true for _, true in wanted])
     estimate = update()
     truth = true_cost(store, model, data)
-    for method in ("labelled",):
+    for method in ("labelled", "labels_alone"):
         cost = estimate[method]["EC"]
         assert cost["low"] < truth < cost["high"]
 

@@ -31,7 +31,13 @@ def test_without_a_plan_there_is_a_form_for_one(console: Console) -> None:
 def test_each_population_shows_its_newest_plan_with_progress_and_estimate(console: Console) -> None:
     made, rows = plan(console.service)
     shown = console.get(PAGE).text
-    for text in ("linear@1 in site-<wbr>a", "1 of 3 labels", "No estimate yet", "6 predictions", "0.150"):
+    for text in (
+        "linear@1 in site-<wbr>a",
+        "1 of 3 labels",
+        "No estimate yet",
+        "6 predictions",
+        "0.150 with as many labels at random",
+    ):
         assert text in shown
     console.service.store.labelling_plans.note_estimate(made.id, ESTIMATE)
     shown = console.get(PAGE).text
