@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits
+from lifelong_core.deploy.performance.labelled.combination import NOT_COMBINED
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
 from lifelong_core.store.lifecycle import erasure
@@ -148,6 +149,29 @@ def test_wrong_labels_that_are_assumed_are_noted(
     estimate = LabellingEstimates(store, noisy).update(store.tasks.get("lesions"), model, "clinic")
     assert estimate is not None
     assert any("assumed share of wrong labels" in note for note in estimate["notes"])
+
+
+@pytest.mark.parametrize(("is_blurred", "method"), [(False, "combined"), (True, "difference")])
+def test_the_label_free_estimate_counts_only_where_its_assumption_is_not_rejected(
+    store: Store,
+    settings: Settings,
+    model: Model,
+    data: LabeledLogits,
+    update: Update,
+    method: str,
+    *,
+    is_blurred: bool,
+) -> None:
+    answered = data if is_blurred else draw(SHIFTED, 500, seed=3)
+    ids = predict(store, model, "clinic", answered)
+    plan = UUID(make_plan(store, settings, submit(store, 60))["plan"])
+    wanted = chosen_labels(store, ids, answered, plan)
+    label(store, list(wanted), list(wanted.values()))
+    estimate = update()
+    assert estimate["method"] == method
+    assert (NOT_COMBINED in estimate["notes"]) == is_blurred
+    cost, truth = estimate["labelled"]["EC"], true_cost(store, model, answered)
+    assert cost["low"] < truth < cost["high"]
 
 
 def test_a_round_of_the_monitor_estimates_again(

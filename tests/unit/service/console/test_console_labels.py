@@ -36,7 +36,7 @@ def test_each_population_shows_its_newest_plan_with_progress_and_estimate(consol
         "1 of 3 labels",
         "No estimate yet",
         "6 predictions",
-        "0.150 with as many labels at random",
+        "0.150 with as many labels",
     ):
         assert text in shown
     console.service.store.labelling_plans.note_estimate(made.id, ESTIMATE)
