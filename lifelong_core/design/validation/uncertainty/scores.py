@@ -229,8 +229,16 @@ def _warnings(
             f"In the uncertainty-aware scores, {invalid} samples without a valid output count as certain and wrong"
             " decisions."
         )
+    empty = dict.fromkeys(curve.metric for curve in curves if 0 in curve.effective_cases)
+    if empty:
+        yield f"No sample that counts has a weight in {', '.join(empty)}, so that it is not defined."
     fewest = min(
-        ((cases, curve.damping, curve.metric) for curve in curves for cases in curve.effective_cases),
+        (
+            (cases, curve.damping, curve.metric)
+            for curve in curves
+            for cases in curve.effective_cases
+            if cases > 0
+        ),
         default=None,
     )
     if fewest is not None and fewest[0] < FEWEST_EFFECTIVE_CASES:

@@ -222,12 +222,23 @@ def test_a_score_of_few_cases_is_a_warning():
     assert any("a few samples decide it" in warning for warning in scores.warnings)
 
 
+def test_the_effective_cases_are_those_of_groups(result):
+    """Kish: at sigma and damping 0, pairs of samples are 30 equal cases; with weights, fewer."""
+    scores = result.uncertainty_aware
+    curve = scores.curve("UA-accuracy", 0.0)
+    assert curve.effective_cases[0] == pytest.approx(30)
+    weights = np.exp(-1.5 * drawn()[2]).reshape(30, 2).sum(axis=1)
+    expected = weights.sum() ** 2 / (weights**2).sum()
+    assert scores.curve("UA-accuracy", 1.5).effective_cases[0] == pytest.approx(expected)
+
+
 def test_an_undefined_score_is_none():
     labels, positive, uncertain = np.zeros(20, int), np.full(20, 0.1), np.arange(20.0)
     scores = validated(labels, positive, uncertainties=uncertain).uncertainty_aware
     assert scores.curve("UA-recall", 0.0).estimates == (None, None, None)
     assert scores.curve("UA-FPR", 0.0).estimates == (0.0, 0.0, 0.0)
     assert scores.curve("UA-FPR", 0.0).methods[0] == "unseen"
+    assert "No sample that counts has a weight in UA-precision, UA-recall, UA-F1" in scores.warnings[0]
     with pytest.raises(KeyError):
         scores.curve("UA-F1", 7.0)
 
