@@ -1,11 +1,11 @@
 """The gauges of the performance that a cycle estimated without labels."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, TypeAlias
 
 from lifelong_core.deploy.performance.acceptance import Acceptance
+from lifelong_core.deploy.performance.warnings import CODES
 from lifelong_monitor.exporter.status import EstimatedFigure, PerformanceFigures, PopulationStatus
 
 Values: TypeAlias = Mapping[tuple[str, ...], float]
@@ -77,10 +77,11 @@ def _validated_error(status: PopulationStatus) -> Values:
 
 
 def _warnings(status: PopulationStatus) -> Values:
+    """By code and head; 0 where there is none, as an empty panel looks like a broken one."""
     return {
-        (code, head): float(count)
+        (code, head): float(estimate.warnings.count(code))
         for head, estimate in _estimates(status).items()
-        for code, count in Counter(estimate.warnings).items()
+        for code in dict.fromkeys((*CODES, *estimate.warnings))
     }
 
 
