@@ -39,6 +39,7 @@ from lifelong_core.deploy.shift.label_shift.assumption_test import assumption_te
 SHARED_TASKS = ("lapgyn4_surgical_actions", "hyperkvasir_therapeutic_interventions", "cifar10_resnet50")
 SHIFTS = ("none", "prevalence", "noise", "scale", "class")
 LABELS = (50, 100, 200, 500)
+"""labels of a window, up to half of its samples"""
 TARGETS: tuple[Target, ...] = ("population", "window")
 LARGEST_CALIBRATION = 2500
 DRAWS = 2
@@ -220,7 +221,7 @@ def main() -> None:
         for task in tasks:
             rng = np.random.default_rng([number, sum(task.name.encode())])
             for window in windows(task, options.size, rng):
-                for labels in LABELS:
+                for labels in (count for count in LABELS if 2 * count <= options.size):
                     for _ in range(DRAWS):
                         rows += judged(window, labels, options.floor, rng)
     found = figures(rows)

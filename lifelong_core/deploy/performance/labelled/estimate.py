@@ -70,7 +70,7 @@ class LabelledEstimate(ArrayValue):
             "schema_version": 1,
             "method": self.method,
             "estimates": {
-                name: [None if np.isnan(number) else number for number in three]
+                name: [float(number) if np.isfinite(number) else None for number in three]
                 for name, three in self.estimates.items()
             },
             "confusion_matrix": self.confusion_matrix.tolist(),
