@@ -19,7 +19,8 @@ from lifelong_core.metrics.counting.cost import zero_one_costs
 CANDIDATES = (MATCHED, POSTERIORS, RATES)
 """The first one is chosen unless another is clearly better."""
 WINDOWS = 24
-"""Simulated windows per half of the calibration set."""
+FEWEST_WINDOWS = 8
+"""Simulated windows per half of the calibration set; fewer with more than ten classes, whose estimates take longer."""
 SAMPLES = 500
 """Samples of a simulated window."""
 _SEED = 20_221_001
@@ -76,8 +77,9 @@ def _errors(fitted: FittedQuantifier, population: LabeledLogits, rng: np.random.
     data = fitted.calibration
     head = fit_head(data, zero_one_costs(data.classes))
     spread = float(centre_rows(data.logits).std())
-    errors = np.empty((WINDOWS, len(CANDIDATES)))
-    for number in range(WINDOWS):
+    windows = min(WINDOWS, max(FEWEST_WINDOWS, 10 * WINDOWS // data.classes))
+    errors = np.empty((windows, len(CANDIDATES)))
+    for number in range(windows):
         rows = _draw(population, rng)
         logits, labels = population.logits[rows].astype(np.float64), population.labels[rows]
         if number % 4 == 2:
