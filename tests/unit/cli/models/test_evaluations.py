@@ -11,11 +11,13 @@ import pytest
 from lifelong.commands.common import open_store
 from lifelong.commands.jobs import expect_monitor
 from lifelong.commands.models import evaluations
+from lifelong_core.deploy import LabeledLogits
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.errors import InvalidInputError, NotFoundError, UnavailableError
 from lifelong_core.promotion import PromotionReport
 from lifelong_core.store import Job, Store, register_calibration
 from lifelong_monitor.jobs.kinds import work_of
+from tests.unit.design.validations import recommending
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, draw
 from tests.unit.monitor.recommendations import attach
 
@@ -82,6 +84,28 @@ def test_a_validation_is_what_promotion_asks_for(run: Callable[..., str], tmp_pa
         run("models", "promote", "net@2")
     assert "net@2" in run("models", "validate", "net@2", "--data", data, "--replicates", "100")
     assert run("models", "promote", "net@2").startswith("net@2 is promoted")
+
+
+def test_a_validation_with_members_has_uncertainty_aware_scores(
+    run: Callable[..., str], tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    labels = np.arange(80) % 2
+    logits = (np.eye(2)[labels] * 2 + rng.normal(size=(80, 2))).astype(np.float32)
+    members = {f"logits_{place}": logits + rng.normal(size=(80, 2)) for place in (1, 2)}
+    np.savez(tmp_path / "two.npz", logits=logits, labels=labels, **members)
+    with open_store() as store:
+        store.tasks.add("binary", ["benign", "malignant"], [[0, 1], [1, 0]], actor="tests")
+        made = store.models.add("binary", "two", kind="external", actor="tests")
+        register_calibration(store, made.reference, LabeledLogits(logits, labels), actor="tests")
+        store.recommendations.attach("binary", recommending("BA", number_of_classes=2), actor="tests")
+    arguments = ("models", "validate", "two@1", "--data", str(tmp_path / "two.npz"), "--replicates", "100")
+    text = run(*arguments, "--sigma", "0,0.3", "--damping", "0,5")
+    for part in ("Uncertainty-aware scores of malignant", "over 2 members", "d from 0 to 5, sigma = 0"):
+        assert part in text
+    with pytest.raises(InvalidInputError) as refused:
+        run(*arguments, "--uncertainty-threshold", "1")
+    assert refused.value.field == "--uncertainty-threshold"
 
 
 def test_what_does_not_fit_is_refused(

@@ -239,6 +239,7 @@ def test_an_undefined_score_is_none():
     assert scores.curve("UA-FPR", 0.0).estimates == (0.0, 0.0, 0.0)
     assert scores.curve("UA-FPR", 0.0).methods[0] == "unseen"
     assert "No sample that counts has a weight in UA-precision, UA-recall, UA-F1" in scores.warnings[0]
+    assert not any("weight of 0" in warning for warning in scores.warnings)
     with pytest.raises(KeyError):
         scores.curve("UA-F1", 7.0)
 
