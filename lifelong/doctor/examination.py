@@ -31,6 +31,7 @@ CHECKS: dict[str, Check] = {
     "monitor": monitoring.check_monitor,
     "jobs": processes.check_jobs,
     "environments": populations.check_environments,
+    "label error rates": populations.check_label_error_rates,
     "tokens": access.check_tokens,
     "summaries": populations.check_summaries,
 }

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.deploy import FittedQuantifier, quantifier
-from lifelong_core.errors import UnidentifiableError
+from lifelong_core.errors import ConfigurationError, UnidentifiableError
 from lifelong_core.store import Model
 from lifelong_core.store.health import SummaryState
 from lifelong_core.store.log.identifiers import EPOCH
@@ -34,6 +34,24 @@ def check_environments(installation: Installation) -> Iterator[Finding]:
             " environments, or raise LIFELONG_MAXIMUM_ENVIRONMENTS.",
         )
     yield ok(f"{len(known)}; the mode here is {settings.modes_in_words}.")
+
+
+def check_label_error_rates(installation: Installation) -> Iterator[Finding]:
+    """The settings name only tasks and classes that exist: a monitor fails on a misspelt class."""
+    settings = installation.settings
+    tasks = {task.name: task.class_names for task in installation.store.tasks.list()}
+    for name in sorted(set(settings.task_label_error_rates) - set(tasks)):
+        yield warning(
+            f"task_label_error_rates names {name!r}, and there is no such task.",
+            f"The tasks are {', '.join(sorted(tasks)) or 'none'}. Correct the name, or remove it.",
+        )
+    for name, class_names in sorted(tasks.items()):
+        try:
+            settings.label_error_rates(name, class_names)
+        except ConfigurationError as error:
+            yield failure(f"{error.field}: {error.message}", error.hint or "")
+    own = len(settings.task_label_error_rates)
+    yield ok(f"{settings.label_error_rate:g} by default; tasks with their own: {own}.")
 
 
 def check_summaries(installation: Installation) -> Iterator[Finding]:

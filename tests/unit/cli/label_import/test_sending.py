@@ -67,18 +67,20 @@ def test_rows_are_counted_by_outcome_and_wrong_ones_are_reported_in_order() -> N
         label(6, name="9"),
         label(7, "r2", "1"),
         label(8, "r2", "1"),
+        RejectedRow(9, "malformed", "not CSV"),
     ]
     task, rejected, _ = importing(service)
     outcome = task.run(rows)
     assert (outcome.stored, outcome.unchanged, outcome.corrected) == (1, 1, 1)
-    assert (outcome.unknown, outcome.refused, outcome.unlabelled, outcome.not_stored) == (1, 2, 1, 3)
+    assert (outcome.unknown, outcome.refused, outcome.unlabelled, outcome.not_stored) == (1, 3, 1, 4)
     assert [(row.line, row.reason, row.request_id) for row in rejected] == [
         (3, "malformed", ""),
         (4, "unknown", "stranger"),
         (6, "not_a_class", "r6"),
+        (9, "malformed", ""),
     ]
     assert outcome.examples == rejected
-    assert outcome.last_line == 8
+    assert outcome.last_line == 9
 
 
 def test_a_repeated_file_is_unchanged() -> None:

@@ -548,6 +548,20 @@ def test_jobs_that_failed_lately(store: Store):
     expect("jobs", "ok", "0 waiting, 0 running")
 
 
+def test_label_error_rates_of_tasks_and_classes_that_do_not_exist(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    expect("label error rates", "ok", "0 by default")
+    task = store.tasks.list()[0]
+    rates = {task.name: {task.class_names[0]: 0.1}}
+    monkeypatch.setenv("LIFELONG_TASK_LABEL_ERROR_RATES", json.dumps(rates))
+    expect("label error rates", "ok", "tasks with their own: 1")
+    monkeypatch.setenv("LIFELONG_TASK_LABEL_ERROR_RATES", json.dumps({"lesion": {"a": 0.1}}))
+    expect("label error rates", "warning", "names 'lesion'", task.name)
+    monkeypatch.setenv("LIFELONG_TASK_LABEL_ERROR_RATES", json.dumps({task.name: {"melanom": 0.1}}))
+    expect("label error rates", "failure", "no class 'melanom'", task.class_names[0])
+
+
 def test_environments_that_only_the_settings_know(store: Store, monkeypatch: pytest.MonkeyPatch):
     expect("environments", "ok", "2; the mode here is auto (cycles swap heads).")
     monkeypatch.setenv("LIFELONG_ENVIRONMENT_POLICIES", '{"clinic": {"mode": "shadow"}}')
