@@ -12,10 +12,11 @@ from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.performance.labelled.combination import NOT_COMBINED
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
+from lifelong_core.store.labelling.records import PlannedPrediction
 from lifelong_core.store.lifecycle import erasure
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.labelling_plan import make_plan
-from lifelong_monitor.realised.labelling_plan import LabellingEstimates
+from lifelong_monitor.realised.labelling_plan import LabelledSample, LabellingEstimates
 from lifelong_monitor.schedule.tick import Ticker
 from lifelong_monitor.schedule.trigger import due_before
 from tests.unit.monitor.jobs.test_labelling_plan import on_both_databases, submit
@@ -102,6 +103,19 @@ def test_the_estimate_changes_only_with_the_labels(
     corrected = update()
     assert corrected["labels"] == 20
     assert corrected["labels_alone"] != first["labels_alone"]
+
+
+def test_a_part_of_the_labels_is_less_probable_than_the_whole() -> None:
+    def planned(number: int, propensity: float, true: int | None) -> PlannedPrediction:
+        return PlannedPrediction(UUID(int=number), 0, propensity, 0, 0.5, None, true, None)
+
+    rows = {UUID(int=number): number for number in range(10)}
+    arrived = [planned(3, 0.5, 1), planned(4, 1.0, 2), planned(77, 0.5, 0)]  # 77 is no longer in the window
+    sample = LabelledSample.of(rows, arrived, [planned(8, 1.0, 0), planned(9, 1.0, None)], chosen=4)
+    assert sample.rows.tolist() == [3, 4, 8]
+    assert sample.labels.tolist() == [1, 2, 0]
+    assert sample.propensities.tolist() == [0.375, 0.75, 1.0]
+    assert (sample.arrived, sample.chosen) == (3, 4)
 
 
 def test_a_first_part_of_the_labels_estimates_the_whole_window(

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
 import click
@@ -10,6 +11,7 @@ import pytest
 
 from lifelong.commands.common import open_store
 from lifelong.commands.feedback import advise as module
+from lifelong.label_import.rows import LabelRow, UnlabelledRow, read_rows
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from lifelong_core.store import Job, NewLabel, Prediction, Store
 from lifelong_core.store.labelling.records import LabellingPlan
@@ -80,6 +82,21 @@ def test_a_plan_is_shown_and_written_as_a_file(
         installed("feedback", "plans", "00000000-0000-7000-8000-000000000000")
     with pytest.raises(click.UsageError):
         module.plans.main(["--output", "x.csv"], standalone_mode=False)
+
+
+def test_the_file_with_labels_filled_in_can_be_imported(
+    installed: Run, planned: tuple[LabellingPlan, list[Prediction]], tmp_path: Path
+) -> None:
+    plan, rows = planned
+    file = tmp_path / "plan.csv"
+    installed("feedback", "plans", str(plan.id), "--output", str(file))
+    filled = file.read_text().replace(f"{rows[1].id},,", f"{rows[1].id},malignant,")
+    one, two, three = read_rows(BytesIO(filled.encode()))
+    assert isinstance(one, LabelRow)
+    assert one.document == {"prediction_id": str(rows[1].id), "label": "malignant", "propensity": 0.25}
+    assert isinstance(two, LabelRow)
+    assert two.document["label"] in (2, "2")
+    assert isinstance(three, UnlabelledRow)
 
 
 def test_advise_submits_the_job_and_shows_its_plan(
