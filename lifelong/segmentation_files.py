@@ -17,6 +17,8 @@ from lifelong_core.deploy.performance.segmentation.cases import BLOCK_PIXELS, ch
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.npz import MAXIMUM_ENTRIES, UNREADABLE, read_array_header
 
+SKIPPED_BYTES = 1 << 18
+"""Read at once on the way to a class; `seek` in an archive would read 16 MiB at once."""
 GROUPS = "groups.csv"
 HINTS = {
     True: "Write each case with numpy.savez_compressed(file, probabilities=..., labels=...).",
@@ -40,7 +42,11 @@ class StoredArray:
     def open(self, row: int, row_size: int) -> IO[bytes]:
         """A stream at the first number of a row of `row_size` numbers."""
         stream = _open(self.path, self.member)
-        stream.seek(self.start + row * row_size * self.dtype.itemsize)
+        place = self.start + row * row_size * self.dtype.itemsize
+        if self.member is None:
+            stream.seek(place)
+        for start in range(stream.tell(), place, SKIPPED_BYTES):
+            stream.read(min(SKIPPED_BYTES, place - start))
         return stream
 
     def read(self, stream: IO[bytes], count: int) -> NDArray[Any]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_core.npz import MAXIMUM_ENTRIES, read_npz
+from lifelong_core.npz import LONGEST_HEADER, MAXIMUM_ENTRIES, read_array_header, read_npz
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
@@ -95,3 +95,29 @@ def test_a_directory_of_many_entries():
         with pytest.raises(InvalidInputError) as caught:
             read_npz(file.getvalue(), ("labels",), field="npz")
         assert type(caught.value) is expected
+
+
+class CountingStream(io.BytesIO):
+    """Remembers how many bytes were asked for at once."""
+
+    largest = 0
+
+    def read(self, size=-1, /):
+        self.largest = max(self.largest, size)
+        return super().read(size)
+
+
+def test_a_header_that_says_to_be_huge_is_not_read():
+    stream = CountingStream(b"\x93NUMPY\x02\x00" + (2**32 - 1).to_bytes(4, "little") + b" " * 100_000)
+    with pytest.raises(InvalidInputError, match="npy format"):
+        read_array_header(stream, field="labels")
+    assert stream.largest < LONGEST_HEADER
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0)])
+def test_after_the_header_the_stream_is_at_the_numbers(version):
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.arange(6.0).reshape(2, 3), version=version)
+    stream.seek(0)
+    assert read_array_header(stream, field="labels") == ((2, 3), np.dtype(float))
+    assert np.frombuffer(stream.read()).tolist() == [0, 1, 2, 3, 4, 5]

@@ -5,6 +5,7 @@ import json
 import struct
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from lifelong.cli import cli
 from lifelong.commands.validation.estimate_dice import METHODS
 from lifelong.segmentation_files import read_cases
 from lifelong_core.deploy.performance.segmentation import DICE_METHODS, DiceEstimate, estimate_dice
+from lifelong_core.deploy.performance.segmentation.cases import BLOCK_PIXELS
 from lifelong_core.errors import InvalidInputError
 from tests.unit.deploy.performance.segmentation.examples import draw_cases
 from tests.unit.deploy.performance.segmentation.transcription import softmax
@@ -89,6 +91,22 @@ def test_files_are_read_in_blocks(monkeypatch):
     assert {block.scores.shape[1] for block in first.blocks()} == {11, 24 * 20 % 11}
     found = json.loads(run("--method", "CS-TS-ATC", "--json"))
     assert found["classes"][1]["value"] == pytest.approx(whole["classes"][1]["value"], abs=1e-5)
+
+
+def test_memory_does_not_grow_with_the_pixels():
+    peaks: list[int] = []
+    for name, pixels in (("small", 4 * BLOCK_PIXELS), ("large", 32 * BLOCK_PIXELS)):
+        logits = np.random.default_rng(0).normal(size=(2, pixels)).astype(np.float16)
+        Path(name).mkdir()
+        np.savez_compressed(
+            f"{name}/volume.npz", logits=logits, labels=logits.argmax(axis=0).astype(np.uint8)
+        )
+        tracemalloc.start()
+        cases = read_cases(Path(name), labelled=True, field="CALIBRATION")
+        estimate_dice(cases, cases, replicates=2)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0]
 
 
 def npy(header: bytes, content: bytes = b"", length: int | None = None) -> bytes:

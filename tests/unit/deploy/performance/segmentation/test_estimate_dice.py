@@ -66,6 +66,17 @@ def test_probabilities_give_what_their_logits_give(method):
         assert found.classes[1].value == pytest.approx(expected.classes[1].value, abs=tolerance)
 
 
+def test_the_grid_of_thresholds_is_fine_enough():
+    """The exact threshold of eq. 5 leaves as many pixels of the calibration cases above it as are right."""
+    calibration, maps = draw_cases(8, 1, gain=2.0), draw_cases(6, 2, gain=1.5)
+    flats = [transcription.flat(case) for case in calibration]
+    gaps = np.sort(np.concatenate([np.abs(logits[1] - logits[0]) for logits, _, _ in flats]))[::-1]
+    right = sum(int((labels == predicted).sum()) for _, labels, predicted in flats)
+    expected = transcription.soft_dice(maps, transcription.above([gaps[right]] * 2, np.ones(2)), 1)
+    found = estimate_dice(calibration, maps, method="ATC", **FEW).classes[1].value
+    assert found == pytest.approx(expected, abs=2e-3)
+
+
 def test_blocks_change_nothing(monkeypatch):
     cases, maps = draw_cases(3, 1, classes=3), draw_cases(3, 2, classes=3)
     whole = estimate_dice(cases, maps, method="CS-TS-ATC")
@@ -147,18 +158,20 @@ def test_a_class_without_any_map_has_no_value():
 
 
 def test_dependent_cases_widen_the_interval():
+    """The confidence of the model differs between patients; each has five cases."""
     rng = np.random.default_rng(0)
-    levels = [*np.linspace(0.5, 1.6, 6)]
+    gains = np.linspace(0.5, 3, 6)
     cases = [
-        draw_case(rng, noise=level, group=str(patient))
-        for patient, level in enumerate(levels)
-        for _ in range(5)
+        draw_case(rng, gain=gain, group=str(patient)) for patient, gain in enumerate(gains) for _ in range(5)
     ]
     alone = [dataclasses.replace(case, group=None) for case in cases]
-    widths = [
-        (lambda one: one.high - one.low)(estimate_dice(given, given).foreground) for given in (cases, alone)
+    found = [
+        estimate_dice(calibration, maps, method="CS-DoC").foreground
+        for calibration, maps in ((alone, alone), (cases, alone), (alone, cases))
     ]
-    assert widths[0] > 1.3 * widths[1]
+    neither, calibration_only, maps_only = (one.high - one.low for one in found)
+    assert calibration_only > 1.1 * neither
+    assert maps_only > 1.1 * neither
 
 
 def test_the_same_seed_gives_the_same_estimate():
