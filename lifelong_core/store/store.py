@@ -37,6 +37,7 @@ from lifelong_core.store.log.labels import Labels
 from lifelong_core.store.log.partitions import ensure_partitions
 from lifelong_core.store.log.predictions import Predictions
 from lifelong_core.store.log.traffic import TrafficCounts
+from lifelong_core.store.performance.comparisons import PerformanceComparisons
 from lifelong_core.store.proposals.proposals import RetrainingProposals
 from lifelong_core.store.registry.changes import Changes, NotifiedChanges
 from lifelong_core.store.registry.environments import Environments
@@ -84,6 +85,7 @@ class Store:
         self.cycles = Cycles(database)
         self.swaps = Swaps(database)
         self.affected = AffectedDecisionLog(database)
+        self.performance = PerformanceComparisons(database)
         self.summaries = Summaries(database)
         self.leases = Leases(database)
         self.evaluations = Evaluations(database, artifacts)

@@ -128,6 +128,8 @@ class Environments:
                     field="environment",
                     hint=f"Disable it instead: `lifelong environments disable {name}`.",
                 )
+            compared = tables.performance_comparisons
+            connection.execute(sa.delete(compared).where(compared.c.environment == name))
             connection.execute(sa.delete(_table).where(_table.c.name == name))
             write_audit(connection, actor=actor, action="environments.delete", subject=name)
 

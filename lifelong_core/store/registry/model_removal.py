@@ -26,6 +26,7 @@ from lifelong_core.store.trainings.trainings import artifacts_of_training
 _OF_MODEL = (
     tables.summary_cursors,
     tables.window_summaries,
+    tables.performance_comparisons,
     tables.head_pins,
     tables.head_activations,
     tables.heads,

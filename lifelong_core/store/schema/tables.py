@@ -297,6 +297,17 @@ swaps = sa.Table(
 )
 """Heads that cycles published, automatically or after approval."""
 
+performance_comparisons = sa.Table(
+    "performance_comparisons",
+    metadata,
+    sa.Column("model_id", sa.Integer, sa.ForeignKey("models.id"), primary_key=True, autoincrement=False),
+    sa.Column("environment", sa.String(64), primary_key=True),
+    # Text, like that of `heads`.
+    sa.Column("document", sa.Text, nullable=False),
+    sa.Column("computed_at", Moment, nullable=False),
+)
+"""Estimated beside realised performance of each population; monitors compute them."""
+
 window_summaries = sa.Table(
     "window_summaries",
     metadata,

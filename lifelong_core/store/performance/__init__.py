@@ -1,0 +1,5 @@
+"""How good the decisions of a population were: estimates without labels beside the performance on labelled samples.
+
+- `records`: the comparison of a population as a value and as a JSON document
+- `comparisons`: reads the estimates of cycles; stores the newest comparison of each population
+"""
