@@ -29,6 +29,7 @@ from lifelong.commands.operation import (
     settings,
     tokens,
 )
+from lifelong.commands.performance import performance
 from lifelong.commands.proposals import proposals
 from lifelong.commands.training import retrain, search
 from lifelong.commands.validation import estimate_dice, validate
@@ -39,7 +40,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Start": (demo.demo, initialise.init, processes.serve, processes.monitor),
     "Models": (tasks.tasks, models.models, calibrate.calibrate, calibration_sets.calibration_sets),
     "Heads and cycles": (heads.heads, cycles.cycles, adapt.adapt, plan.plan, proposals),
-    "Labels": (feedback.feedback,),
+    "Labels": (feedback.feedback, performance),
     "Metrics": (recommend.recommend, validate.validate, estimate_dice.estimate_dice),
     "Related tasks": (fingerprint.fingerprint, knowledge.knowledge, neighbours.neighbours),
     "Training": (retrain.retrain, search.search_augmentation),

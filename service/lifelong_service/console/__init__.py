@@ -1,4 +1,4 @@
-"""The console, pages without scripts: interviews, tasks, knowledge, trainings, jobs, proposals, labels, audit log."""
+"""Pages without scripts: interviews, tasks, performance, knowledge, trainings, jobs, proposals, labels, audit log."""
 
 from lifelong_service.console import (
     audit_log,
@@ -6,6 +6,7 @@ from lifelong_service.console import (
     interviews,
     jobs,
     labels,
+    performance,
     proposals,
     results,
     sessions,
@@ -19,6 +20,7 @@ ROUTERS = (
     interview_forms.router,
     results.router,
     trials.router,
+    performance.router,
     knowledge_pages.router,
     trainings.router,
     jobs.router,

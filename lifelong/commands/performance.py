@@ -1,0 +1,70 @@
+"""`lifelong performance`: how good the decisions are, estimated without labels and counted on labelled predictions."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lifelong.commands.common import Name, as_json, open_store
+from lifelong.commands.tables import print_rows, wrap_text
+
+if TYPE_CHECKING:
+    from lifelong_core.store.performance.records import ComparedPeriod
+
+
+@click.command()
+@click.argument("model")
+@click.argument("environment", type=Name(), default="default")
+@as_json
+def performance(model: str, environment: str, *, as_json: bool) -> None:
+    """Compare the estimated and the realised performance of MODEL in ENVIRONMENT (default: `default`).
+
+    Each row is a day (UTC) and a head version: the last estimate of a cycle without labels, and what the labelled
+    predictions of that day and head show, both with intervals. A monitor computes them in each round with new labels or
+    a new cycle.
+
+    \b
+    Examples:
+      lifelong performance resnet clinic-a
+      lifelong performance resnet clinic-a --json
+    """
+    from lifelong_core.store.performance.documents import performance_document
+    from lifelong_core.store.performance.statements import (
+        describe_comparison,
+        describe_warnings,
+        not_computed,
+    )
+
+    with open_store() as store:
+        found = store.models.get(model)
+        name = store.environments.get(environment).name
+        compared = store.performance.get(found.id, name)
+    if compared is None:
+        raise not_computed(found.reference, name)
+    if as_json:
+        click.echo(json.dumps(performance_document(compared, model=found.reference, environment=name)))
+        return
+    click.echo(f"{found.reference} in {name}, computed {compared.computed_at:%Y-%m-%d %H:%M}Z")
+    for sentence in describe_comparison(compared):
+        click.echo(wrap_text(sentence))
+    for warning in describe_warnings(compared):
+        click.secho(wrap_text(f"Warning: {warning}", indent="  ", first=""), fg="yellow")
+    click.echo()
+    print_rows(
+        [_row(day) for day in compared.days], as_json=False, empty="No day with an estimate or a label."
+    )
+
+
+def _row(day: "ComparedPeriod") -> dict[str, Any]:
+    from lifelong_core.store.performance.statements import TITLES, describe_metric
+
+    estimated, realised = day.estimated, day.realised
+    row: dict[str, Any] = {"day": f"{day.since:%Y-%m-%d}", "head": day.head_version}
+    for name, title in TITLES.items():
+        row[f"estimated_{title}"] = describe_metric(
+            None if estimated is None else estimated.metrics.get(name)
+        )
+        row[f"realised_{title}"] = describe_metric(None if realised is None else realised.metrics.get(name))
+    row["labels"] = None if realised is None else realised.samples
+    row["agree"] = None if not day.agreement else all(one.agrees for one in day.agreement.values())
+    return row
