@@ -66,5 +66,5 @@ def _row(day: "ComparedPeriod") -> dict[str, Any]:
         )
         row[f"realised_{title}"] = describe_metric(None if realised is None else realised.metrics.get(name))
     row["labels"] = None if realised is None else realised.samples
-    row["agree"] = None if not day.agreement else all(one.agrees for one in day.agreement.values())
+    row["agree"] = day.agrees
     return row

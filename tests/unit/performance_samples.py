@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
+from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.store.performance.records import (
-    AgreementFigures,
     ComparedPeriod,
     Estimated,
     HeadSwap,
@@ -20,6 +20,11 @@ DAY = timedelta(days=1)
 
 def interval(value: float, half: float) -> EstimatedMetric:
     return EstimatedMetric(value, value - half, value + half)
+
+
+def agreement(name: str, p_value: float) -> Agreement:
+    verdict = "agree" if p_value >= 0.05 else "disagree"
+    return Agreement(verdict, -0.05, -1.0, p_value, 0.05, f"{name}: they {verdict}.")
 
 
 def day(index: int, head: int, estimated: float, realised: float, *, agrees: bool = True) -> ComparedPeriod:
@@ -40,12 +45,8 @@ def day(index: int, head: int, estimated: float, realised: float, *, agrees: boo
         ),
         realised=Realised(60, {"AC": interval(realised, 0.1), "EC": interval(1 - realised, 0.2)}),
         agreement={
-            "AC": AgreementFigures(
-                agrees=agrees,
-                p_value=0.6 if agrees else 0.003,
-                text=f"AC: {'agree' if agrees else 'disagree'}.",
-            ),
-            "EC": AgreementFigures(agrees=True, p_value=0.5, text="EC: agree."),
+            "AC": agreement("accuracy", 0.6 if agrees else 0.003),
+            "EC": agreement("expected cost", 0.5),
         },
     )
 
@@ -63,7 +64,7 @@ def comparison() -> PopulationPerformance:
         computed_at=FIRST + 6 * DAY,
         confidence=0.95,
         inputs="0" * 64,
-        newest=days[-1],
+        heads=(days[2], days[-1]),
         days=days,
         swaps=(HeadSwap(FIRST + 3 * DAY, 2),),
         calibration_drift=LabelCheck(

@@ -118,6 +118,7 @@ class Predictions:
         *,
         limit: int,
         since: datetime,
+        until: datetime | None = None,
         log_position: int | None = None,
         classes: int | None = None,
     ) -> Window:
@@ -128,6 +129,7 @@ class Predictions:
             environment: its name.
             limit: largest number of predictions, quarantined ones included.
             since: aware; earlier predictions are left out.
+            until: aware, exclusive; later predictions are left out. None: there is no such time.
             log_position: that of an earlier window, to read the same window again; None: the present one.
             classes: number of classes of the model; unusable rows are left out and counted (see `quarantine`).
                 None: no row is left out.
@@ -137,16 +139,19 @@ class Predictions:
         """
         first = first_id_at(since)
         with self._database.read() as connection:
-            until = read_log_position(connection) if log_position is None else log_position
+            position = read_log_position(connection) if log_position is None else log_position
             query = (
                 sa.select(_log.c.id, _log.c.logits, _log.c.group_hash)
                 .where(_log.c.model_id == model_id, _log.c.environment == environment, _log.c.id >= first)
-                .where(_log.c.logged_on >= logged_on(first), _log.c.commit_order < until)
+                .where(_log.c.logged_on >= logged_on(first), _log.c.commit_order < position)
                 .order_by(_log.c.id.desc())
                 .limit(limit)
             )
+            if until is not None:
+                last = first_id_at(until)
+                query = query.where(_log.c.id < last, _log.c.logged_on <= logged_on(last))
             rows = connection.execute(query).all()[::-1]
-        return _window_of(rows, until, classes)
+        return _window_of(rows, position, classes)
 
     def read_since(
         self, position: LogPosition | None, *, limit: int

@@ -8,6 +8,7 @@ from typing import Any, Self
 from uuid import UUID
 
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
+from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.errors import InvalidInputError
 
 METRICS = ("AC", "EC")
@@ -16,13 +17,13 @@ METRICS = ("AC", "EC")
 
 @dataclass(frozen=True)
 class Estimated:
-    """The estimate without labels of one cycle."""
+    """The estimate without labels of one cycle, or the mean of several with the facts of the last one."""
 
     cycle: UUID
     made_at: datetime
     method: str
     samples: int
-    """predictions in the window of the cycle"""
+    """predictions in its window"""
     metrics: Mapping[str, EstimatedMetric]
     """by acronym"""
     warnings: tuple[str, ...] = ()
@@ -71,19 +72,6 @@ class Realised:
 
 
 @dataclass(frozen=True)
-class AgreementFigures:
-    """Whether an estimated and a realised metric agree."""
-
-    agrees: bool
-    p_value: float
-    text: str
-
-    def to_document(self) -> dict[str, Any]:
-        """The figures as JSON values."""
-        return dict(vars(self))
-
-
-@dataclass(frozen=True)
 class ComparedPeriod:
     """Estimated and realised performance of one head version in one period."""
 
@@ -92,11 +80,17 @@ class ComparedPeriod:
     """exclusive"""
     head_version: int
     estimated: Estimated | None
-    """of the last cycle of the period that judged the head; None: there is none with an estimate"""
+    """None: no cycle of the period estimated the performance of this head"""
     realised: Realised | None
     """of the predictions of the head in the period; None: none of them has a label"""
-    agreement: Mapping[str, AgreementFigures]
-    """by acronym; empty where one side is missing or has no interval"""
+    agreement: Mapping[str, Agreement]
+    """by acronym; empty where one side is missing"""
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether all metrics agree; None: there are too few labels for each of them."""
+        verdicts = {one.verdict for one in self.agreement.values()} - {"too_few_labels"}
+        return verdicts == {"agree"} if verdicts else None
 
     def to_document(self) -> dict[str, Any]:
         """The period as JSON values."""
@@ -119,7 +113,7 @@ class ComparedPeriod:
             head_version=document["head_version"],
             estimated=None if estimated is None else Estimated.from_document(estimated),
             realised=None if realised is None else Realised.from_document(realised),
-            agreement={name: AgreementFigures(**one) for name, one in document["agreement"].items()},
+            agreement={name: Agreement.from_document(one) for name, one in document["agreement"].items()},
         )
 
 
@@ -160,8 +154,9 @@ class PopulationPerformance:
     """nominal coverage of the intervals"""
     inputs: str
     """digest of the state of labels, cycles and settings that it was computed from"""
-    newest: ComparedPeriod | None
-    """the newest estimate beside the labelled predictions of its head and window; None: there is no estimate"""
+    heads: tuple[ComparedPeriod, ...]
+    """by head version, over all of its days, in order of their last day: the mean of the estimates of the days with
+    labels, weighted by their number of labels, beside the labelled predictions of the days with an estimate"""
     days: tuple[ComparedPeriod, ...]
     """by UTC day and head version, oldest first"""
     swaps: tuple[HeadSwap, ...]
@@ -173,6 +168,12 @@ class PopulationPerformance:
     left_out: tuple[str, ...] = ()
     """reasons why a part is missing, as sentences"""
 
+    @property
+    def newest(self) -> ComparedPeriod | None:
+        """The head version with the newest estimate; None: there is no estimate."""
+        estimated = [head for head in self.heads if head.estimated is not None]
+        return estimated[-1] if estimated else None
+
     def to_document(self) -> dict[str, Any]:
         """The comparison as JSON values."""
         drift, selection = self.calibration_drift, self.selection
@@ -181,7 +182,7 @@ class PopulationPerformance:
             "computed_at": self.computed_at.isoformat(),
             "confidence": self.confidence,
             "inputs": self.inputs,
-            "newest": None if self.newest is None else self.newest.to_document(),
+            "heads": [head.to_document() for head in self.heads],
             "days": [day.to_document() for day in self.days],
             "swaps": [swap.to_document() for swap in self.swaps],
             "calibration_drift": None if drift is None else drift.to_document(),
@@ -199,12 +200,11 @@ class PopulationPerformance:
         if document.get("schema_version") != 1:
             raise InvalidInputError("expected 1.", field="schema_version")
         try:
-            newest = document["newest"]
             return cls(
                 computed_at=_moment(document["computed_at"]),
                 confidence=document["confidence"],
                 inputs=document["inputs"],
-                newest=None if newest is None else ComparedPeriod.from_document(newest),
+                heads=tuple(ComparedPeriod.from_document(head) for head in document["heads"]),
                 days=tuple(ComparedPeriod.from_document(day) for day in document["days"]),
                 swaps=tuple(HeadSwap(_moment(one["at"]), one["head_version"]) for one in document["swaps"]),
                 calibration_drift=_check_of(document["calibration_drift"]),

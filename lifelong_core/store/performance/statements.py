@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
+from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.errors import NotFoundError
 from lifelong_core.store.performance.records import ComparedPeriod, PopulationPerformance
 
@@ -52,7 +53,7 @@ def describe_warnings(performance: PopulationPerformance) -> list[str]:
     agreement = () if newest is None else newest.agreement.values()
     checks = (performance.calibration_drift, performance.selection)
     return [
-        *(one.text for one in agreement if not one.agrees),
+        *(one.text for one in agreement if one.verdict == "disagree"),
         *(check.text for check in checks if check is not None and check.rejected),
         *(() if newest is None or newest.estimated is None else newest.estimated.warnings),
         *performance.left_out,
@@ -63,19 +64,21 @@ def _sentences(newest: ComparedPeriod) -> Iterator[str]:
     estimated, realised = newest.estimated, newest.realised
     for name, title in TITLES.items():
         value = describe_metric(None if estimated is None else estimated.metrics.get(name))
-        counted = describe_metric(None if realised is None else realised.metrics.get(name))
         if not value:
             continue
         sentence = f"Head {newest.head_version}: {title} is {value} by the estimate without labels"
+        counted = describe_metric(None if realised is None else realised.metrics.get(name))
         if not counted or realised is None:
-            yield f"{sentence}; there is no labelled prediction of its window."
+            yield f"{sentence}; none of its predictions has a label."
             continue
-        number = (
-            "1 labelled prediction" if realised.samples == 1 else f"{realised.samples} labelled predictions"
-        )
-        sentence += f", and {counted} on {number} of its window"
-        found = newest.agreement.get(name)
-        if found is None:
-            yield f"{sentence}; there are too few labels to compare them."
-        else:
-            yield f"{sentence}. They {'agree' if found.agrees else 'disagree'} (p = {found.p_value:.2g})."
+        yield f"{sentence}, and {counted} on {_labels(realised.samples)}{_verdict(newest.agreement.get(name))}"
+
+
+def _labels(number: int) -> str:
+    return "1 labelled prediction" if number == 1 else f"{number} labelled predictions"
+
+
+def _verdict(found: Agreement | None) -> str:
+    if found is None or found.verdict == "too_few_labels" or found.p_value is None:
+        return "; that is too few labels to compare them."
+    return f". They {found.verdict} (p = {found.p_value:.2g})."

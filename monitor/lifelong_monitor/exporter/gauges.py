@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, get_args
+from typing import Final, Literal, get_args
 
 from lifelong_core.arrays import Floats
+from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.policy_defaults import MODES
 from lifelong_core.store.cycles.records import Outcome
+from lifelong_core.store.performance.records import LabelCheck
 from lifelong_monitor.exporter.performance_gauges import PERFORMANCE_GAUGES, Gauge, Values
 from lifelong_monitor.exporter.status import PopulationStatus, RealisedMetric
 
@@ -37,6 +39,35 @@ def _realised(status: PopulationStatus, part: Callable[[RealisedMetric], float |
         for metric, value in found
         if value is not None and not math.isnan(value)
     }
+
+
+def _defined(value: float | None) -> Values:
+    return _one(None if value is None or math.isnan(value) else value)
+
+
+def _agreement(status: PopulationStatus, part: Callable[[Agreement], float | None]) -> Values:
+    """By metric, for the head version with the newest estimate."""
+    newest = None if status.performance is None else status.performance.newest
+    found = {} if newest is None else newest.agreement
+    parts = {(name,): part(one) for name, one in found.items() if one.verdict != "too_few_labels"}
+    return {labels: value for labels, value in parts.items() if value is not None}
+
+
+def _labelled(status: PopulationStatus) -> int | None:
+    """Labelled predictions of the head version with the newest estimate."""
+    newest = None if status.performance is None else status.performance.newest
+    if newest is None:
+        return None
+    return 0 if newest.realised is None else newest.realised.samples
+
+
+def _check(
+    status: PopulationStatus,
+    check: Literal["calibration_drift", "selection"],
+    part: Literal["p_value", "level"],
+) -> float | None:
+    found: LabelCheck | None = None if status.performance is None else getattr(status.performance, check)
+    return None if found is None else getattr(found, part)
 
 
 GAUGES: Final[Mapping[str, Gauge]] = {
@@ -218,6 +249,64 @@ GAUGES: Final[Mapping[str, Gauge]] = {
         "Mean cost per decision among the newest predictions with a known true class.",
         (),
         lambda status: _one(status.realised and status.realised.expected_cost),
+    ),
+    "lifelong_realised_accuracy_low": (
+        "Lower bound of the interval of lifelong_realised_accuracy.",
+        (),
+        lambda status: _defined(status.realised and status.realised.accuracy_interval[0]),
+    ),
+    "lifelong_realised_accuracy_high": (
+        "Upper bound of the interval of lifelong_realised_accuracy.",
+        (),
+        lambda status: _defined(status.realised and status.realised.accuracy_interval[1]),
+    ),
+    "lifelong_realised_expected_cost_low": (
+        "Lower bound of the interval of lifelong_realised_expected_cost.",
+        (),
+        lambda status: _defined(status.realised and status.realised.expected_cost_interval[0]),
+    ),
+    "lifelong_realised_expected_cost_high": (
+        "Upper bound of the interval of lifelong_realised_expected_cost.",
+        (),
+        lambda status: _defined(status.realised and status.realised.expected_cost_interval[1]),
+    ),
+    "lifelong_performance_agreement": (
+        "1 where the estimate without labels of the newest head agrees with its labelled predictions, 0 where they"
+        " disagree; AC: accuracy, EC: expected cost; absent while there are too few labels to tell.",
+        ("metric",),
+        lambda status: _agreement(status, lambda one: float(one.verdict == "agree")),
+    ),
+    "lifelong_performance_agreement_p_value": (
+        "Probability of a difference as large as that behind lifelong_performance_agreement if both agree.",
+        ("metric",),
+        lambda status: _agreement(status, lambda one: one.p_value),
+    ),
+    "lifelong_performance_labelled_samples": (
+        "Labelled predictions behind lifelong_performance_agreement.",
+        (),
+        lambda status: _one(_labelled(status)),
+    ),
+    "lifelong_calibration_drift_p_value": (
+        "Probability of labels as odd as the newest ones if the answered probabilities are calibrated; absent while"
+        " there are too few labels.",
+        (),
+        lambda status: _one(_check(status, "calibration_drift", "p_value")),
+    ),
+    "lifelong_calibration_drift_level": (
+        "Significance level of lifelong_calibration_drift_p_value: below it the probabilities are not calibrated.",
+        (),
+        lambda status: _one(_check(status, "calibration_drift", "level")),
+    ),
+    "lifelong_label_selection_p_value": (
+        "Probability of a difference as large between labelled and unlabelled logits if the labelled predictions are"
+        " chosen without regard to them; absent while there are too few labels.",
+        (),
+        lambda status: _one(_check(status, "selection", "p_value")),
+    ),
+    "lifelong_label_selection_level": (
+        "Significance level of lifelong_label_selection_p_value: below it labelled predictions differ from the others.",
+        (),
+        lambda status: _one(_check(status, "selection", "level")),
     ),
     "lifelong_realised_metric": (
         "Metric that the recommendation of the task names, of the answers to the newest predictions with a known true"

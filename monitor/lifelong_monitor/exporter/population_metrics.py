@@ -22,6 +22,7 @@ from lifelong_monitor.cycle.reports import Inputs
 from lifelong_monitor.exporter.cycle_figures import extract_figures
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.exporter.status import CycleFigures, PopulationStatus, RealisedPerformance, ServingHead
+from lifelong_monitor.realised.comparison import PerformanceComparer
 from lifelong_monitor.realised.performance import RealisedPerformances
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ class PopulationMetrics:
         self._settings = settings
         self._exporter = exporter
         self._realised = RealisedPerformances(store)
+        self._comparer = PerformanceComparer(store, settings)
         self._models: dict[Population, Model] = {}
         self._statuses: dict[Population, PopulationStatus] = {}
         self._figures: dict[Population, tuple[CycleFigures, int]] = {}
@@ -51,12 +53,14 @@ class PopulationMetrics:
         """of the registry that is shown"""
         self._rests_on: dict[Population, object] = {}
         """state of labels and recommendation behind the realised performance"""
+        self._compared: dict[Population, str] = {}
+        """digest of the inputs of the comparison that is shown"""
         self._said: dict[tuple[Population, str], tuple[str, ...]] = {}
 
     def keep(self, populations: Iterable[Population]) -> None:
         """Forget every population that is not among these."""
         kept = frozenset(populations)
-        for known in (self._models, self._statuses, self._figures, self._rests_on):
+        for known in (self._models, self._statuses, self._figures, self._rests_on, self._compared):
             for population in [one for one in known if one not in kept]:
                 del known[population]
         for some in (self._proposing, self._judged, self._counted, self._changed):
@@ -143,6 +147,25 @@ class PopulationMetrics:
         self._rests_on[population] = rests_on
         self._set(population, replace(self._statuses[population], realised=realised))
         self._log_left_out(model, environment, realised)
+
+    def find_stale_comparisons(self, registry: Registry) -> Iterator[tuple[Model, str, str]]:
+        """Yield the populations whose comparison may have changed, with the digest of its inputs."""
+        labels, cycles = self._store.watching.labels(), self._store.watching.newest_cycles()
+        for population, model in list(self._models.items()):
+            inputs = self._comparer.digest_inputs(
+                registry.tasks[model.task_id], population[1], labels.get(population), cycles.get(population)
+            )
+            if inputs is not None and self._compared.get(population) != inputs:
+                yield model, population[1], inputs
+
+    def compare_performance(
+        self, model: Model, environment: str, registry: Registry, now: datetime, inputs: str
+    ) -> None:
+        """Compare estimated and realised performance of a population again."""
+        population, task = (model.id, environment), registry.tasks[model.task_id]
+        performance = self._comparer.compare(task, model, environment, inputs=inputs, now=now)
+        self._compared[population] = inputs
+        self._set(population, replace(self._statuses[population], performance=performance))
 
     def _renew(self, populations: Sequence[Population], registry: Registry) -> None:
         """Compute the statuses again from the newest cycles and the registry."""

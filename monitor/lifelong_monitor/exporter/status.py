@@ -1,5 +1,6 @@
 """Status of one population for the exporter, as plain values."""
 
+import math
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -8,6 +9,7 @@ from lifelong_core.deploy.performance.acceptance import Acceptance
 from lifelong_core.policy_defaults import Mode
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.records import Outcome
+from lifelong_core.store.performance.records import PopulationPerformance
 from lifelong_core.store.registry.records import ModelRole
 
 
@@ -168,6 +170,9 @@ class RealisedPerformance:
     """share of correct decisions in 0..1"""
     expected_cost: float
     """mean cost per decision, in the units of the task's cost matrix"""
+    accuracy_interval: tuple[float, float] = (math.nan, math.nan)
+    expected_cost_interval: tuple[float, float] = (math.nan, math.nan)
+    """lower and upper bounds; nan: undefined"""
     recommended: RecommendedMetrics = RecommendedMetrics()
     left_out: tuple[LeftOutPredictions, ...] = ()
 
@@ -196,3 +201,5 @@ class PopulationStatus:
     affected: AffectedFigures | None = None
     """of the swap that brought the head that serves; None: no cycle did, or they are not counted yet"""
     realised: RealisedPerformance | None = None
+    performance: PopulationPerformance | None = None
+    """estimated beside realised performance; None: there is neither an estimate nor a label"""

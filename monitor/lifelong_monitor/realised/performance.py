@@ -3,9 +3,11 @@
 import hashlib
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import LifelongError
-from lifelong_core.metrics import accuracy, confusion_matrix, expected_cost
 from lifelong_core.store import AttachedRecommendation, LabelledPredictions, Store
 from lifelong_core.store.registry.records import Model, Task
 from lifelong_monitor.exporter.status import (
@@ -14,7 +16,10 @@ from lifelong_monitor.exporter.status import (
     RealisedPerformance,
     RecommendedMetrics,
 )
+from lifelong_monitor.realised.labelled_figures import realised_figures
 
+LEVEL = 0.95
+"""Default confidence of the intervals."""
 _UNFIT = "count nowhere: they have another number of logits than the task has classes"
 
 
@@ -34,7 +39,14 @@ class RealisedPerformances:
         self._cache: dict[tuple[int, str], _CachedMetrics] = {}
 
     def compute(
-        self, task: Task, model: Model, environment: str, *, limit: int
+        self,
+        task: Task,
+        model: Model,
+        environment: str,
+        *,
+        limit: int,
+        confidence: float = LEVEL,
+        error_rates: ArrayLike | None = None,
     ) -> RealisedPerformance | None:
         """Compute accuracy, expected cost and recommended metrics of the answers that a population got.
 
@@ -43,23 +55,28 @@ class RealisedPerformances:
             model: of the population.
             environment: of the population.
             limit: largest number of labelled predictions; the newest count.
+            confidence: nominal coverage of the intervals of accuracy and expected cost.
+            error_rates: shape (C,), assumed largest share of wrong labels of each class; None: no label is wrong.
 
         Returns:
             None while no prediction has a label.
         """
-        classes, decisions = task.costs.shape
-        labelled = self._store.labels.newest_labelled(model.id, environment, limit=limit, classes=classes)
-        if labelled.labels.size == 0:
-            return None
-        confusion = confusion_matrix(
-            labelled.labels, labelled.decisions, classes=classes, decisions_count=decisions
+        labelled = self._store.labels.newest_labelled(
+            model.id, environment, limit=limit, classes=task.costs.shape[0]
         )
+        rows = np.arange(labelled.labels.size)
+        figures = realised_figures(labelled, rows, task.costs, error_rates=error_rates, confidence=confidence)
+        if figures is None:
+            return None
+        accuracy, cost = figures.metrics["AC"], figures.metrics["EC"]
         recommended = self._load_recommended(task, model, environment, labelled)
         unfit = (LeftOutPredictions(labelled.quarantined, _UNFIT),) if labelled.quarantined else ()
         return RealisedPerformance(
-            samples=int(labelled.labels.size),
-            accuracy=accuracy(confusion),
-            expected_cost=expected_cost(confusion, task.costs),
+            samples=figures.samples,
+            accuracy=accuracy.value,
+            expected_cost=cost.value,
+            accuracy_interval=(accuracy.low, accuracy.high),
+            expected_cost_interval=(cost.low, cost.high),
             recommended=recommended,
             left_out=(*unfit, *recommended.unscored),
         )

@@ -119,6 +119,7 @@ class Ticker:
             return None
         if is_round:
             self._compute_realised()
+            self._compare_performance(now)
             self._round_of = due_at
         self._display.refresh(self._registry.registry)
         self._proposer.show(is_round=is_round)
@@ -308,6 +309,14 @@ class Ticker:
             task = registry.tasks[model.task_id]
             follow_plan = partial(self._labelling.update, task, model, environment)
             self._run_isolated((model.id, environment), follow_plan)
+
+    def _compare_performance(self, now: datetime) -> None:
+        registry = self._registry.registry
+        for model, environment, inputs in self._display.find_stale_comparisons(registry):
+            if self._stopping():
+                return
+            compare = partial(self._display.compare_performance, model, environment, registry, now, inputs)
+            self._run_isolated((model.id, environment), compare)
 
     def _count_affected(self, now: datetime) -> None:
         """Count the decisions that swaps affect, and show the new figures."""

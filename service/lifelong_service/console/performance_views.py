@@ -77,7 +77,7 @@ def rows_of(performance: PopulationPerformance) -> list[dict[str, Any]]:
             "head": day.head_version,
             "metrics": [_cells(name, day) for name in TITLES],
             "labels": "" if day.realised is None else day.realised.samples,
-            "agrees": None if not day.agreement else all(one.agrees for one in day.agreement.values()),
+            "agrees": day.agrees,
         }
         for day in reversed(performance.days)
     ]

@@ -5,6 +5,8 @@ from typing import Annotated
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from lifelong_core.deploy.performance.labelled.agreement import Verdict
+
 Metrics = Annotated[
     dict[str, list[float | None]],
     Field(
@@ -14,12 +16,12 @@ Metrics = Annotated[
 
 
 class EstimatedAnswer(TypedDict):
-    """The estimate without labels of one cycle."""
+    """The estimate without labels of one cycle, or the mean of several with the facts of the last one."""
 
     cycle: str
     made_at: str
     method: str
-    samples: Annotated[int, Field(description="Predictions in the window of the cycle.")]
+    samples: Annotated[int, Field(description="Predictions in its window.")]
     metrics: Metrics
     warnings: Annotated[list[str], Field(description="Limits that the intervals do not include.")]
 
@@ -34,8 +36,14 @@ class RealisedAnswer(TypedDict):
 class AgreementAnswer(TypedDict):
     """Whether an estimated and a realised metric agree."""
 
-    agrees: bool
-    p_value: float
+    schema_version: int
+    verdict: Verdict
+    difference: Annotated[float | None, Field(description="Realised minus estimated.")]
+    statistic: Annotated[float | None, Field(description="The difference over its standard error.")]
+    p_value: Annotated[
+        float | None, Field(description="Two-sided; of days after a correction for their number (Holm).")
+    ]
+    level: Annotated[float, Field(description="The two disagree where the p-value is below.")]
     text: str
 
 
@@ -47,7 +55,7 @@ class ComparedPeriodAnswer(TypedDict):
     head_version: int
     estimated: Annotated[
         EstimatedAnswer | None,
-        Field(description="Of the last cycle of the period that judged the head; null: there is none."),
+        Field(description="Null: no cycle of the period estimated the performance of this head."),
     ]
     realised: Annotated[
         RealisedAnswer | None, Field(description="Null: no prediction of the head in the period has a label.")
@@ -81,9 +89,12 @@ class PerformanceAnswer(TypedDict):
     confidence: Annotated[float, Field(description="Nominal coverage of the intervals.")]
     statements: Annotated[list[str], Field(description="The newest comparison in words.")]
     warnings: list[str]
-    newest: Annotated[
-        ComparedPeriodAnswer | None,
-        Field(description="The newest estimate beside the labelled predictions of its head and window."),
+    heads: Annotated[
+        list[ComparedPeriodAnswer],
+        Field(
+            description="By head version, in order of their last day; the estimate is the mean over the days with"
+            " labels, weighted by their number."
+        ),
     ]
     days: Annotated[
         list[ComparedPeriodAnswer], Field(description="By UTC day and head version, oldest first.")

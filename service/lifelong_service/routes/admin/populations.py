@@ -44,8 +44,8 @@ def show_performance(request: Request, reference: str, environment: str) -> Perf
     """Estimated beside realised performance of a population: by day and head version, with intervals and agreement.
 
     Estimates without labels are those of the cycles; realised figures are of the predictions with a label, as they were
-    answered. A monitor computes this in each round with new labels or a new cycle. `newest` compares the newest
-    estimate with the labelled predictions of the same head and window.
+    answered. A monitor computes this in each round with new labels or a new cycle. `days` compares by UTC day,
+    `heads` over all days of a head version; `statements` says the newest comparison in words.
     """
     store = worker_of(request).store
     model, name = store.models.get(reference), store.environments.get(environment).name

@@ -50,7 +50,8 @@ def test_the_page_shows_statements_warnings_charts_and_numbers(console: Console)
     shown = console.get(PAGE).text
     for text in (
         "Head 2: accuracy is 0.900 (0.880 to 0.920) by the estimate without labels, and 0.750 (0.650 to 0.850) on 60"
-        " labelled predictions of its window. They disagree",
+        " labelled predictions. They disagree (p = 0.003).",
+        "Accuracy: they disagree.",
         "The answered probabilities are not calibrated",
         "A limit of the estimate.",
         "<title>head 2</title>",
@@ -69,7 +70,7 @@ def test_days_without_an_estimate_or_a_label_draw_only_what_is_there(console: Co
     days = comparison().days
     compare(
         console,
-        newest=None,
+        heads=(),
         swaps=(),
         calibration_drift=None,
         days=(replace(days[0], estimated=None), replace(days[1], realised=None, agreement={})),
@@ -78,5 +79,5 @@ def test_days_without_an_estimate_or_a_label_draw_only_what_is_there(console: Co
     assert "No cycle has estimated the performance yet" in shown
     assert '<polygon class="band"' not in shown
     assert shown.count(", estimated</title>") == shown.count(", labelled</title>") == 2 * 2
-    compare(console, newest=None, days=())
+    compare(console, heads=(), days=())
     assert "No day of the last 30 has an estimate or a label" in console.get(PAGE).text

@@ -10,18 +10,15 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.deploy.performance.estimate import EstimatedMetric, PerformanceEstimate
+from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.store import Model, Store
 from lifelong_core.store.performance.records import (
-    AgreementFigures,
-    ComparedPeriod,
-    Estimated,
-    HeadSwap,
-    LabelCheck,
     PopulationPerformance,
     Realised,
 )
 from lifelong_core.store.schema import tables
+from tests.unit import performance_samples as samples
 from tests.unit.store.samples import add_serving_model, cycle
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -102,30 +99,12 @@ def test_a_cycle_at_midnight_belongs_to_the_day_that_ends(store: Store, model: M
 
 
 def comparison(accuracy: float = 0.8) -> PopulationPerformance:
-    period = ComparedPeriod(
-        since=NOON - DAY,
-        until=NOON,
-        head_version=1,
-        estimated=Estimated(
-            UUID(int=7), NOON, "TS", 500, {"AC": EstimatedMetric(accuracy, 0.75, 0.85)}, ("a warning",)
-        ),
-        realised=Realised(
-            40,
-            {"AC": EstimatedMetric(0.7, 0.6, 0.8), "EC": EstimatedMetric(math.inf * 0, math.nan, math.nan)},
-        ),
-        agreement={"AC": AgreementFigures(agrees=True, p_value=0.3, text="they agree")},
-    )
-    return PopulationPerformance(
-        computed_at=NOON,
-        confidence=0.95,
-        inputs="x",
-        newest=period,
-        days=(period, replace(period, estimated=None, realised=None, agreement={})),
-        swaps=(HeadSwap(NOON, 2),),
-        calibration_drift=LabelCheck(0.001, 0.01, rejected=True, samples=40, text="drifted"),
-        selection=None,
-        left_out=("something",),
-    )
+    """With all that a document may hold: undefined values, missing sides, too few labels."""
+    first, *_, last = samples.comparison().days
+    undefined = Realised(40, {"AC": EstimatedMetric(accuracy, math.nan, math.nan)})
+    few = Agreement("too_few_labels", None, None, None, 0.05, "too few")
+    days = (replace(first, realised=undefined, agreement={"AC": few}), replace(last, estimated=None))
+    return replace(samples.comparison(), days=days, computed_at=NOON, left_out=("something",))
 
 
 def test_a_comparison_is_read_as_it_was_stored_and_the_newest_replaces_it(store: Store, model: Model):
@@ -136,9 +115,10 @@ def test_a_comparison_is_read_as_it_was_stored_and_the_newest_replaces_it(store:
     found = store.performance.get(model.id, "clinic")
     assert found is not None
     assert found.to_document() == replace(comparison(0.9), computed_at=NOON + HOUR).to_document()
-    assert math.isnan(found.days[0].realised.metrics["EC"].value)  # type: ignore[union-attr]
-    assert found.newest is not None
-    assert found.newest.agreement == comparison().newest.agreement  # type: ignore[union-attr]
+    assert found.days[0].realised is not None
+    assert math.isnan(found.days[0].realised.metrics["AC"].low)
+    assert [head.agrees for head in found.heads] == [True, False]
+    assert [day.agrees for day in found.days] == [None, False]
     assert store.performance.populations() == {
         (model.id, "clinic"): NOON + HOUR,
         (model.id, "default"): NOON,

@@ -1,0 +1,181 @@
+"""Compares estimated and realised performance of a population, and stores the comparison for service and people."""
+
+import hashlib
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import cache
+
+import numpy as np
+
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.errors import NotFoundError, UnavailableError
+from lifelong_core.settings import Settings
+from lifelong_core.store import LabelledPredictions, Store, logged_at
+from lifelong_core.store.cycles.records import Cycle
+from lifelong_core.store.cycles.watching import LabelState, NewestCycle
+from lifelong_core.store.heads.damaged_heads import DamagedHeadError
+from lifelong_core.store.performance.records import (
+    ComparedPeriod,
+    HeadSwap,
+    LabelCheck,
+    PopulationPerformance,
+)
+from lifelong_core.store.registry.records import Model, Task
+from lifelong_monitor.cycle.context import list_head_services
+from lifelong_monitor.realised.label_checks import check_calibration, check_selection
+from lifelong_monitor.realised.periods import Evidence, compare_days, compare_heads
+
+DAYS = 30
+"""Days that a comparison covers, up to the newest cycle or label."""
+MOST_PERIODS = 90
+"""Largest number of days times head versions; of more, the newest."""
+MOST_COMPARED = 20_000
+"""Largest number of predictions that labelled ones are compared with."""
+_MILLISECOND = timedelta(milliseconds=1)
+"""Resolution of the times in ids."""
+
+
+class PerformanceComparer:
+    """Computes and stores comparisons.
+
+    Args:
+        store: with estimates of cycles, labels and heads.
+        settings: number of labels, confidence, assumed share of wrong labels.
+    """
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+
+    def digest_inputs(
+        self, task: Task, environment: str, labels: LabelState | None, cycle: NewestCycle | None
+    ) -> str | None:
+        """Digest of what the comparison of a population depends on; None: there is neither a label nor a cycle."""
+        if labels is None and cycle is None:
+            return None
+        parts = {
+            "labels": None if labels is None else [labels.count, labels.newest.isoformat()],
+            "cycle": None if cycle is None else str(cycle.id),
+            "limit": self._settings.validation_samples,
+            "confidence": self._confidence(environment),
+            "costs": task.costs.tolist(),
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def compare(
+        self, task: Task, model: Model, environment: str, *, inputs: str, now: datetime
+    ) -> PopulationPerformance | None:
+        """Return the comparison of a population, computed unless the stored one has the same inputs.
+
+        Returns:
+            None where no cycle has estimated the performance and no prediction has a label.
+        """
+        try:
+            stored = self._store.performance.get(model.id, environment)
+        except UnavailableError:  # damaged: it is computed again
+            stored = None
+        if stored is not None and stored.inputs == inputs:
+            return stored
+        computed = self._compute(task, model, environment, inputs, now)
+        if computed.days or stored is not None:
+            self._store.performance.store(model.id, environment, computed)
+        return computed if computed.days else None
+
+    def _compute(
+        self, task: Task, model: Model, environment: str, inputs: str, now: datetime
+    ) -> PopulationPerformance:
+        store, classes = self._store, len(task.class_names)
+        labelled = store.labels.newest_labelled(
+            model.id, environment, limit=self._settings.validation_samples, classes=classes
+        )
+
+        @cache
+        def head_of(version: int) -> PostProcessingHead:
+            return store.heads.get(model.reference, version).head
+
+        def costs_of(version: int) -> Floats:
+            try:
+                return head_of(version).costs
+            except (NotFoundError, DamagedHeadError):
+                return task.costs
+
+        since = _midnight(_newest(labelled, store.cycles.last(model.id, environment), now)) - timedelta(
+            days=DAYS - 1
+        )
+        labelled = _logged_since(labelled, since)
+        estimates = store.performance.daily_estimates(model.id, environment, since=since)
+        evidence = Evidence(
+            estimates, labelled, costs_of, self._error_rates(task), self._confidence(environment)
+        )
+        days = compare_days(evidence)[-MOST_PERIODS:]
+        drift = check_calibration(labelled, head_of, classes=classes)
+        selection = self._check_selection(model, environment, labelled, classes)
+        return PopulationPerformance(
+            computed_at=now,
+            confidence=evidence.confidence,
+            inputs=inputs,
+            heads=compare_heads(evidence, days),
+            days=days,
+            swaps=self._swaps(model, environment, days),
+            calibration_drift=drift if isinstance(drift, LabelCheck) else None,
+            selection=selection if isinstance(selection, LabelCheck) else None,
+            left_out=tuple(text for text in (drift, selection) if isinstance(text, str)),
+        )
+
+    def _check_selection(
+        self, model: Model, environment: str, labelled: LabelledPredictions, classes: int
+    ) -> LabelCheck | str | None:
+        if not labelled.ids:
+            return None
+        window = self._store.predictions.window(
+            model.id,
+            environment,
+            limit=MOST_COMPARED,
+            since=logged_at(labelled.ids[0]),
+            until=logged_at(labelled.ids[-1]) + _MILLISECOND,
+            classes=classes,
+        )
+        return check_selection(labelled, window)
+
+    def _swaps(
+        self, model: Model, environment: str, days: tuple[ComparedPeriod, ...]
+    ) -> tuple[HeadSwap, ...]:
+        """The changes of the head within the days; the first head of all replaced none."""
+        if not days:
+            return ()
+        own = self._store.heads.activations(model.reference, environment=environment)
+        services = list_head_services(own, self._store.heads.activations(model.reference))
+        return tuple(
+            HeadSwap(service.since, service.head_version)
+            for service in services[1:]
+            if days[0].since <= service.since < days[-1].until
+        )
+
+    def _confidence(self, environment: str) -> float:
+        return self._settings.policy_for(environment).confidence
+
+    def _error_rates(self, task: Task) -> Floats | None:
+        return None
+
+
+def _newest(labelled: LabelledPredictions, cycle: Cycle | None, now: datetime) -> datetime:
+    """Time of the newest label's prediction or cycle; not the present, so that an idle population keeps its days."""
+    times = [logged_at(labelled.ids[-1])] if labelled.ids else []
+    return max([*times, *([] if cycle is None else [cycle.due_at])], default=now)
+
+
+def _midnight(at: datetime) -> datetime:
+    return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _logged_since(labelled: LabelledPredictions, since: datetime) -> LabelledPredictions:
+    """Leave out earlier predictions; they are in order of time."""
+    first = int(np.searchsorted([logged_at(one).timestamp() for one in labelled.ids], since.timestamp()))
+    arrays = {
+        name: None if values is None else values[first:]
+        for name in ("labels", "decisions", "head_versions", "logits", "groups", "propensities")
+        for values in (getattr(labelled, name),)
+    }
+    return replace(labelled, ids=labelled.ids[first:], **arrays)

@@ -1,0 +1,51 @@
+"""`lifelong performance` on an installation without a running process."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from lifelong.commands.common import open_store
+from lifelong_core.errors import NotFoundError
+from tests.unit.performance_samples import comparison
+
+
+@pytest.fixture
+def model(installed: Callable[..., str]) -> str:
+    """A model with a comparison in its environment site-a."""
+    del installed
+    with open_store() as store:
+        store.tasks.add("skin", ("benign", "malignant"), [[0, 1], [1, 0]], actor="test")
+        made = store.models.add("skin", "skin", kind="external", actor="test")
+        store.environments.ensure("site-a", limit=9)
+        store.performance.store(made.id, "site-a", comparison())
+        return made.reference
+
+
+def test_statements_warnings_and_a_row_for_each_day(installed: Callable[..., str], model: str) -> None:
+    shown = installed("performance", "skin", "site-a")
+    for text in (
+        f"{model} in site-a, computed 2026-03-10 00:00Z",
+        "and 0.750 (0.650 to 0.850) on 60 labelled predictions. They disagree (p = 0.003).",
+        "Warning: The answered probabilities are not calibrated: too sure.",
+        "estimated accuracy",
+    ):
+        assert text in shown
+    rows = [line.split() for line in shown.splitlines() if line.startswith("2026-")]
+    assert [(row[0], row[1], row[-1]) for row in rows] == [
+        (f"2026-03-0{day}", head, agrees)
+        for day, head, agrees in zip("456789", "111222", ["yes"] * 5 + ["no"], strict=True)
+    ]
+
+
+def test_json_holds_the_whole_comparison(installed: Callable[..., str], model: str) -> None:
+    document = json.loads(installed("performance", model, "site-a", "--json"))
+    assert (document["model"], document["environment"]) == (model, "site-a")
+    assert document["days"] == comparison().to_document()["days"]
+
+
+def test_a_population_without_one_is_explained(installed: Callable[..., str], model: str) -> None:
+    with pytest.raises(NotFoundError, match="no comparison of the performance of skin@1 in default"):
+        installed("performance", model)
+    with pytest.raises(NotFoundError, match="nowhere"):
+        installed("performance", model, "nowhere")
