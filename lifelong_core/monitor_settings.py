@@ -17,6 +17,8 @@ _PLAIN = frozenset(
         "quantifier",
         "validation_samples",
         "estimate_single_classes",
+        "label_error_rate",
+        "task_label_error_rates",
         "evidence_samples",
         "retraining_proposal_cycles",
         "retention_days",

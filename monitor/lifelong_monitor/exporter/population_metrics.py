@@ -22,7 +22,7 @@ from lifelong_monitor.cycle.reports import Inputs
 from lifelong_monitor.exporter.cycle_figures import extract_figures
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.exporter.status import CycleFigures, PopulationStatus, RealisedPerformance, ServingHead
-from lifelong_monitor.realised.comparison import PerformanceComparer
+from lifelong_monitor.realised.comparison import PerformanceComparer, error_rates_of
 from lifelong_monitor.realised.performance import RealisedPerformances
 
 log = logging.getLogger(__name__)
@@ -143,7 +143,14 @@ class PopulationMetrics:
     def compute_realised(self, model: Model, environment: str, registry: Registry, rests_on: object) -> None:
         """Compute the realised performance of a population again."""
         population, task = (model.id, environment), registry.tasks[model.task_id]
-        realised = self._realised.compute(task, model, environment, limit=self._settings.validation_samples)
+        realised = self._realised.compute(
+            task,
+            model,
+            environment,
+            limit=self._settings.validation_samples,
+            confidence=self._settings.policy_for(environment).confidence,
+            error_rates=error_rates_of(self._settings, task),
+        )
         self._rests_on[population] = rests_on
         self._set(population, replace(self._statuses[population], realised=realised))
         self._log_left_out(model, environment, realised)

@@ -60,6 +60,10 @@ class PerformanceComparer:
             "cycle": None if cycle is None else str(cycle.id),
             "limit": self._settings.validation_samples,
             "confidence": self._confidence(environment),
+            "label_errors": [
+                self._settings.label_error_rate,
+                self._settings.task_label_error_rates.get(task.name, {}),
+            ],
             "costs": task.costs.tolist(),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -107,7 +111,7 @@ class PerformanceComparer:
         labelled = _logged_since(labelled, since)
         estimates = store.performance.daily_estimates(model.id, environment, since=since)
         evidence = Evidence(
-            estimates, labelled, costs_of, self._error_rates(task), self._confidence(environment)
+            estimates, labelled, costs_of, error_rates_of(self._settings, task), self._confidence(environment)
         )
         days = compare_days(evidence)[-MOST_PERIODS:]
         drift = check_calibration(labelled, head_of, classes=classes)
@@ -156,14 +160,23 @@ class PerformanceComparer:
     def _confidence(self, environment: str) -> float:
         return self._settings.policy_for(environment).confidence
 
-    def _error_rates(self, task: Task) -> Floats | None:
-        return None
+
+def error_rates_of(settings: Settings, task: Task) -> Floats | None:
+    """Assumed largest share of wrong labels of each class, shape (C,); None: every label is right.
+
+    Raises:
+        ConfigurationError: the setting names a class that the task lacks.
+    """
+    rates = np.array(list(settings.label_error_rates(task.name, task.class_names).values()))
+    return rates if rates.any() else None
 
 
 def _newest(labelled: LabelledPredictions, cycle: Cycle | None, now: datetime) -> datetime:
     """Time of the newest label's prediction or cycle; not the present, so that an idle population keeps its days."""
-    times = [logged_at(labelled.ids[-1])] if labelled.ids else []
-    return max([*times, *([] if cycle is None else [cycle.due_at])], default=now)
+    times: list[datetime] = [logged_at(labelled.ids[-1])] if labelled.ids else []
+    if cycle is not None:
+        times.append(cycle.due_at)
+    return max(times, default=now)
 
 
 def _midnight(at: datetime) -> datetime:
