@@ -33,4 +33,5 @@ COOL_DOWN_SECONDS: Final = 0
 HYSTERESIS: Final = 1
 MODE: Final[Mode] = "auto"
 POOLING: Final = False
+LABELLED_EVIDENCE: Final = False
 UNUSUAL_TRAFFIC: Final[OnUnusualTraffic] = "report"

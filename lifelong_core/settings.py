@@ -152,6 +152,11 @@ class PolicySettings(BaseModel):
         default=defaults.POOLING,
         description="Shrink an estimate from few samples towards those of the model's other environments.",
     )
+    labelled_evidence: bool = Field(
+        default=defaults.LABELLED_EVIDENCE,
+        description="Combine the estimate of the prevalence with the labels of the window. Labels of cases that were"
+        " chosen by suspicion, without a labelling probability, mislead it.",
+    )
     unusual_traffic: OnUnusualTraffic = Field(
         default=defaults.UNUSUAL_TRAFFIC,
         description="If a cycle swaps and much of its window came in a burst, or with a token that sent little before:"

@@ -6,7 +6,15 @@ from grafana.sdk import timeseries
 
 def build_panels() -> list[timeseries.Panel]:
     """Accuracy, cost and number of labels; then the metrics that the recommendation of the task names."""
-    return [_plot_accuracy(), _plot_cost(), _plot_labels(), _plot_recommended_metrics(), _plot_acceptance()]
+    return [
+        _plot_accuracy(),
+        _plot_cost(),
+        _plot_labels(),
+        _plot_agreement(),
+        _plot_label_checks(),
+        _plot_recommended_metrics(),
+        _plot_acceptance(),
+    ]
 
 
 def _plot_accuracy() -> timeseries.Panel:
@@ -43,6 +51,36 @@ def _plot_labels() -> timeseries.Panel:
         unit="short",
         width=THIRD,
         minimum=0,
+        drawn="steps",
+    )
+
+
+def _plot_agreement() -> timeseries.Panel:
+    return plot_series(
+        "Agreement of labels and estimate",
+        "1: the labelled predictions of the newest head agree with its estimate without labels (AC: accuracy, EC:"
+        " expected cost). 0: they disagree by more than their intervals explain; LifelongEstimateContradicted fires."
+        " No line: too few labels to tell.",
+        [Query(f"min by (metric) (lifelong_performance_agreement{{{POPULATION}}})", "{{metric}}")],
+        unit="none",
+        minimum=0,
+        maximum=1,
+        drawn="steps",
+    )
+
+
+def _plot_label_checks() -> timeseries.Panel:
+    return plot_series(
+        "Checks of the labelled predictions",
+        "p-values. Calibration: below its level (0.01) the answered probabilities are not calibrated. Selection: below"
+        " its level the labelled predictions differ from the others, so labels tell little about all of them.",
+        [
+            query_population("lifelong_calibration_drift_p_value", "calibration"),
+            query_population("lifelong_label_selection_p_value", "selection"),
+        ],
+        unit="none",
+        minimum=0,
+        maximum=1,
         drawn="steps",
     )
 

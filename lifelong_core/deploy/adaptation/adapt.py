@@ -22,6 +22,7 @@ from lifelong_core.deploy.adaptation.gain import (
     largest_difference,
     worst_case_cost_increase,
 )
+from lifelong_core.deploy.adaptation.labelled_evidence import add_labels
 from lifelong_core.deploy.adaptation.policy import AdaptationPolicy
 from lifelong_core.deploy.adaptation.pooling import pool_analysis
 from lifelong_core.deploy.adaptation.reasons import Reason
@@ -168,10 +169,29 @@ def adapt(
         )
     found = _Findings(fitted, followed, head, analysis, metrics)
     report = replace(report, performance=found.performance(head, policy))
+    report, analysis = _add_labels(report, analysis)
     too_small = _too_small(analysis, policy)
     if too_small is not None:
         return _end(report, "keep", too_small)
     return _judge(report, found)
+
+
+def _add_labels(report: AdaptationReport, analysis: Analysis) -> tuple[AdaptationReport, Analysis]:
+    """Combine the estimate with the labels since the last change, where the policy uses labels."""
+    labelled = report.context.labelled
+    if not report.policy.labelled_evidence or labelled is None:
+        return report, analysis
+    if report.change_points:
+        changed_at = report.change_points[-1].changed_at
+        if changed_at is None:
+            return report, analysis
+        labelled = labelled.since(changed_at.timestamp())
+    if not labelled.labels.size:
+        return report, analysis
+    combined = add_labels(analysis, labelled)
+    report = replace(report, prevalence=combined.estimate, prevalence_without_labels=analysis.estimate)
+    reason = reasons.labels_combined(analysis.estimate, combined.estimate, labelled.labels.size)
+    return _because(report, reason), combined
 
 
 @dataclass(frozen=True)
@@ -414,6 +434,7 @@ def _begin(
         outcome="keep",
         reasons=(),
         prevalence=None,
+        prevalence_without_labels=None,
         change_points=(),
         assumed_prevalence=head.assumed_prevalence,
         shift_test=None,

@@ -7,6 +7,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from lifelong_core.arrays import Floats, as_prevalence, read_only
+from lifelong_core.deploy.adaptation.labelled_evidence import LabelledEvidence
 from lifelong_core.deploy.adaptation.traffic import Traffic
 from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.documents import take_fields
@@ -36,6 +37,8 @@ class AdaptationContext(ArrayValue):
     """estimates of the proposals that a person has rejected since the current head became active"""
     traffic: Traffic | None = None
     """origin of the window's predictions; None: not examined, for example where no swap is due"""
+    labelled: LabelledEvidence | None = None
+    """labels of the window's predictions; None: the policy does not use them"""
 
     def __post_init__(self) -> None:
         """Check and freeze the values.
@@ -75,6 +78,7 @@ class AdaptationContext(ArrayValue):
             "others": [other.to_document() for other in self.others],
             "rejected": [other.to_document() for other in self.rejected],
             "traffic": None if self.traffic is None else self.traffic.to_document(),
+            "labelled": None if self.labelled is None else self.labelled.to_document(),
         }
 
     @classmethod
@@ -85,11 +89,13 @@ class AdaptationContext(ArrayValue):
             InvalidInputError: a field is missing, unknown or has an illegal value.
         """
         # Documents of older versions lack these.
-        newer = ("rejected", "traffic")
+        newer = ("rejected", "traffic", "labelled")
         required = tuple(item.name for item in fields(cls) if item.name not in newer)
         found = take_fields(document, 1, required=required, optional=newer)
         if found.get("traffic") is not None:
             found["traffic"] = Traffic.from_document(found["traffic"])
+        if found.get("labelled") is not None:
+            found["labelled"] = LabelledEvidence.from_document(found["labelled"])
         for name in ("others", "rejected"):
             estimates = found.get(name, [])
             if not isinstance(estimates, list):

@@ -26,10 +26,18 @@ from lifelong_core.policy_defaults import (
 NO_PROBABILITY_GAIN = 10.0
 """No gain in log loss exceeds this (`gain.LOWEST_PROBABILITY`): with it, the policy swaps by decisions alone."""
 
-_NO_MATTER_OF_EVIDENCE = ("unusual_traffic", "change_level", "minimum_probability_gain")
+_NO_MATTER_OF_EVIDENCE = (
+    "unusual_traffic",
+    "change_level",
+    "minimum_probability_gain",
+    "labelled_evidence",
+)
 
 _NEW_IN_4: Mapping[str, Any] = {"change_level": 0.0, "minimum_probability_gain": NO_PROBABILITY_GAIN}
 """Fields that documents of schema versions up to 3 lack, with the values that keep their behaviour."""
+
+_NEW_IN_6: Mapping[str, Any] = {"labelled_evidence": False}
+"""The same for versions up to 5."""
 
 _FIRST_FIELDS = ("minimum_samples", "level", "confidence", "minimum_gain")
 """Fields of documents of schema version 1."""
@@ -83,6 +91,8 @@ class AdaptationPolicy:
     """auto: swap; propose: ask a person; shadow: report only"""
     pooling: bool = defaults.POOLING
     """shrink an estimate from few samples towards those of the model's other environments"""
+    labelled_evidence: bool = defaults.LABELLED_EVIDENCE
+    """combine the estimate of the prevalence with the labels of the window"""
     unusual_traffic: OnUnusualTraffic = defaults.UNUSUAL_TRAFFIC
     """handling of a swap if the window came in a burst, or from an unusual sender: the swap is published, and the
     report says so; or a person is asked"""
@@ -120,8 +130,9 @@ class AdaptationPolicy:
         ):
             if getattr(self, name) not in choices:
                 raise InvalidInputError(f"expected one of {', '.join(choices)}.", field=name)
-        if not isinstance(cast("object", self.pooling), bool):
-            raise InvalidInputError("expected true or false.", field="pooling")
+        for name in ("pooling", "labelled_evidence"):
+            if not isinstance(cast("object", getattr(self, name)), bool):
+                raise InvalidInputError("expected true or false.", field=name)
 
     @property
     def digest(self) -> str:
@@ -138,7 +149,7 @@ class AdaptationPolicy:
 
     def to_document(self) -> dict[str, Any]:
         """The policy as JSON values."""
-        return {"schema_version": 5, **asdict(self)}
+        return {"schema_version": 6, **asdict(self)}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
@@ -149,10 +160,10 @@ class AdaptationPolicy:
         """
         names = [item.name for item in fields(cls)]
         version = document.get("schema_version") if isinstance(cast("object", document), Mapping) else None
-        if version not in (1, 2, 3, 4):
-            return cls(**take_fields(document, 5, required=names))
+        if version not in (1, 2, 3, 4, 5):
+            return cls(**take_fields(document, 6, required=names))
         later = _later_fields(version)
-        old = {new: old for old, new in _RENAMED_IN_5.items()}
+        old = {} if version == 5 else {new: old for old, new in _RENAMED_IN_5.items()}
         required = [old.get(name, name) for name in names if name not in later]
         found = take_fields(document, version, required=required)
         return cls(**{_RENAMED_IN_5.get(name, name): value for name, value in found.items()}, **later)
@@ -160,13 +171,13 @@ class AdaptationPolicy:
 
 def _later_fields(version: int) -> Mapping[str, Any]:
     """Fields that documents of a schema version lack, with the values that keep their behaviour."""
-    if version == 4:
-        return {}
+    if version in (4, 5):
+        return _NEW_IN_6
     if version == 3:
-        return _NEW_IN_4
-    values = {**asdict(AdaptationPolicy()), **_NEW_IN_4}
+        return {**_NEW_IN_4, **_NEW_IN_6}
+    values = {**asdict(AdaptationPolicy()), **_NEW_IN_4, **_NEW_IN_6}
     if version == 2:
-        return {name: values[name] for name in ("unusual_traffic", *_NEW_IN_4)}
+        return {name: values[name] for name in ("unusual_traffic", *_NEW_IN_4, *_NEW_IN_6)}
     return {name: value for name, value in values.items() if name not in _FIRST_FIELDS}
 
 

@@ -37,6 +37,7 @@ ReasonCode: TypeAlias = Literal[
     "calibration_changed",
     "assumption_violated",
     "estimate_pooled",
+    "labels_combined",
     "step_limited",
     "gain_too_small",
     "gain_sufficient",
@@ -75,6 +76,14 @@ class Reason:
         if set(found) != {"code", "text"} or code not in get_args(ReasonCode) or not isinstance(text, str):
             raise InvalidInputError("expected objects of a known code and a text.", field="reasons")
         return cls(cast("ReasonCode", code), text)
+
+
+def labels_combined(without: PrevalenceEstimate, combined: PrevalenceEstimate, labels: int) -> Reason:
+    """Reason: the estimate includes labels of the window."""
+    moved = float(np.abs(combined.prevalence - without.prevalence).sum())
+    number = "1 label" if labels == 1 else f"{labels} labels"
+    text = f"The estimate includes {number} of the window, which moved it by {moved:.3f} (L1)."
+    return Reason("labels_combined", text)
 
 
 def too_few_samples(estimate: PrevalenceEstimate, minimum: int) -> Reason:

@@ -44,6 +44,8 @@ class AdaptationReport(ArrayValue):
     reasons: tuple[Reason, ...]
     prevalence: PrevalenceEstimate | None
     """estimate from the last change on; None: there was no estimate"""
+    prevalence_without_labels: PrevalenceEstimate | None
+    """estimate before labels of the window were combined with it; None: there were none"""
     change_points: tuple[ChangePoint, ...]
     """changes of the prevalence within the window, in order of time"""
     assumed_prevalence: Floats
@@ -157,6 +159,7 @@ class AdaptationReport(ArrayValue):
 
 _PARTS: Mapping[str, type[_Part]] = {
     "prevalence": PrevalenceEstimate,
+    "prevalence_without_labels": PrevalenceEstimate,
     "shift_test": ShiftTest,
     "evidence": ShiftEvidence,
     "assumption_test": AssumptionTest,

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy import AdaptationContext, AdaptationReport, PrevalenceEstimate
+from lifelong_core.deploy.adaptation.labelled_evidence import LabelledEvidence
 from lifelong_core.store import Store
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.heads.damaged_heads import DamagedHeadError
@@ -69,6 +70,7 @@ def load_context(
     pinned: bool,
     at: datetime,
     others_since: datetime | None,
+    labelled: LabelledEvidence | None = None,
 ) -> AdaptationContext:
     """Build the context of a cycle.
 
@@ -80,6 +82,7 @@ def load_context(
         pinned: whether a person holds the head.
         at: the time of the cycle.
         others_since: the other environments count with sound cycles due since then; None: they do not count.
+        labelled: labels of the window's predictions; None: they do not count.
     """
     rejected: Sequence[Cycle] = ()
     if served:
@@ -96,6 +99,7 @@ def load_context(
         previous_prevalence=previous,
         others=() if others_since is None else _others(store, model, environment, others_since),
         rejected=tuple(_estimates_of(rejected)),
+        labelled=labelled,
     )
 
 

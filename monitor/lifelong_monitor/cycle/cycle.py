@@ -15,6 +15,7 @@ from lifelong_core.deploy import (
     PostProcessingHead,
     adapt,
 )
+from lifelong_core.deploy.adaptation.labelled_evidence import LabelledEvidence
 from lifelong_core.errors import ConflictError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store, new_prediction_id
@@ -22,6 +23,7 @@ from lifelong_core.store.cycles.records import Cycle, Outcome
 from lifelong_core.store.engine.leases import Lease
 from lifelong_core.store.registry.records import Model, Registry
 from lifelong_monitor.cycle.context import load_context
+from lifelong_monitor.cycle.labels import load_labelled_evidence
 from lifelong_monitor.cycle.new_samples import NewSamples, collect_new_samples
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.cycle.reports import Inputs, document_of
@@ -248,6 +250,7 @@ class _Population:
             pinned=subject.pinned,
             at=moment.started_at,
             others_since=moment.due_at - self.settings.window_age if policy.pooling else None,
+            labelled=self._labelled(subject, window, moment) if policy.labelled_evidence else None,
         )
 
         def judge(context: AdaptationContext) -> AdaptationReport:
@@ -272,6 +275,17 @@ class _Population:
             report = judge(replace(context, traffic=traffic))
         report = judge_acceptance(judge_window(report, window), wanted, subject.task.class_names)
         return report, replace(samples.inputs, wanted=wanted)
+
+    def _labelled(self, subject: Subject, window: CycleWindow, moment: _Moment) -> LabelledEvidence | None:
+        return load_labelled_evidence(
+            self.store,
+            self.model.id,
+            self.environment,
+            window,
+            classes=subject.classes,
+            recorded_by=moment.started_at,
+            limit=self.settings.validation_samples,
+        )
 
     def _policy(self) -> AdaptationPolicy:
         """The policy of this environment, in the strictest mode of all monitors."""

@@ -170,11 +170,11 @@ class RealisedPerformance:
     """share of correct decisions in 0..1"""
     expected_cost: float
     """mean cost per decision, in the units of the task's cost matrix"""
+    recommended: RecommendedMetrics = RecommendedMetrics()
+    left_out: tuple[LeftOutPredictions, ...] = ()
     accuracy_interval: tuple[float, float] = (math.nan, math.nan)
     expected_cost_interval: tuple[float, float] = (math.nan, math.nan)
     """lower and upper bounds; nan: undefined"""
-    recommended: RecommendedMetrics = RecommendedMetrics()
-    left_out: tuple[LeftOutPredictions, ...] = ()
 
 
 @dataclass(frozen=True)

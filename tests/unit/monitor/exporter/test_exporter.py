@@ -14,6 +14,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, DecisionChange
+from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.errors import (
     ConfigurationError,
     ForbiddenError,
@@ -40,6 +41,7 @@ from lifelong_monitor.exporter.status import (
     ServingHead,
 )
 from tests import tools
+from tests.unit import performance_samples
 
 NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
 SEEN = PopulationStatus("m@1", "clinic", ("benign", "malignant"), "promoted", first_seen=NOON)
@@ -156,6 +158,41 @@ def test_a_judged_population_shows_every_figure(exporter: Exporter) -> None:
     modes = {name: value(exporter, "lifelong_policy_mode", mode=name) for name in MODES}
     assert modes == {"auto": 0, "propose": 1, "shadow": 0}
     assert exporter.registry.get_sample_value("lifelong_cycle_interval_seconds") == 3600
+
+
+def test_the_comparison_of_labels_with_the_estimate_is_shown(exporter: Exporter) -> None:
+    comparison = performance_samples.comparison()
+    assert JUDGED.realised is not None
+    realised = replace(
+        JUDGED.realised, accuracy_interval=(0.7, 0.8), expected_cost_interval=(float("nan"), float("nan"))
+    )
+    exporter.show(replace(JUDGED, realised=realised, performance=comparison))
+    assert value(exporter, "lifelong_realised_accuracy_low") == 0.7
+    assert value(exporter, "lifelong_realised_accuracy_high") == 0.8
+    assert value(exporter, "lifelong_realised_expected_cost_low") is None
+    assert value(exporter, "lifelong_realised_expected_cost_high") is None
+    names = ("agreement", "agreement_p_value")
+    shown = [
+        value(exporter, f"lifelong_performance_{name}", metric=metric)
+        for name in names
+        for metric in ("AC", "EC")
+    ]
+    assert shown == [0, 1, 0.003, 0.5]
+    assert value(exporter, "lifelong_performance_labelled_samples") == 60
+    assert value(exporter, "lifelong_calibration_drift_p_value") == 0.0004
+    assert value(exporter, "lifelong_calibration_drift_level") == 0.01
+    assert value(exporter, "lifelong_label_selection_p_value") == 0.4
+    assert value(exporter, "lifelong_label_selection_level") == 0.01
+
+
+def test_too_few_labels_show_no_agreement(exporter: Exporter) -> None:
+    comparison = performance_samples.comparison()
+    few = Agreement("too_few_labels", None, None, None, 0.05, "too few")
+    head = replace(comparison.heads[-1], agreement={"AC": few}, realised=None)
+    exporter.show(replace(JUDGED, performance=replace(comparison, heads=(head,), calibration_drift=None)))
+    assert value(exporter, "lifelong_performance_labelled_samples") == 0
+    for name in ("performance_agreement{", "performance_agreement_p_value{", "calibration_drift_p_value{"):
+        assert f"lifelong_{name}" not in exported(exporter)
 
 
 def test_recommended_metrics_are_shown_where_they_are_defined(exporter: Exporter) -> None:

@@ -30,7 +30,12 @@ def test_decisions_count_as_they_were_made(store: Store, model: Model) -> None:
     costs = [COSTS[true][decided] for true, decided in zip(drawn.labels, made, strict=True)]
     performance = realised(store, model)
     assert performance.samples == 90
-    assert performance.accuracy == accuracy(confusion_matrix(drawn.labels, made, classes=3))
+    expected = accuracy(confusion_matrix(drawn.labels, made, classes=3))
+    assert performance.accuracy == pytest.approx(expected, abs=1e-12)
+    low, high = performance.accuracy_interval
+    assert low < performance.accuracy < high
+    low, high = performance.expected_cost_interval
+    assert low < performance.expected_cost < high
     assert performance.expected_cost == pytest.approx(sum(costs) / 90, abs=1e-12)
 
 
@@ -41,7 +46,7 @@ def test_only_this_population_and_the_newest_labels_count(store: Store, model: M
     label(store, predict(store, model, "elsewhere", late), [0] * 30)
     label(store, predict(store, model, "clinic", late), list(made))
     performance = realised(store, model, limit=30)
-    assert (performance.samples, performance.accuracy) == (30, 1.0)
+    assert (performance.samples, performance.accuracy) == (30, pytest.approx(1.0))
 
 
 def labelled(store: Store, model: Model, samples: int = 300, **more: Any) -> tuple[np.ndarray, np.ndarray]:
