@@ -48,7 +48,7 @@ def _check_network(value: str) -> str:
 
 Group = TypeVar("Group", bound=BaseModel)
 Positive = Annotated[int, Field(gt=0)]
-LabelErrorRate = Annotated[float, Field(ge=0, lt=1)]
+LabelErrorRate = Annotated[float, Field(ge=0, le=0.5)]
 Network = Annotated[str, AfterValidator(_check_network)]
 
 OTHER_VARIABLES = frozenset(

@@ -173,7 +173,7 @@ def adapt(
     too_small = _too_small(analysis, policy)
     if too_small is not None:
         return _end(report, "keep", too_small)
-    return _judge(report, found)
+    return _judge(report, replace(found, analysis=analysis))
 
 
 def _add_labels(report: AdaptationReport, analysis: Analysis) -> tuple[AdaptationReport, Analysis]:

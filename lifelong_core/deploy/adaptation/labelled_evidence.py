@@ -9,7 +9,7 @@ import numpy as np
 from lifelong_core.arrays import Floats, Integers, Mask, read_only
 from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.documents import take_fields
-from lifelong_core.deploy.performance.labelled.prevalence_evidence import with_labels
+from lifelong_core.deploy.performance.labelled.prevalence_evidence import LABELS_ONLY, with_labels
 from lifelong_core.deploy.quantification.base import Analysis
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.values import ArrayValue
@@ -85,7 +85,8 @@ def add_labels(analysis: Analysis, labelled: LabelledEvidence) -> Analysis:
 
     The combined estimate is p + K (q - p), with the class shares q of the labels and K from the inverse covariances, so
     that (I - K) V is its covariance where V is that of p. Window and calibration set keep the part I - K of their
-    influence; the covariance due to the labels belongs to this window alone, like that of its changes.
+    influence: none, where the labels replace an estimate that they contradict. The covariance due to the labels belongs
+    to this window alone, like that of its changes.
 
     Raises:
         InvalidInputError: a label is not a class.
@@ -94,8 +95,13 @@ def add_labels(analysis: Analysis, labelled: LabelledEvidence) -> Analysis:
     if not labelled.labels.size:
         return analysis
     combined = with_labels(own, labelled.labels, propensities=labelled.propensities, groups=labelled.groups)
-    # On the directions that sum to zero; elsewhere both covariances are zero.
-    kept = combined.covariance @ np.linalg.pinv(own.covariance, rcond=1e-9, hermitian=True)
+    is_replaced = bool((own.degrees_of_freedom <= 0).any()) or any(
+        caution.endswith(LABELS_ONLY) for caution in combined.cautions
+    )
+    kept = np.zeros_like(own.covariance)
+    if not is_replaced:
+        # On the directions that sum to zero; elsewhere both covariances are zero.
+        kept = combined.covariance @ np.linalg.pinv(own.covariance, rcond=1e-9, hermitian=True)
     influence = analysis.influence
     remaining = replace(
         influence,
@@ -108,7 +114,8 @@ def add_labels(analysis: Analysis, labelled: LabelledEvidence) -> Analysis:
     due_to_labels = (axes * np.maximum(sizes, 0)) @ axes.T
     return replace(
         analysis,
-        estimate=combined,
+        # The labelled samples are a part of the window, which the other tests of a cycle see only once.
+        estimate=replace(combined, effective_n=own.effective_n),
         influence=remaining,
         doubt=kept @ analysis.doubt @ kept.T,
         change_doubt=kept @ analysis.change_doubt @ kept.T + due_to_labels,

@@ -83,6 +83,10 @@ def labels_combined(without: PrevalenceEstimate, combined: PrevalenceEstimate, l
     moved = float(np.abs(combined.prevalence - without.prevalence).sum())
     number = "1 label" if labels == 1 else f"{labels} labels"
     text = f"The estimate includes {number} of the window, which moved it by {moved:.3f} (L1)."
+    news = [caution for caution in combined.cautions if caution not in without.cautions]
+    if combined.method == without.method:
+        text = f"{number} of the window are left out."
+    text = " ".join([text, *news])
     return Reason("labels_combined", text)
 
 

@@ -199,7 +199,7 @@ def _as_present(document: object) -> object:
         found["worst_case_cost_increase"] = found.pop("largest_harm", None)
         found["schema_version"] = 4
     if found.get("schema_version") in (1, 4):
-        found.update(performance=None, candidate_performance=None)
+        found.update(performance=None, candidate_performance=None, prevalence_without_labels=None)
     if found.get("schema_version") == 4:
         found["schema_version"] = SCHEMA_VERSION
     if found.get("schema_version") != 1:

@@ -107,6 +107,7 @@ def test_another_document_is_no_policy(document):
 
 def as_before_version_5(policy: AdaptationPolicy, version: int) -> dict[str, Any]:
     document = {**policy.to_document(), "schema_version": version}
+    del document["labelled_evidence"]
     return document | {"looks_between_false_alarms": document.pop("average_run_length")}
 
 
@@ -134,8 +135,23 @@ def test_a_policy_of_the_fourth_version_is_read_under_the_present_names():
         AdaptationPolicy.from_document({**document, "schema_version": 5})
 
 
+def test_a_policy_of_the_fifth_version_uses_no_labels():
+    policy = AdaptationPolicy(average_run_length=1000, change_level=0.1)
+    document = {**policy.to_document(), "schema_version": 5}
+    del document["labelled_evidence"]
+    assert AdaptationPolicy.from_document(document) == policy
+    using = {**policy.to_document(), "labelled_evidence": True}
+    assert AdaptationPolicy.from_document(using).labelled_evidence
+
+
 @pytest.mark.parametrize(
-    "values", [{"unusual_traffic": "propose"}, {"change_level": 0.05}, {"minimum_probability_gain": 1}]
+    "values",
+    [
+        {"unusual_traffic": "propose"},
+        {"change_level": 0.05},
+        {"minimum_probability_gain": 1},
+        {"labelled_evidence": True},
+    ],
 )
 def test_what_the_evidence_does_not_depend_on_leaves_it(values):
     """The digest is that of the versions before: their evidence counts on."""
@@ -150,7 +166,8 @@ def test_what_the_evidence_does_not_depend_on_leaves_it(values):
     [
         item.name
         for item in dataclasses.fields(AdaptationPolicy)
-        if item.name not in ("unusual_traffic", "change_level", "minimum_probability_gain")
+        if item.name
+        not in ("unusual_traffic", "change_level", "minimum_probability_gain", "labelled_evidence")
     ],
 )
 def test_every_other_value_enters_the_digest(name):
