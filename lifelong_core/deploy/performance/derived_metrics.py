@@ -19,6 +19,8 @@ _STEP = 1e-5
 """of the numeric derivatives, as a share of all samples"""
 _NO_ERROR = 1e-9
 """standard error, as a share of the range of values, below which an interval has no width worth a transformation"""
+_LARGEST_QUANTILE = 1e3
+"""With a larger one the spread is unknown, and the interval is the whole range."""
 _CHUNK = 1 << 22
 """numbers in memory at once while derivatives are computed"""
 
@@ -125,7 +127,8 @@ def metric_intervals(
     Args:
         metrics: values and bounds.
         variances: shape (K,), variance of each value; nan: unknown.
-        degrees_of_freedom: of the t distribution, shape (K,) or one number.
+        degrees_of_freedom: of the t distribution, shape (K,) or one number; 0: the spread is unknown, and the interval
+            is the whole range.
         confidence: nominal coverage of each interval.
 
     Examples:
@@ -151,6 +154,8 @@ def _interval(
 ) -> tuple[float, float]:
     if not (np.isfinite(value) and np.isfinite(variance)):
         return float("nan"), float("nan")
+    if quantile > _LARGEST_QUANTILE:
+        return bounds
     error = float(np.sqrt(max(variance, 0.0)))
     least, largest = bounds
     scale = largest - least

@@ -216,3 +216,16 @@ def test_an_infinite_metric_is_undefined_so_that_the_document_is_legal_json() ->
     document = json.loads(json.dumps(found.to_document(), allow_nan=False))
     assert document["estimates"]["LR+"] == [None, None, None]
     assert PerformanceEstimate.from_document(document) == found
+
+
+@pytest.mark.parametrize("method", PERFORMANCE_METHODS)
+@pytest.mark.parametrize(
+    "window",
+    [np.ones((1, 3)) * [1, 2, 0], np.tile([[1, 2, 0]], (50, 1)), np.zeros((20, 3)), 1e30 * np.eye(3)],
+    ids=["one row", "equal rows", "no information", "huge"],
+)
+def test_extreme_windows_have_an_estimate(method, window):
+    found = estimate_performance(fitted(), window.astype(np.float32), head(), method=method, metrics=METRICS)
+    for name, (value, low, high) in found.estimates.items():
+        assert np.isnan(value) or low <= value <= high, name
+    assert PerformanceEstimate.from_document(found.to_document()) == found
