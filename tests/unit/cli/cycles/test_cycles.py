@@ -153,7 +153,15 @@ def test_the_audit_log_is_paged_and_searched(run: Run) -> None:
 def test_all_commands_are_in_the_help_by_section(installed: Run) -> None:
     shown = installed("--help")
     titles = [line for line in shown.splitlines() if line.endswith(":") and not line.startswith(" ")]
-    sections = ["Models:", "Heads and cycles:", "Metrics:", "Related tasks:", "Training:", "Operation:"]
+    sections = [
+        "Models:",
+        "Heads and cycles:",
+        "Labels:",
+        "Metrics:",
+        "Related tasks:",
+        "Training:",
+        "Operation:",
+    ]
     assert titles == ["Options:", "Start:", *sections]
     for name in ("demo", "cycles", "audit", "export", "settings", "upgrade"):
         assert f"\n  {name} " in shown

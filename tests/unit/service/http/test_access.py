@@ -48,6 +48,7 @@ SCOPES = {
     ("POST", "/v1/admin/proposals/{proposal}/accept"): "operate",
     ("POST", "/v1/admin/proposals/{proposal}/dismiss"): "operate",
     ("POST", "/v1/admin/populations/{reference}/{environment}/cycle"): "operate",
+    ("POST", "/v1/admin/populations/{reference}/{environment}/labelling-plan"): "operate",
     ("POST", "/v1/admin/interviews"): "operate",
     ("POST", "/v1/admin/interviews/{interview}/answers"): "operate",
     ("POST", "/v1/admin/interviews/{interview}/choices"): "operate",
@@ -110,7 +111,7 @@ def path_of(route: Route) -> str:
         environment="default",
         identifier=1,
         task="skin",
-        **dict.fromkeys(("cycle", "interview", "job", "prediction", "proposal"), unknown),
+        **dict.fromkeys(("cycle", "interview", "job", "plan", "prediction", "proposal"), unknown),
     )
 
 
