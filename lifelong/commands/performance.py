@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 @click.argument("environment", type=Name(), default="default")
 @as_json
 def performance(model: str, environment: str, *, as_json: bool) -> None:
-    """Compare the estimated and the realised performance of MODEL in ENVIRONMENT (default: `default`).
+    """Compare estimated and realised performance.
+
+    MODEL is judged in ENVIRONMENT, by default in `default`.
 
     Each row is a day (UTC) and a head version: the last estimate of a cycle without labels, and what the labelled
     predictions of that day and head show, both with intervals. A monitor computes them in each round with new labels or
