@@ -167,8 +167,8 @@ def adapt(
         report = _because(
             report, reasons.prevalence_fluctuates(followed.pattern, is_followed=bool(followed.changes))
         )
-    found = _Findings(fitted, followed, head, analysis, metrics)
-    report = replace(report, performance=found.performance(head, policy))
+    found = _Findings(fitted, followed, head, policy, analysis, metrics)
+    report = replace(report, performance=found.performance(head))
     report, analysis = _add_labels(report, analysis)
     too_small = _too_small(analysis, policy)
     if too_small is not None:
@@ -201,6 +201,7 @@ class _Findings:
     fitted: FittedQuantifier
     followed: FollowedWindow
     head: PostProcessingHead
+    policy: AdaptationPolicy
     analysis: Analysis
     metrics: "RequestedMetrics | None"
     """to estimate; None: no estimate of performance"""
@@ -210,13 +211,26 @@ class _Findings:
         """The window from the last change on."""
         return self.followed.window
 
-    def performance(self, head: PostProcessingHead, policy: AdaptationPolicy) -> PerformanceEstimate | None:
+    @cached_property
+    def assumption_test(self) -> AssumptionTest:
+        """Test of "only the prevalence has changed" on the window."""
+        reference, estimate = self.fitted.assumption_reference, self.analysis.estimate
+        return assumption_test(
+            reference,
+            mean_features(self.window, reference),
+            n=estimate.n,
+            effective_n=estimate.effective_n,
+            level=self.policy.assumption_level,
+            class_names=self.head.class_names,
+        )
+
+    def performance(self, head: PostProcessingHead) -> PerformanceEstimate | None:
         """Performance of a head in this window."""
         if self.metrics is None:
             return None
         from lifelong_core.deploy.performance.estimate_performance import judge_head
 
-        return judge_head(self._unlabelled_window, head, _assumption_test(self, policy), self.metrics)
+        return judge_head(self._unlabelled_window, head, self.assumption_test, self.metrics)
 
     @cached_property
     def _unlabelled_window(self) -> UnlabelledWindow:
@@ -233,7 +247,7 @@ def _judge(report: AdaptationReport, found: _Findings) -> AdaptationReport:
     """Do steps 2 to 5 on a window that is large enough."""
     policy, estimate, head = report.policy, found.analysis.estimate, found.head
     shift = _shift_test(report.evidence, estimate, head, policy)
-    kind = _assumption_test(found, policy)
+    kind = found.assumption_test
     report = replace(report, shift_test=shift, assumption_test=kind)
     if not shift.rejected and not found.superseded:
         report = _because(report, reasons.unchanged(shift))
@@ -285,7 +299,7 @@ def _refit(report: AdaptationReport, found: _Findings) -> tuple[AdaptationReport
         report = _because(report, reasons.step_limited(head, wanted, policy.maximum_step))
         step = HeadComparison.of(data, head, target)
     candidate = _candidate(data, head, target, report)
-    report = replace(report, candidate_performance=found.performance(candidate, policy))
+    report = replace(report, candidate_performance=found.performance(candidate))
     harm = worst_case_cost_increase(*points_of(found.window), head, candidate)
     report = replace(
         report, expected_gain=gain, expected_probability_gain=by_probability, worst_case_cost_increase=harm
@@ -395,18 +409,6 @@ def _shift_test(
     if evidence is None:
         return prevalence_shift_test(estimate, head.assumed_prevalence, policy.level)
     return sequential_shift_test(evidence.log_e_value, policy.average_run_length)
-
-
-def _assumption_test(found: _Findings, policy: AdaptationPolicy) -> AssumptionTest:
-    reference, estimate = found.fitted.assumption_reference, found.analysis.estimate
-    return assumption_test(
-        reference,
-        mean_features(found.window, reference),
-        n=estimate.n,
-        effective_n=estimate.effective_n,
-        level=policy.assumption_level,
-        class_names=found.head.class_names,
-    )
 
 
 def _too_small(analysis: Analysis, policy: AdaptationPolicy) -> Reason | None:

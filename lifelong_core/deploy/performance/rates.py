@@ -6,7 +6,6 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
-from lifelong_core.deploy.calibration.held_out import held_out_output
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.performance.effects import Effects
@@ -23,16 +22,8 @@ class DecisionRates:
     """shape (C, D), share of each decision among the samples of each class; rows sum to 1"""
 
     @classmethod
-    def of(cls, calibration: LabeledLogits, head: PostProcessingHead, *, factor: float = 1.0) -> Self:
-        """Rates of a head on the calibration samples with their logits times a factor.
-
-        Without a factor the outputs are held out where the head was fitted on these samples.
-        """
-        output = (
-            held_out_output(calibration, head)
-            if factor == 1
-            else head.apply((calibration.logits * factor).astype(np.float32))
-        )
+    def of(cls, calibration: LabeledLogits, head: PostProcessingHead, output: HeadOutput) -> Self:
+        """Rates of a head with this output on the calibration samples, held out where it was fitted on them."""
         counts = np.zeros((calibration.classes, head.costs.shape[1]))
         np.add.at(counts, (calibration.labels, output.decisions), 1.0)
         return cls(calibration, output, counts / calibration.counts[:, np.newaxis])

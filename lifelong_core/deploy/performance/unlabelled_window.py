@@ -75,14 +75,18 @@ class JudgedHead:
 
     @cached_property
     def _held_out_rates(self) -> DecisionRates:
-        return DecisionRates.of(self.evidence.quantifier.calibration, self.head)
+        quantifier = self.evidence.quantifier
+        return DecisionRates.of(quantifier.calibration, self.head, quantifier.held_out_output(self.head))
 
     def rates(self, method: str) -> DecisionRates:
         """Decisions on calibration samples with the logit scale of the window that the method uses."""
         factor = self.evidence.match(method).factor
         if factor == 1:
             return self._held_out_rates
-        return DecisionRates.of(self.evidence.quantifier.calibration, self.head, factor=1 / factor)
+        calibration = self.evidence.quantifier.calibration
+        # The logits as the window's are: divided by the factor that gives the window the calibration set's scale.
+        output = self.head.apply((calibration.logits / factor).astype(np.float32))
+        return DecisionRates.of(calibration, self.head, output)
 
     def confusions(self, method: str) -> tuple[Floats, Floats]:
         """Confusion matrices by posteriors and by rates, shares of shape (C, D) each."""

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Logits, as_groups, as_logits, centre_rows
 from lifelong_core.deploy.calibration.affine import AffineCalibration, fit_weighted
+from lifelong_core.deploy.calibration.held_out import held_out_output
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import canonical
-from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
 from lifelong_core.deploy.numerics.grouping import member_sums
 from lifelong_core.deploy.numerics.simplex import smooth
@@ -106,6 +107,7 @@ class FittedQuantifier(ABC):
         self.settings: Mapping[str, float] = MappingProxyType({**self.defaults, **settings})
         self._separation: Separation | None = None
         self._judged: tuple[str, ScoreReference] | None = None
+        self._held_out: tuple[str, HeadOutput] | None = None
         self._fit()
 
     def score_reference(self, head: PostProcessingHead) -> ScoreReference:
@@ -118,6 +120,17 @@ class FittedQuantifier(ABC):
         if self._judged is None or self._judged[0] != digest:
             self._judged = digest, ScoreReference.of(self.calibration, head)
         return self._judged[1]
+
+    def held_out_output(self, head: PostProcessingHead) -> HeadOutput:
+        """Output of a head on the calibration samples, held out; the last one is cached.
+
+        Raises:
+            InvalidInputError: the head has other classes.
+        """
+        digest = head.digest
+        if self._held_out is None or self._held_out[0] != digest:
+            self._held_out = digest, held_out_output(self.calibration, head)
+        return self._held_out[1]
 
     @cached_property
     def cautions(self) -> tuple[str, ...]:

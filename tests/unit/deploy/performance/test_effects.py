@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits, fit_head, quantifier
+from lifelong_core.deploy.calibration.held_out import held_out_output
 from lifelong_core.deploy.performance.posteriors import WindowPosteriors, posteriors_in_window
 from lifelong_core.deploy.performance.ranking import posterior_areas, rate_areas
 from lifelong_core.deploy.performance.rates import DecisionRates
@@ -32,6 +33,10 @@ def head(fitted):
 WINDOW = sample([30, 40, 50], 2).logits
 PREVALENCE = np.array([0.2, 0.5, 0.3])
 GRADIENTS = np.random.default_rng(3).normal(size=(2, 3, 3))
+
+
+def rates_of(calibration, head):
+    return DecisionRates.of(calibration, head, held_out_output(calibration, head))
 
 
 def by_posteriors(fitted, head, prevalence):
@@ -79,7 +84,7 @@ def test_variance_of_the_true_classes_is_that_of_drawn_ones(fitted, head):
 
 
 def test_effects_through_the_rates(fitted, head):
-    rates = DecisionRates.of(fitted.calibration, head)
+    rates = rates_of(fitted.calibration, head)
     values = np.einsum("kcd,cd->k", GRADIENTS, rates.confusion(PREVALENCE))
     effects = rates.effects(PREVALENCE, GRADIENTS, values, len(WINDOW))
     assert PREVALENCE @ effects.prevalence == pytest.approx(values)
@@ -98,7 +103,7 @@ def test_effects_through_the_rates(fitted, head):
 
 def test_a_class_without_errors_still_has_doubt():
     separated = LabeledLogits(20 * np.eye(2)[[0, 1] * 10], [0, 1] * 10)
-    rates = DecisionRates.of(separated, fit_head(separated, [[0, 1], [1, 0]]))
+    rates = rates_of(separated, fit_head(separated, [[0, 1], [1, 0]]))
     effects = rates.effects(np.array([0.5, 0.5]), np.eye(2)[np.newaxis], np.ones(1), 1)
     assert effects.calibration == pytest.approx(0)
     assert effects.doubt[0] > 0
@@ -113,7 +118,7 @@ def area(scores, positive, negative):
 def test_areas_are_those_of_all_pairs(fitted, head):
     window, found, _ = by_posteriors(fitted, head, PREVALENCE)
     by_soft_labels, _ = posterior_areas(window, found, 0)
-    rates = DecisionRates.of(fitted.calibration, head)
+    rates = rates_of(fitted.calibration, head)
     by_rates = rate_areas(rates, PREVALENCE, len(WINDOW))
     labels = fitted.calibration.labels
     weights = (PREVALENCE / fitted.calibration.counts)[labels]
@@ -128,7 +133,7 @@ def test_areas_are_those_of_all_pairs(fitted, head):
 @pytest.mark.parametrize("k", range(3))
 def test_effects_on_areas(fitted, head, k):
     window, found, _ = by_posteriors(fitted, head, PREVALENCE)
-    rates = DecisionRates.of(fitted.calibration, head)
+    rates = rates_of(fitted.calibration, head)
     moved = PREVALENCE + STEP * np.eye(3)[k]
     soft, truth = posterior_areas(window, found, 0)
     change = posterior_areas(window, WindowPosteriors.of(fitted, WINDOW, moved), 0)[0].values - soft.values
