@@ -91,6 +91,8 @@ def metric_gradients(
         limits = METRICS[acronym].bounds
         if acronym == "EC":
             limits = (float(matrix.min()), float(matrix.max()))
+        elif acronym == "NEC" and matrix.min() >= 0:
+            limits = (0.0, float("inf"))
         bounds += [limits] * values[-1].size
     if not names:
         return MetricGradients((), np.zeros(0), np.zeros((0, *shares.shape)), np.zeros((0, 2)))

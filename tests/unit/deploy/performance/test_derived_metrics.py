@@ -90,3 +90,10 @@ def test_errors_name_the_field():
         metric_gradients([[0, 0], [0, 0]])
     with pytest.raises(InvalidInputError, match="acronym"):
         metric_gradients([[1, 0], [0, 1]], ["AUROC"])
+
+
+def test_costs_that_are_not_negative_bound_the_normalised_expected_cost():
+    found = metric_gradients([[40, 10], [5, 45]], ["NEC"], [[0, 1], [2, 0]])
+    assert metric_intervals(found, np.array([100.0]))["NEC"].low == 0
+    credit = metric_gradients([[40, 10], [5, 45]], ["NEC"], [[-1, 1], [2, 0]])
+    assert metric_intervals(credit, np.array([100.0]))["NEC"].low < 0
