@@ -55,3 +55,10 @@ def store(request: pytest.FixtureRequest, kind: str, tmp_path: Path, artifacts_u
         databases.clear(url)
     with Store.open(url, artifacts_url) as opened:
         yield opened
+
+
+@pytest.fixture
+def own_store(database_url: str, artifacts_url: str) -> Iterator[Store]:
+    """A store on a database of its own, for tests that drop partitions."""
+    with Store.open(database_url, artifacts_url) as opened:
+        yield opened

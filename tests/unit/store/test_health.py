@@ -1,6 +1,5 @@
 """Reports of the database about its own state, on both."""
 
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
@@ -20,13 +19,6 @@ from tests.unit.store.samples import add_serving_model, calibration, prediction
 NOW = datetime.now(UTC)
 TODAY = NOW.date()
 only_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
-
-
-@pytest.fixture
-def own_store(database_url: str, artifacts_url: str) -> Iterator[Store]:
-    """On a database of its own: partitions stay."""
-    with Store.open(database_url, artifacts_url) as opened:
-        yield opened
 
 
 def levels(store: Store, **settings: object) -> dict[str, int]:

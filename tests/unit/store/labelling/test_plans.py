@@ -221,20 +221,20 @@ def test_an_erased_group_is_in_no_plan(store: Store, monkeypatch: pytest.MonkeyP
     assert store.labelling_plans.progress([later.id]) == {later.id: PlanProgress(1, 0)}
 
 
-def test_samples_expire_with_their_predictions(store: Store):
-    model, _ = add_serving_model(store)
-    rows = logged(store, 3, model.id)
-    plan = add_plan(store, rows, chosen=[0, 1, 2])
+def test_samples_expire_with_their_predictions(own_store: Store):
+    model, _ = add_serving_model(own_store)
+    rows = logged(own_store, 3, model.id)
+    plan = add_plan(own_store, rows, chosen=[0, 1, 2])
     tomorrow = plan.until.date() + timedelta(days=1)
-    store.retention.delete_expired(lambda _: 1, tomorrow, seconds=60)
-    assert stored_samples(store) == 3
-    store.retention.delete_expired(lambda _: None, tomorrow + timedelta(days=9), seconds=60)
-    assert stored_samples(store) == 3
+    own_store.retention.delete_expired(lambda _: 1, tomorrow, seconds=60)
+    assert stored_samples(own_store) == 3
+    own_store.retention.delete_expired(lambda _: None, tomorrow + timedelta(days=9), seconds=60)
+    assert stored_samples(own_store) == 3
     # On PostgreSQL the server's clock limits how far a fast clock here reaches.
-    days = -1 if store.database.is_postgresql else 1
-    store.retention.delete_expired(lambda _: days, tomorrow + timedelta(days=9), seconds=60)
-    assert stored_samples(store) == 0
-    assert store.labelling_plans.get(plan.id).size == 3
+    days = -1 if own_store.database.is_postgresql else 1
+    own_store.retention.delete_expired(lambda _: days, tomorrow + timedelta(days=9), seconds=60)
+    assert stored_samples(own_store) == 0
+    assert own_store.labelling_plans.get(plan.id).size == 3
 
 
 def test_plans_are_deleted_with_their_model(store: Store):
