@@ -84,12 +84,12 @@ def _find(
     metrics = metric_gradients(confusion, [one for one in acronyms if one != AUROC], head.costs)
     soft = WindowPosteriors(probabilities, np.zeros_like(probabilities))
     gradients = np.nan_to_num(metrics.gradients)
-    effects = soft.effects(judged, gradients, metrics.values, 0)
+    effects = soft.effects(judged, gradients, metrics.values)
     found = MetricsWithEffects(confusion, metrics, effects, soft.true_classes(judged, gradients))
     if AUROC not in acronyms:
         return found
     within = WindowPosteriors(np.clip(probabilities, 0, 1), np.zeros_like(probabilities))
-    return found.with_areas(*posterior_areas(judged, within, 0))
+    return found.with_areas(*posterior_areas(judged, within))
 
 
 def _with_shares(confusion: Floats) -> Floats:

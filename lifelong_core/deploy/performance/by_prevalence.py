@@ -60,7 +60,8 @@ class MetricsWithEffects:
 def estimate_by_prevalence(judged: JudgedHead, method: str, acronyms: Sequence[str]) -> MetricsWithEffects:
     """Estimate metrics by one of POSTERIORS, RATES and MATCHED.
 
-    The doubt of MATCHED is half the difference of its two parts: each is right under other circumstances.
+    The doubt of MATCHED is half the difference of its two parts: each is right under other circumstances. After a match
+    it grows by the difference that the match makes, the less, the clearer the scale differs.
 
     Args:
         judged: head and window.
@@ -74,6 +75,11 @@ def estimate_by_prevalence(judged: JudgedHead, method: str, acronyms: Sequence[s
     parts = judged.effects(method, gradients, metrics.values)
     difference = np.einsum("kcd,cd->k", gradients, pair[0] - pair[1])
     effects = _of_method(method, *parts, metrics.values, difference)
+    match = judged.evidence.match(method)
+    if match.doubt:
+        unmatched = combined(method, *judged.confusions(POSTERIORS))
+        moved = np.einsum("kcd,cd->k", gradients, confusion - unmatched)
+        effects = effects.with_doubt(match.doubt * (moved / 2) ** 2)
     truth = judged.evidence.posteriors(method).true_classes(judged.window, gradients)
     found = MetricsWithEffects(confusion, metrics, effects, truth)
     return found.with_areas(*_areas(judged, method)) if AUROC in acronyms else found
@@ -107,8 +113,7 @@ def _of_method(
 def _areas(judged: JudgedHead, method: str) -> tuple[Effects, TrueClasses]:
     """AUROC of each class."""
     evidence = judged.evidence
-    samples = evidence.quantifier.calibration.samples
-    by_posteriors, truth = posterior_areas(judged.window, evidence.posteriors(method), samples)
+    by_posteriors, truth = posterior_areas(judged.window, evidence.posteriors(method))
     prevalence = evidence.match(method).analysis.estimate.prevalence
     by_rates = rate_areas(judged.rates(method), prevalence, judged.window.counts.size)
     values = combined(method, by_posteriors.values, by_rates.values)

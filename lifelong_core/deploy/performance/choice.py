@@ -27,7 +27,7 @@ _SEED = 20_221_001
 _SCALES = (0.7, 1.4)
 _NOISE = 0.3
 """Standard deviation of the noise, in units of the spread of the centred logits."""
-_CLEARLY = 2.0
+_CLEARLY = 3.0
 """Standard errors by which another method must be better."""
 
 

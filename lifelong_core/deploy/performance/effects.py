@@ -1,6 +1,6 @@
 """First-order effects of samples on statistics of a window, and the intervals that follow from them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -36,6 +36,10 @@ class Effects:
             (first.calibration + second.calibration) / 2,
             (first.doubt + second.doubt) / 4 + doubt,
         )
+
+    def with_doubt(self, doubt: Floats) -> Self:
+        """The same with more doubt, shape (K,)."""
+        return replace(self, doubt=self.doubt + doubt)
 
     def select(self, columns: slice) -> Self:
         """Some of the statistics."""

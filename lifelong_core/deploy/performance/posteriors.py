@@ -1,5 +1,6 @@
 """Performance from posteriors: probabilities of the true class under the estimated prevalence."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -37,6 +38,8 @@ class WindowPosteriors:
     """shape (U, C), rows sum to 1"""
     ratios: Floats
     """shape (U, C), class densities divided by the density of the mix"""
+    source: tuple[FittedQuantifier, ArrayLike | WindowSummary] | None = None
+    """whose densities of which window; None: probabilities of another origin"""
 
     @classmethod
     def of(cls, quantifier: FittedQuantifier, window: ArrayLike | WindowSummary, prevalence: Floats) -> Self:
@@ -47,7 +50,7 @@ class WindowPosteriors:
         ratios = np.divide(
             densities, mixed[:, np.newaxis], out=np.ones_like(densities), where=mixed[:, np.newaxis] > 0
         )
-        return cls(ratios * prevalence, ratios)
+        return cls(ratios * prevalence, ratios, (quantifier, window))
 
     def change(self, per_class: Floats, posterior_mean: Floats) -> Floats:
         """Derivative by the prevalence of sum_c posterior_c * per_class_c, shape (U, C).
@@ -70,9 +73,7 @@ class WindowPosteriors:
             variances[column] = window.shares @ squares
         return TrueClasses(means, variances)
 
-    def effects(
-        self, window: JudgedWindow, gradients: Floats, values: Floats, calibration_samples: int
-    ) -> Effects:
+    def effects(self, window: JudgedWindow, gradients: Floats, values: Floats) -> Effects:
         """Effects on K statistics of the confusion matrix, with gradients of shape (K, C, D) and values (K,)."""
         rows = np.empty((self.posteriors.shape[0], len(gradients)))
         through = np.empty((self.posteriors.shape[1], len(gradients)))
@@ -80,6 +81,20 @@ class WindowPosteriors:
             per_class = gradient.T[window.decisions]
             rows[:, column] = (self.posteriors * per_class).sum(axis=1)
             through[:, column] = window.shares @ self.change(per_class, rows[:, column])
-        return Effects(
-            values, rows, through, np.zeros((calibration_samples, values.size)), np.zeros(values.size)
+        slopes = (
+            self.slopes(gradient.T[window.decisions], row, window.shares)
+            for gradient, row in zip(gradients, rows.T, strict=True)
         )
+        return Effects(values, rows, through, self.density_effects(slopes), np.zeros(values.size))
+
+    def slopes(self, per_class: Floats, posterior_mean: Floats, weights: Floats) -> Floats:
+        """Derivative by the log densities of sum_n weight_n sum_c posterior_nc * per_class_nc, shape (U, C)."""
+        centred = per_class - posterior_mean[:, np.newaxis]
+        return weights[:, np.newaxis] * self.posteriors * centred
+
+    def density_effects(self, slopes: Iterable[Floats]) -> Floats:
+        """Effects of each calibration sample through the densities on statistics with these slopes, shape (M, K)."""
+        if self.source is None:
+            return np.zeros((0, len(list(slopes))))
+        quantifier, window = self.source
+        return quantifier.density_effects(window, slopes)

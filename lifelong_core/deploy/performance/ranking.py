@@ -38,14 +38,12 @@ class _Ranks:
         return cls(float(positives @ below), below[member], above[member])
 
 
-def posterior_areas(
-    window: JudgedWindow, posteriors: WindowPosteriors, calibration_samples: int
-) -> tuple[Effects, TrueClasses]:
+def posterior_areas(window: JudgedWindow, posteriors: WindowPosteriors) -> tuple[Effects, TrueClasses]:
     """AUROC of each class with posteriors as soft labels, shape (C,), and the effects of the true classes."""
     classes = int(posteriors.posteriors.shape[1])
     values: Floats = np.zeros(classes, dtype=np.float64)
     rows, through = np.zeros((window.counts.size, classes)), np.zeros((classes, classes))
-    variances = np.zeros(classes)
+    variances, slopes = np.zeros(classes), list[Floats]()
     for k in range(classes):
         own = posteriors.posteriors[:, k]
         ranks = _Ranks.of(window.probabilities[:, k], window.shares * own, window.shares * (1 - own))
@@ -56,11 +54,13 @@ def posterior_areas(
         rows[:, k] = own * as_positive + (1 - own) * as_negative
         is_own: Floats = np.zeros((1, classes))
         is_own[0, k] = 1.0
-        moves = posteriors.change(np.broadcast_to(is_own, posteriors.posteriors.shape), own)
+        of_own = np.broadcast_to(is_own, posteriors.posteriors.shape)
+        moves = posteriors.change(of_own, own)
+        slopes.append(posteriors.slopes(of_own, own, window.shares * (as_positive - as_negative)))
         through[:, k] = (window.shares * (as_positive - as_negative)) @ moves
         variances[k] = window.shares @ (own * (1 - own) * (as_positive - as_negative) ** 2)
-    none: Floats = np.zeros((calibration_samples, classes))
-    return Effects(values, rows, through, none, np.zeros_like(values)), TrueClasses(rows, variances)
+    effects = Effects(values, rows, through, posteriors.density_effects(slopes), np.zeros_like(values))
+    return effects, TrueClasses(rows, variances)
 
 
 def rate_areas(rates: DecisionRates, prevalence: Floats, rows: int) -> Effects:

@@ -23,6 +23,13 @@ class ScaleMatch:
     window: ArrayLike | WindowSummary
     analysis: Analysis
     """of this window"""
+    deviation: float = 0.0
+    """distance of the mean log norm from its expectation before the match, in standard errors"""
+
+    @property
+    def doubt(self) -> float:
+        """Weight of the doubt whether the scale differs at all, 0 to 1: it falls with the square of the deviation."""
+        return 0.0 if self.factor == 1 else (STANDARD_ERRORS / self.deviation) ** 2
 
 
 def match_scale(
@@ -44,14 +51,15 @@ def match_scale(
     """
     mean, variance = _log_norm(quantifier, window)
     expected, error = _expected(quantifier, analysis, variance)
-    if abs(mean - expected) <= STANDARD_ERRORS * error:
-        return ScaleMatch(1.0, window, analysis)
+    deviation = abs(mean - expected) / error if error > 0 else 0.0
+    if deviation <= STANDARD_ERRORS:
+        return ScaleMatch(1.0, window, analysis, deviation)
     prevalence = quantifier.prevalence(quantifier.rescale(window, _factor(expected - mean)))
     again = float(prevalence @ quantifier.logit_scale.means)
     factor = _factor(again - mean)
     rescaled = quantifier.rescale(window, factor)
     found = quantifier.analyse(rescaled, groups=groups, confidence=analysis.estimate.confidence)
-    return ScaleMatch(factor, rescaled, found.with_change_doubt(analysis.change_doubt))
+    return ScaleMatch(factor, rescaled, found.with_change_doubt(analysis.change_doubt), deviation)
 
 
 def _log_norm(quantifier: FittedQuantifier, window: ArrayLike | WindowSummary) -> tuple[float, float]:

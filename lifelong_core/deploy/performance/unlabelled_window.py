@@ -107,9 +107,8 @@ class JudgedHead:
         """
         evidence = self.evidence
         prevalence = evidence.match(method).analysis.estimate.prevalence
-        samples = evidence.quantifier.calibration.samples
         return (
-            evidence.posteriors(method).effects(self.window, gradients, values, samples),
+            evidence.posteriors(method).effects(self.window, gradients, values),
             self.rates(method).effects(prevalence, gradients, values, self.window.counts.size),
         )
 

@@ -1,8 +1,10 @@
 """The default quantifier: maximum likelihood on the best calibration, averaged with a consistent partner."""
 
+from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Logits, softmax
 from lifelong_core.deploy.calibration.choice import choose_calibration
@@ -12,6 +14,7 @@ from lifelong_core.deploy.numerics.simplex import mixture_weights, smooth
 from lifelong_core.deploy.quantification.em import ExpectationMaximization
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
 from lifelong_core.deploy.quantification.score_adapted import ScoreAdaptedCount
+from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.deploy.quantification.uncertainty import Influence
 
 PRIOR_SAMPLES = 0.3
@@ -100,14 +103,22 @@ class AutomaticQuantifier(ExpectationMaximization):
         It uses the residuals of the cross-fitted scores: residuals of a fit on its own samples are too small for small
         sets.
         """
-        model, data = self._calibration_model, self.calibration
-        layout = model.problem.layout
+        layout = self._calibration_model.problem.layout
         weighted = linear.ratios * linear.weights[:, np.newaxis]
         change = layout.totals(weighted, features)
         for rows in chunks(features.shape[0], layout.size):
             posteriors = linear.ratios[rows] * linear.prevalence
             change -= weighted[rows].T @ layout.products(posteriors, features[rows])
-        moves = linear.sensitivity @ change @ model.inverse
+        return self._parameter_effects(linear.sensitivity @ change)
+
+    def density_effects(self, window: ArrayLike | WindowSummary, slopes: Iterable[Floats]) -> Floats:
+        """Effects of each calibration sample, through the calibration, on K statistics of a window, shape (M, K)."""
+        inputs, layout = self._inputs(self._rows(window)[0]), self._calibration_model.problem.layout
+        return self._parameter_effects(np.array([layout.total(one, inputs) for one in slopes]))
+
+    def _parameter_effects(self, directions: Floats) -> Floats:
+        """Effects of each calibration sample on K combinations, (K, P), of the parameters, shape (M, K)."""
+        model, data = self._calibration_model, self.calibration
         residuals = softmax(model.crossfitted) - one_hot(data.labels, data.classes)
-        gradients = layout.products(residuals, self._inputs(self._own))
-        return -(gradients * data.prevalence[data.labels][:, np.newaxis]) @ moves.T
+        gradients = model.problem.layout.products(residuals, self._inputs(self._own))
+        return -(gradients * data.prevalence[data.labels][:, np.newaxis]) @ (directions @ model.inverse).T

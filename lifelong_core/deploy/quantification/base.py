@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -302,6 +302,23 @@ class FittedQuantifier(ABC):
             window.points()[0] if isinstance(window, WindowSummary) else as_logits(window, classes=classes)
         )
         return self._affine.probabilities(logits) / self.calibration.prevalence
+
+    def density_effects(
+        self,
+        window: ArrayLike | WindowSummary,  # noqa: ARG002
+        slopes: Iterable[Floats],
+    ) -> Floats:
+        """Effects of each calibration sample, through the densities' parameters, on K statistics of a window, (M, K).
+
+        Args:
+            window: logits, (N, C), or a summary by this quantifier.
+            slopes: of each statistic, shape (U, C): its change per change of the log densities at each distinct row.
+
+        Returns:
+            Effects in the scale of `Influence.calibration`; 0 where the method does not know the uncertainty of its
+            densities.
+        """
+        return np.zeros((self.calibration.samples, len(list(slopes))))
 
     @cached_property
     def _affine(self) -> AffineCalibration:

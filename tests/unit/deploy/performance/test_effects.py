@@ -59,7 +59,7 @@ def test_a_row_without_density_has_posteriors(fitted):
 @pytest.mark.parametrize("k", range(3))
 def test_effect_of_the_prevalence_through_posteriors(fitted, head, k):
     window, found, values = by_posteriors(fitted, head, PREVALENCE)
-    effects = found.effects(window, GRADIENTS, values, 0)
+    effects = found.effects(window, GRADIENTS, values)
     # A step of one entry, normalised: the posteriors do not depend on the length of the prevalence.
     _, _, moved = by_posteriors(fitted, head, PREVALENCE + STEP * np.eye(3)[k])
     assert effects.prevalence[k] == pytest.approx((moved - values) / STEP, rel=1e-3, abs=1e-4)
@@ -67,7 +67,7 @@ def test_effect_of_the_prevalence_through_posteriors(fitted, head, k):
 
 def test_effect_of_the_window_is_the_value_of_each_row(fitted, head):
     window, found, values = by_posteriors(fitted, head, PREVALENCE)
-    effects = found.effects(window, GRADIENTS, values, 0)
+    effects = found.effects(window, GRADIENTS, values)
     assert effects.window.mean(axis=0) == pytest.approx(values)
     alone = JudgedWindow.of(WINDOW[:1], head).confusion(found.posteriors[:1], 3)
     assert effects.window[0] == pytest.approx(np.einsum("kcd,cd->k", GRADIENTS, alone))
@@ -117,7 +117,7 @@ def area(scores, positive, negative):
 
 def test_areas_are_those_of_all_pairs(fitted, head):
     window, found, _ = by_posteriors(fitted, head, PREVALENCE)
-    by_soft_labels, _ = posterior_areas(window, found, 0)
+    by_soft_labels, _ = posterior_areas(window, found)
     rates = rates_of(fitted.calibration, head)
     by_rates = rate_areas(rates, PREVALENCE, len(WINDOW))
     labels = fitted.calibration.labels
@@ -135,8 +135,8 @@ def test_effects_on_areas(fitted, head, k):
     window, found, _ = by_posteriors(fitted, head, PREVALENCE)
     rates = rates_of(fitted.calibration, head)
     moved = PREVALENCE + STEP * np.eye(3)[k]
-    soft, truth = posterior_areas(window, found, 0)
-    change = posterior_areas(window, WindowPosteriors.of(fitted, WINDOW, moved), 0)[0].values - soft.values
+    soft, truth = posterior_areas(window, found)
+    change = posterior_areas(window, WindowPosteriors.of(fitted, WINDOW, moved))[0].values - soft.values
     assert soft.prevalence[k] == pytest.approx(change / STEP, rel=1e-3, abs=1e-4)
     assert soft.window.mean(axis=0) == pytest.approx(0, abs=1e-9)
     assert (truth.variances > 0).all()
@@ -148,5 +148,21 @@ def test_effects_on_areas(fitted, head, k):
 def test_an_area_without_positives_is_undefined(fitted, head):
     window = JudgedWindow.of(WINDOW, head)
     certain = np.tile([1.0, 0, 0], (len(WINDOW), 1))
-    found, _ = posterior_areas(window, WindowPosteriors(certain, certain), 0)
+    found, _ = posterior_areas(window, WindowPosteriors(certain, certain))
     assert np.isnan(found.values).all()
+
+
+def test_effect_of_a_calibration_sample_through_the_calibration():
+    data = sample([60, 50, 40], 1)
+    fitted = quantifier("auto").fit(data)
+    head = fit_head(data, COSTS)
+    window, found, values = by_posteriors(fitted, head, PREVALENCE)
+    effects = found.effects(window, GRADIENTS, values)
+    # Two samples more of one kind: the calibration moves by twice the effect of one, to first order.
+    changes, predicted = [], []
+    for one in range(0, data.samples, 10):
+        more = np.append(np.arange(data.samples), one)
+        moved = by_posteriors(quantifier("auto").fit(data.select(more)), head, PREVALENCE)[2]
+        changes.append(moved - values)
+        predicted.append(effects.calibration[one] / data.counts[data.labels[one]])
+    assert np.corrcoef(np.ravel(changes), np.ravel(predicted))[0, 1] > 0.9

@@ -73,3 +73,12 @@ def test_only_the_maker_rescales_a_summary(fitted):
     other = quantifier("MLLS").fit(fitted.calibration).summarize(sample([9, 9, 9], 5).logits)
     with pytest.raises(InvalidInputError, match="another quantifier"):
         fitted.rescale(other, 2.0)
+
+
+def test_a_clear_difference_of_scale_leaves_little_doubt(fitted):
+    window = sample([100, 200, 700], 3).logits
+    slight = matched(fitted, (1.15 * window).astype(np.float32))
+    clear = matched(fitted, (2 * window).astype(np.float32))
+    assert slight.deviation < clear.deviation
+    assert 0 < clear.doubt < 0.05 < slight.doubt < 1
+    assert matched(fitted, window).doubt == 0
