@@ -131,6 +131,6 @@ def _jackknife(
         for fold in range(int(folds.max()) + 1 if folds.any() else 0)
     ]
     if not values:
-        return np.zeros(1)  # a class with a single sample or group
+        return np.full(1, np.inf)  # a class with a single sample or group: its spread is unknown
     each = np.nan_to_num(np.array(values))
     return (len(each) - 1) * each.var(axis=0)

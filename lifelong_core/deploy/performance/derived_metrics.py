@@ -128,7 +128,7 @@ def metric_intervals(
 
     Args:
         metrics: values and bounds.
-        variances: shape (K,), variance of each value; nan: unknown.
+        variances: shape (K,), variance of each value; nan: the interval is unknown; infinite: it is the whole range.
         degrees_of_freedom: of the t distribution, shape (K,) or one number; 0: the spread is unknown, and the interval
             is the whole range.
         confidence: nominal coverage of each interval.
@@ -154,9 +154,9 @@ def metric_intervals(
 def _interval(
     value: float, variance: float, bounds: tuple[float, float], quantile: float
 ) -> tuple[float, float]:
-    if not (np.isfinite(value) and np.isfinite(variance)):
+    if not np.isfinite(value) or np.isnan(variance):
         return float("nan"), float("nan")
-    if quantile > _LARGEST_QUANTILE:
+    if quantile > _LARGEST_QUANTILE or np.isinf(variance):
         return bounds
     error = float(np.sqrt(max(variance, 0.0)))
     least, largest = bounds

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats
+from lifelong_core.deploy.calibration.held_out import held_out_output
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.performance.effects import Effects
 from lifelong_core.deploy.performance.methods import MATCHED, RATES
@@ -84,8 +85,8 @@ class JudgedHead:
         if factor == 1:
             return self._held_out_rates
         calibration = self.evidence.quantifier.calibration
-        # The logits as the window's are: divided by the factor that gives the window the calibration set's scale.
-        output = self.head.apply((calibration.logits / factor).astype(np.float32))
+        # The window's logits times the factor have the calibration set's scale.
+        output = held_out_output(calibration, self.head, factor=1 / factor)
         return DecisionRates.of(calibration, self.head, output)
 
     def confusions(self, method: str) -> tuple[Floats, Floats]:

@@ -16,6 +16,7 @@ from lifelong_core.deploy import (
     fit_head,
     quantifier,
 )
+from lifelong_core.deploy.calibration.held_out import held_out_output
 from lifelong_core.deploy.performance.choice import choose_method
 from lifelong_core.deploy.performance.estimate_performance import PERFORMANCE_METHODS
 from lifelong_core.errors import InvalidInputError
@@ -229,3 +230,21 @@ def test_extreme_windows_have_an_estimate(method, window):
     for name, (value, low, high) in found.estimates.items():
         assert np.isnan(value) or low <= value <= high, name
     assert PerformanceEstimate.from_document(found.to_document()) == found
+
+
+def test_a_class_of_one_calibration_sample_leaves_the_whole_range():
+    data = sample([50, 1], 3)
+    found = estimate_performance(
+        data, sample([90, 10], 4).logits, fit_head(data, [[0, 1], [1, 0]]), method="VS"
+    )
+    assert found.estimates["AC"][1:] == (0, 1)
+
+
+def test_a_head_is_held_out_after_a_match_too():
+    data = sample([12, 12, 12], 5)
+    own = fit_head(data, 1 - np.eye(3))
+    direct = own.apply((2 * data.logits).astype(np.float32))
+    held_out = held_out_output(data, own, factor=2.0)
+    assert not np.array_equal(held_out.probabilities, direct.probabilities)
+    other = fit_head(sample([40, 40, 40], 6), 1 - np.eye(3))
+    assert held_out_output(data, other, factor=2.0) == other.apply((2 * data.logits).astype(np.float32))
