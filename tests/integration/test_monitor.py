@@ -11,22 +11,25 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import httpx
 import numpy as np
 import psycopg
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from grafana.generate import DASHBOARD_FILE
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Scope, Store
 from tests import databases, tools
+from tests.integration.processes import running_service
 from tests.unit.monitor.population import (
     BALANCED,
     SHIFTED,
@@ -42,6 +45,8 @@ from tests.unit.monitor.recommendations import attach
 DASHBOARD: dict[str, Any] = json.loads(DASHBOARD_FILE.read_text(encoding="utf-8"))
 PATIENCE_SECONDS = 40.0
 _OF_THE_SERVICE = re.compile(r"lifelong_(requests|request|predictions|spool|spooled)_")
+LATE_LABELS = 450
+"""Of the 600 predictions of the head that answered the shift."""
 _OFTEN_ABSENT = {"candidate", "threshold"}
 """Legends of lines beside others: not every cycle considers another head, and not every metric has a threshold."""
 
@@ -376,6 +381,151 @@ def test_promtool_finds_nothing_wrong_with_what_the_process_exports(watched: Wat
         timeout=30,
     )
     assert (checked.returncode, checked.stdout) == (0, ""), checked.stdout + checked.stderr
+
+
+def gauge(watched: Watched, name: str, **labels: str) -> float | None:
+    """A value that the monitor exports for the clinic; None: absent."""
+    wanted = {"model": watched.model.reference, "environment": "clinic"} | labels
+    found = [
+        sample.value
+        for family in text_string_to_metric_families(scrape(watched.metrics_url, watched.secret))
+        for sample in family.samples
+        if sample.name == name and wanted.items() <= sample.labels.items()
+    ]
+    assert len(found) < 2
+    return found[0] if found else None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The performance of the new head by the service, before and after labels of its predictions arrived."""
+
+    client: httpx.Client
+    token: str
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+    @property
+    def head(self) -> dict[str, Any]:
+        """The newest head, with labels."""
+        return self.after["heads"][-1]
+
+
+@pytest.fixture(scope="module")
+def compared(watched: Watched, story: Story) -> Iterator[Compared]:
+    """The new head decides, a cycle estimates its performance, and then labels of most of its decisions arrive."""
+    logits = draw(SHIFTED, 600, seed=15)
+    ids = predict(watched.store, watched.model, "clinic", logits)
+    _, token = watched.store.tokens.create("clinic", [Scope.READ, Scope.FEEDBACK], actor="tests")
+    path = f"/v1/admin/populations/{watched.model.reference}/clinic/performance"
+    folder = watched.log.parent
+    with (
+        running_service(folder, token, data_directory=folder, workers=1) as service,
+        httpx.Client(base_url=f"http://127.0.0.1:{service.port}", timeout=30) as client,
+    ):
+        service.wait_until_ready()
+
+        def performance(labels: int | None) -> dict[str, Any] | None:
+            """The comparison once the newest head has an estimate of its own predictions and that many labels."""
+            found = client.get(path, headers={"Authorization": f"Bearer {token}"}).raise_for_status().json()
+            head = found["heads"][-1]
+            realised = head["realised"]
+            is_there = head["head_version"] == story.swap_version and head["estimated"] is not None
+            return found if is_there and (realised and realised["samples"]) == labels else None
+
+        def judged() -> bool:
+            last = watched.store.cycles.last(watched.model.id, "clinic")
+            return last is not None and last.id != story.cycle_id
+
+        until(judged, what="a cycle of the new head")
+        before = until(lambda: performance(None), what="an estimate of the new head")
+        labels = [
+            {"prediction_id": str(one), "label": int(true)}
+            for one, true in zip(ids[:LATE_LABELS], logits.labels[:LATE_LABELS], strict=True)
+        ]
+        answer = client.post(
+            "/v1/feedback", json={"labels": labels}, headers={"Authorization": f"Bearer {token}"}
+        )
+        assert answer.status_code == 200, answer.text
+        after = until(lambda: performance(LATE_LABELS), what="the comparison with the labels")
+        yield Compared(client, token, before, after)
+
+
+def overlap(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether two intervals, each as value, lower and upper bound, have a value in common."""
+    return max(one[1], other[1]) <= min(one[2], other[2])
+
+
+def test_late_labels_confirm_the_estimate_of_the_new_head(compared: Compared) -> None:
+    assert all("none of its predictions has a label" in one for one in compared.before["statements"])
+    head = compared.head
+    for name in ("AC", "EC"):
+        assert overlap(head["estimated"]["metrics"][name], head["realised"]["metrics"][name])
+        assert head["agreement"][name]["verdict"] == "agree"
+    assert not [one for one in compared.after["warnings"] if "disagree" in one]
+    numbers = [
+        f"{value:.3f} ({low:.3f} to {high:.3f})"
+        for value, low, high in (head[side]["metrics"]["AC"] for side in ("estimated", "realised"))
+    ]
+    statement = compared.after["statements"][0]
+    assert statement.startswith(
+        f"Head {head['head_version']}: accuracy is {numbers[0]} by the estimate without labels,"
+        f" and {numbers[1]} on {LATE_LABELS} labelled predictions. They agree"
+    )
+
+
+def test_the_gauges_show_the_estimate_beside_the_late_labels(watched: Watched, compared: Compared) -> None:
+    until(
+        lambda: gauge(watched, "lifelong_performance_labelled_samples") == LATE_LABELS,
+        what="the late labels among the gauges",
+    )
+    until(
+        lambda: gauge(watched, "lifelong_labelled_samples") == LATE_LABELS + 100,
+        what="all labels among the gauges",
+    )
+    for name in ("AC", "EC"):
+        assert gauge(watched, "lifelong_performance_agreement", metric=name) == 1
+    estimate, realised = (
+        [gauge(watched, f"{name}{end}", **labels) for end in ("", "_low", "_high")]
+        for name, labels in (
+            ("lifelong_estimated_performance", {"metric": "AC", "class": "", "head": "current"}),
+            ("lifelong_realised_accuracy", {}),
+        )
+    )
+    assert estimate == pytest.approx(compared.head["estimated"]["metrics"]["AC"])
+    # The realised gauges also count the 100 labels from before the swap.
+    assert overlap([value or 0 for value in estimate], [value or 0 for value in realised])
+    assert realised[1:] == sorted(value or 0 for value in realised[1:])
+
+
+@pytest.mark.parametrize("legend", ["AC", "EC"])
+def test_the_panel_of_agreement_shows_the_verdict(watched: Watched, compared: Compared, legend: str) -> None:
+    panel = next(one for one in DASHBOARD["panels"] if one["title"] == "Agreement of labels and estimate")
+    expression = panel["targets"][0]["expr"].replace("$model", watched.model.reference)
+    expression = expression.replace("$environment", "clinic")
+
+    def shown() -> bool:
+        series = watched.prometheus.query(expression, ranged=False)
+        return [one["value"][1] for one in series if one["metric"]["metric"] == legend] == ["1"]
+
+    until(shown, what="the verdict in Prometheus")
+
+
+def test_the_console_shows_the_estimate_beside_the_late_labels(watched: Watched, compared: Compared) -> None:
+    """As a browser does: without a header, but with the cookie of the login."""
+    path = f"/console/performance/{watched.model.reference}/clinic"
+    assert compared.client.get(path).status_code == 303
+    login = compared.client.post(
+        "/console/login", data={"token": compared.token}, headers={"Sec-Fetch-Site": "same-origin"}
+    )
+    assert login.status_code == 303, login.text
+    page = compared.client.get(path)
+    assert page.status_code == 200
+    for statement in compared.after["statements"]:
+        assert f'<p class="lead">{statement}</p>' in page.text
+    assert len(compared.after["statements"]) == 2
+    assert "estimated</title>" in page.text
+    assert "labelled</title>" in page.text
 
 
 def test_it_survives_an_outage_of_postgresql(tmp_path: Path) -> None:
