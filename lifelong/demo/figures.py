@@ -43,6 +43,21 @@ class AffectedSeen:
 
 
 @dataclass(frozen=True)
+class EstimatedAccuracy:
+    """Accuracy that a cycle estimated without labels, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any] | None) -> "EstimatedAccuracy | None":
+        """Read it from the performance in a cycle's report; None: there is none."""
+        numbers = () if document is None else document["estimates"].get("AC", ())
+        return cls(*numbers) if numbers and None not in numbers else None
+
+
+@dataclass(frozen=True)
 class CycleSeen:
     """One cycle of the monitor as the admin API shows it."""
 
@@ -57,6 +72,9 @@ class CycleSeen:
     reason: str
     changes: tuple[ChangeSeen, ...]
     """oldest first"""
+    accuracy: EstimatedAccuracy | None
+    """of the head that served"""
+    candidate_accuracy: EstimatedAccuracy | None
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> "CycleSeen":
@@ -74,6 +92,8 @@ class CycleSeen:
             published_version=document["published_version"],
             reason=" ".join(reason["text"] for reason in report["reasons"]),
             changes=tuple(ChangeSeen.from_document(change) for change in report["change_points"]),
+            accuracy=EstimatedAccuracy.from_document(report["performance"]),
+            candidate_accuracy=EstimatedAccuracy.from_document(report["candidate_performance"]),
         )
 
     @property
@@ -102,6 +122,10 @@ class Story:
     """by the first swap after the shift"""
     first_shifted_cycle: CycleSeen
     """the first cycle after the shift with enough images of the new mix; its window begins with the old mix"""
+    swap: CycleSeen
+    """the cycle of the first swap after the shift"""
+    labelled: Answers
+    """the predictions whose labels were sent, after all of them had been answered"""
     cycles: tuple[CycleSeen, ...]
     heads: dict[int, PostProcessingHead]
     seconds_to_ready: float
@@ -116,6 +140,17 @@ class Story:
     def final_version(self) -> int:
         """The head that answered last."""
         return self.repeated.answers[-1].head_version
+
+    def labelled_part(self, answers: Answers) -> Answers:
+        """The answers whose labels were sent."""
+        labelled = {answer.prediction_id for answer in self.labelled.answers}
+        return answers.select(np.array([answer.prediction_id in labelled for answer in answers.answers]))
+
+    @property
+    def estimated_accuracy_after(self) -> EstimatedAccuracy | None:
+        """Of the head that answered last, by the cycle that published it."""
+        published = (cycle for cycle in self.cycles if cycle.published_version == self.final_version)
+        return next((cycle.candidate_accuracy for cycle in published), None)
 
     @property
     def first_window(self) -> NDArray[np.int64]:
@@ -155,6 +190,15 @@ class Figures:
     expected_cost_after: float
     expected_cost_argmax: float
     accuracy_development: float
+    estimated_accuracy_before: EstimatedAccuracy | None
+    """of the old head in the new mix, by the cycle that swapped, without a label; None: it estimated none"""
+    estimated_accuracy_after: EstimatedAccuracy | None
+    """of the new head, by the cycle that published it, before its first decision"""
+    realised_accuracy_before: float
+    """of the labelled part of the images of `accuracy_before`"""
+    realised_accuracy_after: float
+    labelled: int
+    """labels sent in all, after the last answer"""
     compared_images: int
     """new images that the old head had decided, sent again under the new one"""
     compared_decisions: int
@@ -214,6 +258,11 @@ def compute_figures(story: Story, store: Store) -> Figures:
         expected_cost_after=after.expected_cost,
         expected_cost_argmax=float(np.mean(np.asarray(COSTS)[before.labels, argmax])),
         accuracy_development=story.development.accuracy,
+        estimated_accuracy_before=story.swap.accuracy,
+        estimated_accuracy_after=story.estimated_accuracy_after,
+        realised_accuracy_before=story.labelled_part(before).accuracy,
+        realised_accuracy_after=story.labelled_part(after).accuracy,
+        labelled=len(story.labelled.answers),
         compared_images=len(before.answers),
         compared_decisions=story.affected.predictions,
         affected_decisions=story.affected.affected,

@@ -5,7 +5,7 @@ from rich.console import Console, Group
 from rich.panel import Panel
 from rich.table import Table
 
-from lifelong.demo.figures import Figures, Story
+from lifelong.demo.figures import EstimatedAccuracy, Figures, Story
 from lifelong.demo.installation import Installation
 
 
@@ -18,6 +18,7 @@ def print_report(
     console.print(_prevalence_table(figures))
     console.print(_head_table(story, figures))
     console.print(_outcome_table(figures))
+    console.print(_accuracy_table(figures))
     console.print(Panel(Group(*describe_outcome(figures)), title="What happened", title_align="left"))
     console.print(f"Plot: {plot}")
     console.print(f"Folder with log, database and images of this run: {installation.directory}")
@@ -87,6 +88,32 @@ def _outcome_table(figures: Figures) -> Table:
     return table
 
 
+def _accuracy_table(figures: Figures) -> Table:
+    title = (
+        f"Accuracy, before and after labels of {figures.labelled} of the {figures.answered} predictions came"
+    )
+    table = Table(title=title, title_justify="left")
+    for column in ("", "old head", "new head"):
+        table.add_column(column, justify="right" if column else "left")
+    estimates = (figures.estimated_accuracy_before, figures.estimated_accuracy_after)
+    table.add_row("estimated without labels (95 % interval)", *(_with_interval(one) for one in estimates))
+    table.add_row(
+        "realised in the labelled part of these images",
+        f"{figures.realised_accuracy_before:.3f}",
+        f"{figures.realised_accuracy_after:.3f}",
+    )
+    table.add_row(
+        "true, of all these images", f"{figures.accuracy_before:.3f}", f"{figures.accuracy_after:.3f}"
+    )
+    return table
+
+
+def _with_interval(estimate: EstimatedAccuracy | None) -> str:
+    if estimate is None:
+        return "no estimate"
+    return f"{estimate.value:.3f} ({estimate.low:.3f} to {estimate.high:.3f})"
+
+
 def describe_outcome(figures: Figures) -> list[str]:
     """Describe the outcome in sentences."""
     saved = 1 - figures.expected_cost_after / figures.expected_cost_before
@@ -103,6 +130,10 @@ def describe_outcome(figures: Figures) -> list[str]:
         _affected_sentence(figures),
         f"On the same images the expected cost changed by {-saved:+.0%}, the accuracy by "
         f"{100 * (figures.accuracy_after - figures.accuracy_before):+.1f} points.",
+        "The monitor estimated the accuracy in the new mix before any label was there: "
+        f"old head {_with_interval(figures.estimated_accuracy_before)}, new head "
+        f"{_with_interval(figures.estimated_accuracy_after)}. It was {figures.accuracy_before:.3f} and "
+        f"{figures.accuracy_after:.3f}.",
         f"{figures.answered} predictions were answered, {figures.logged} of them are in the log, "
         f"{figures.mixed_heads} answers mixed two heads. All in all: {figures.seconds_in_all:.0f} s.",
     ]

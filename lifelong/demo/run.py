@@ -22,6 +22,7 @@ from lifelong.demo.installation import (
     register,
     write_calibration_images,
 )
+from lifelong.demo.late_labels import draw_labelled, send_labels
 from lifelong.demo.observer import Observer
 from lifelong.demo.processes import Processes
 from lifelong.demo.progress import Steps
@@ -58,6 +59,9 @@ def run_story(installation: Installation, processes: Processes, seed: int, steps
         repeated = clinic.send(
             "Send the same images again under the new head", images.select(shifted.by_head(initial))
         )
+        cycles = observer.cycles()
+        # Only now, so that no figure above depends on a label.
+        labelled = _send_labels(api, Answers.concatenate([development, shifted, repeated]), seed, steps)
         return Story(
             seed=seed,
             initial_version=initial,
@@ -68,7 +72,9 @@ def run_story(installation: Installation, processes: Processes, seed: int, steps
             swapped_at=swap.published_at,
             affected=swap.affected,
             first_shifted_cycle=swap.first_shifted_cycle,
-            cycles=observer.cycles(),
+            swap=swap.cycle,
+            labelled=labelled,
+            cycles=cycles,
             heads=observer.heads(),
             seconds_to_ready=seconds_to_ready,
             seconds_in_all=time.monotonic() - started,
@@ -93,6 +99,7 @@ class _Swap:
     """The swap that follows the shift."""
 
     first_shifted_cycle: CycleSeen
+    cycle: CycleSeen
     published_at: float
     """seconds since the epoch"""
     affected: AffectedSeen
@@ -142,4 +149,12 @@ def _wait_for_swap(observer: Observer, images_before_shift: int, steps: Steps) -
         cycle = observer.wait_for_cycle(images_before_shift + 1, swapped=True)
         published_at = observer.published_at(cycle)
         time.sleep(max(0.0, published_at + SWAP_SECONDS - time.time()))
-        return _Swap(first_shifted_cycle, published_at, observer.affected_by(cycle))
+        return _Swap(first_shifted_cycle, cycle, published_at, observer.affected_by(cycle))
+
+
+def _send_labels(api: Api, answers: Answers, seed: int, steps: Steps) -> Answers:
+    """Send labels of a random part of the answers, and return this part."""
+    labelled = draw_labelled(answers, np.random.default_rng(seed + 2))
+    with steps.step("Send late labels of a part of the predictions", len(labelled.labels)) as advance:
+        send_labels(api, labelled, advance)
+    return labelled

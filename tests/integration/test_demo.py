@@ -69,6 +69,20 @@ def test_decisions_between_the_change_and_the_swap_are_compared(demo):
     assert abs(figures["compared_decisions"] - figures["compared_images"]) <= 50
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_the_accuracy_is_estimated_without_labels_and_realised_with_late_ones(demo, when):
+    _, figures = demo
+    true, estimate = figures[f"accuracy_{when}"], figures[f"estimated_accuracy_{when}"]
+    assert estimate["low"] <= estimate["value"] <= estimate["high"]
+    assert estimate["low"] - 0.03 <= true <= estimate["high"] + 0.03
+    assert figures[f"realised_accuracy_{when}"] == pytest.approx(true, abs=0.1)
+
+
+def test_labels_of_a_fifth_of_the_predictions_are_sent(demo):
+    _, figures = demo
+    assert 0.15 < figures["labelled"] / figures["answered"] < 0.25
+
+
 def test_no_swap_happens_before_the_shift(demo):
     _, figures = demo
     assert figures["cycles_before_shift"] >= 2

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from lifelong.demo.figures import Figures
+from lifelong.demo.figures import EstimatedAccuracy, Figures
 from lifelong.demo.report import describe_outcome
 
 FIGURES = Figures(
@@ -27,6 +27,11 @@ FIGURES = Figures(
     expected_cost_after=0.13,
     expected_cost_argmax=0.2,
     accuracy_development=0.88,
+    estimated_accuracy_before=EstimatedAccuracy(0.846, 0.81, 0.88),
+    estimated_accuracy_after=EstimatedAccuracy(0.921, 0.9, 0.94),
+    realised_accuracy_before=0.857,
+    realised_accuracy_after=0.936,
+    labelled=600,
     compared_images=700,
     compared_decisions=700,
     affected_decisions=84,
@@ -73,6 +78,16 @@ def test_a_cycle_that_found_no_change_is_not_said_to_have_found_one():
 def test_the_decisions_that_the_new_head_makes_otherwise_are_told():
     said = " ".join(describe_outcome(FIGURES))
     assert "the new head makes 84 of them (12%) otherwise" in said
+
+
+def test_the_estimated_accuracy_is_told_beside_the_true_one():
+    said = " ".join(describe_outcome(FIGURES))
+    assert "old head 0.846 (0.810 to 0.880), new head 0.921 (0.900 to 0.940). It was 0.850 and 0.930." in said
+
+
+def test_a_cycle_without_an_estimate_is_told():
+    said = " ".join(describe_outcome(replace(FIGURES, estimated_accuracy_before=None)))
+    assert "old head no estimate, new head 0.921" in said
 
 
 @pytest.mark.parametrize(("before", "swaps", "told"), [(0, 2, "2"), (0, 3, "3"), (1, 3, "2")])
