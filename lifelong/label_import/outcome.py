@@ -75,8 +75,14 @@ def rejection_file(path: Path | None) -> Iterator[RejectionWriter]:
         writer = csv.writer(file, lineterminator="\n")
         names = [one.name for one in fields(RejectedRow)]
         writer.writerow(names)
-        yield lambda row: writer.writerow([getattr(row, name) for name in names])
+        yield lambda row: writer.writerow([_cell(getattr(row, name)) for name in names])
 
 
 def _discard(row: RejectedRow) -> None:
     del row
+
+
+def _cell(value: object) -> object:
+    """The value of a cell; text that a spreadsheet would run as a formula gets an apostrophe in front."""
+    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if is_formula else value

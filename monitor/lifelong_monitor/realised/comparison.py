@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
+from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import NotFoundError, UnavailableError
 from lifelong_core.settings import Settings
@@ -33,7 +33,8 @@ MOST_PERIODS = 90
 """Largest number of days times head versions; of more, the newest."""
 MOST_COMPARED = 20_000
 """Largest number of predictions that labelled ones are compared with."""
-_DAY = timedelta(days=1)
+_MOMENT = timedelta(milliseconds=1)
+"""Precision of the time in an id."""
 
 
 class PerformanceComparer:
@@ -113,8 +114,10 @@ class PerformanceComparer:
             estimates, labelled, costs_of, error_rates_of(self._settings, task), self._confidence(environment)
         )
         days = compare_days(evidence)[-MOST_PERIODS:]
-        drift = check_calibration(labelled, head_of, classes=classes)
-        selection = self._check_selection(model, environment, labelled, classes)
+        # Earlier heads and class mixes say nothing of the present one.
+        present = _of_newest_head(labelled)
+        drift = check_calibration(present, head_of, classes=classes)
+        selection = self._check_selection(model, environment, present, classes)
         return PopulationPerformance(
             computed_at=now,
             confidence=evidence.confidence,
@@ -136,8 +139,8 @@ class PerformanceComparer:
             model.id,
             environment,
             limit=MOST_COMPARED,
-            since=_midnight(logged_at(labelled.ids[0])),
-            until=_midnight(logged_at(labelled.ids[-1])) + _DAY,
+            since=logged_at(labelled.ids[0]),
+            until=logged_at(labelled.ids[-1]) + _MOMENT,
             classes=classes,
         )
         return check_selection(labelled, window)
@@ -184,10 +187,20 @@ def _midnight(at: datetime) -> datetime:
 
 def _logged_since(labelled: LabelledPredictions, since: datetime) -> LabelledPredictions:
     """Leave out earlier predictions; they are in order of time."""
-    first = int(np.searchsorted([logged_at(one).timestamp() for one in labelled.ids], since.timestamp()))
+    times = np.array([logged_at(one).timestamp() for one in labelled.ids])
+    return _select(labelled, np.flatnonzero(times >= since.timestamp()))
+
+
+def _of_newest_head(labelled: LabelledPredictions) -> LabelledPredictions:
+    """Those that the head of the newest labelled prediction decided."""
+    versions = labelled.head_versions
+    return _select(labelled, np.flatnonzero(versions == versions[-1]) if versions.size else np.arange(0))
+
+
+def _select(labelled: LabelledPredictions, rows: Integers) -> LabelledPredictions:
     arrays = {
-        name: None if values is None else values[first:]
+        name: None if values is None else values[rows]
         for name in ("labels", "decisions", "head_versions", "logits", "groups", "propensities")
         for values in (getattr(labelled, name),)
     }
-    return replace(labelled, ids=labelled.ids[first:], **arrays)
+    return replace(labelled, ids=tuple(labelled.ids[row] for row in rows.tolist()), **arrays)

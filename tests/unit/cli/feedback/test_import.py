@@ -159,3 +159,9 @@ def test_answers_without_a_document_name_status_and_path(
     service.refusal = httpx.Response(status, text="<html>")
     with pytest.raises(kind, match=f"/v1/feedback answered {status}"):
         run("-", "--patience", "0s", given=f"{HEADER}{KNOWN[0]},0\n")
+
+
+def test_no_cell_of_the_report_is_a_formula(run: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("prediction_id,label\n=cmd|' /C calc'!A0,0\n")
+    assert run("labels.csv", "--report", "bad.csv").exit_code == 3
+    assert "'=cmd|" in (tmp_path / "bad.csv").read_text().splitlines()[1]
