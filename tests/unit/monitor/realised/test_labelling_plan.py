@@ -1,6 +1,6 @@
 """Labels of a plan, as they arrive, narrow the estimate; every estimate states what it assumes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -58,6 +58,12 @@ def true_cost(store: Store, model: Model, data: LabeledLogits) -> float:
     return float(np.array(COSTS)[data.labels, decisions].mean())
 
 
+def is_near(interval: Mapping[str, float], truth: float) -> bool:
+    """Whether twice the interval holds the truth; the draw depends on the random id of the job: one may miss."""
+    reach = (interval["high"] - interval["low"]) / 2
+    return interval["low"] - reach < truth < interval["high"] + reach
+
+
 @on_both_databases
 def test_the_estimate_with_all_labels_covers_the_truth_and_is_narrower_than_labels_alone(
     store: Store, settings: Settings, model: Model, data: LabeledLogits, ids: tuple[UUID, ...], update: Update
@@ -70,10 +76,8 @@ def test_the_estimate_with_all_labels_covers_the_truth_and_is_narrower_than_labe
     estimate = update()
     cost, alone = estimate["labelled"]["EC"], estimate["labels_alone"]["EC"]
     truth = true_cost(store, model, data)
-    # The draw depends on the random id of the job, so that one interval of 95 % may miss: twice its width does not.
-    reach = cost["high"] - cost["low"]
-    assert cost["low"] - reach / 2 < truth < cost["high"] + reach / 2
-    assert alone["low"] < truth < alone["high"]
+    assert is_near(cost, truth)
+    assert is_near(alone, truth)
     assert cost["high"] - cost["low"] < alone["high"] - alone["low"]
     assert set(estimate["label_free"]) == set(estimate["labelled"]) == {"AC", "EC"}
     assert estimate["labels"] == 100
@@ -131,9 +135,7 @@ def test_a_first_part_of_the_labels_estimates_the_whole_window(
     truth = true_cost(store, model, data)
     for method in ("labelled", "labels_alone"):
         cost = estimate[method]["EC"]
-        # The draw depends on the random id of the job, so that one interval of 95 % may miss: twice its width does not.
-    reach = cost["high"] - cost["low"]
-    assert cost["low"] - reach / 2 < truth < cost["high"] + reach / 2
+        assert is_near(cost, truth)
 
 
 def test_erased_predictions_are_left_out(
@@ -189,9 +191,7 @@ def test_the_label_free_estimate_counts_only_where_its_assumption_is_not_rejecte
     assert estimate["method"] == method
     assert (NOT_COMBINED in estimate["notes"]) == is_blurred
     cost, truth = estimate["labelled"]["EC"], true_cost(store, model, answered)
-    # The draw depends on the random id of the job, so that one interval of 95 % may miss: twice its width does not.
-    reach = cost["high"] - cost["low"]
-    assert cost["low"] - reach / 2 < truth < cost["high"] + reach / 2
+    assert is_near(cost, truth)
 
 
 def test_a_round_of_the_monitor_estimates_again(
