@@ -13,7 +13,6 @@ from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.numerics.grouping import member_sums
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.counting.cost import zero_one_costs
 from lifelong_core.values import ArrayValue
 
 Target: TypeAlias = Literal["population", "window"]
@@ -101,6 +100,9 @@ def costs_of_decisions(costs: ArrayLike | None, decisions: Integers, classes: in
     Raises:
         InvalidInputError: another shape, or a decision without costs.
     """
+    # Here and not above: a service never comes here, and starts earlier without the metric pool.
+    from lifelong_core.metrics.counting.cost import zero_one_costs
+
     most = int(decisions.max(initial=0))
     if costs is None:
         return zero_one_costs(classes, classes + 1 if most == classes else classes)

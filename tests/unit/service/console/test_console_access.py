@@ -27,6 +27,11 @@ SCOPES = {
     "/console/trainings/{reference}": "read",
     "/console/trainings/{reference}/recipe.json": "read",
     "/console/trainings/{reference}/report": "read",
+    "/console/labels": "read",
+    "/console/labels/{identifier}.csv": "read",
+    "POST /console/labels": "operate",
+    "/console/performance": "read",
+    "/console/performance/{reference}/{environment}": "read",
     "/console/jobs": "read",
     "/console/jobs/{identifier}": "read",
     "/console/jobs/{identifier}/report": "read",
@@ -78,7 +83,9 @@ def console(bare: Console) -> Console:
 
 
 def path_of(route: Route) -> str:
-    return route.path.format(identifier=UUID(int=1), task="moles", reference="linear@1")
+    return route.path.format(
+        identifier=UUID(int=1), task="moles", reference="linear@1", environment="default"
+    )
 
 
 def test_every_page_says_who_may_see_it() -> None:
