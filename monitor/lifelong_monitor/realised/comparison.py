@@ -33,8 +33,7 @@ MOST_PERIODS = 90
 """Largest number of days times head versions; of more, the newest."""
 MOST_COMPARED = 20_000
 """Largest number of predictions that labelled ones are compared with."""
-_MOMENT = timedelta(milliseconds=1)
-"""Precision of the time in an id."""
+_DAY = timedelta(days=1)
 
 
 class PerformanceComparer:
@@ -140,7 +139,7 @@ class PerformanceComparer:
             environment,
             limit=MOST_COMPARED,
             since=logged_at(labelled.ids[0]),
-            until=logged_at(labelled.ids[-1]) + _MOMENT,
+            until=_midnight(logged_at(labelled.ids[-1])) + _DAY,
             classes=classes,
         )
         return check_selection(labelled, window)
