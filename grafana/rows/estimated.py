@@ -33,7 +33,8 @@ def _plot_accuracy() -> timeseries.Panel:
     return _plot_estimate(
         "Accuracy, estimated and realised",
         "Line and band: share of correct decisions of the current head, estimated without labels, with its interval."
-        " Green: realised on the newest predictions with a known true class; these may be older than the window."
+        " Green: realised on the newest predictions with a known true class; these may be older than the window, and"
+        " decided by an earlier head."
         " Dashed: the acceptance threshold. Purple: the refitted head that the last cycle considered. While the"
         " assumption test is rejected (see the warnings), the estimate may be wrong by more than its band.",
         "AC",
