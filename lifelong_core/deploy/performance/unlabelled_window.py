@@ -79,15 +79,16 @@ class JudgedHead:
         quantifier = self.evidence.quantifier
         return DecisionRates.of(quantifier.calibration, self.head, quantifier.held_out_output(self.head))
 
-    def rates(self, method: str) -> DecisionRates:
-        """Decisions on calibration samples with the logit scale of the window that the method uses."""
-        factor = self.evidence.match(method).factor
-        if factor == 1:
-            return self._held_out_rates
+    @cached_property
+    def _matched_rates(self) -> DecisionRates:
         calibration = self.evidence.quantifier.calibration
         # The window's logits times the factor have the calibration set's scale.
-        output = held_out_output(calibration, self.head, factor=1 / factor)
+        output = held_out_output(calibration, self.head, factor=1 / self.evidence.matched.factor)
         return DecisionRates.of(calibration, self.head, output)
+
+    def rates(self, method: str) -> DecisionRates:
+        """Decisions on calibration samples with the logit scale of the window that the method uses."""
+        return self._held_out_rates if self.evidence.match(method).factor == 1 else self._matched_rates
 
     def confusions(self, method: str) -> tuple[Floats, Floats]:
         """Confusion matrices by posteriors and by rates, shares of shape (C, D) each."""
