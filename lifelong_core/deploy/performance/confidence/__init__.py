@@ -2,7 +2,7 @@
 
 - `base`: what every method does
 - `outcomes`: predictions of a calibration set, and whether they are right
-- `parameters`: parameters of all predictions, or of each predicted class
+- `parameters`: parameters of all predictions, or of each predicted class; base of the methods that fit them
 - `average`: AC
 - `temperature`: TS, CS-TS
 - `vector_scaling`: VS

@@ -1,30 +1,29 @@
 """Difference of confidences: DoC and CS-DoC."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, as_logits, centre_rows, softmax
-from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.performance.confidence.outcomes import (
     Outcomes,
     other_classes,
     predicted_classes,
 )
-from lifelong_core.deploy.performance.confidence.parameters import PredictionParameters
-from lifelong_core.values import ArrayValue
+from lifelong_core.deploy.performance.confidence.parameters import ParametrisedMethod
 
 
 @dataclass(frozen=True, eq=False)
-class DifferenceOfConfidences(ArrayValue):
+class DifferenceOfConfidences(ParametrisedMethod):
     """DoC of Li et al. 2022, eq. 3: the confidence minus its mean excess over the accuracy.
 
     The other classes share the difference equally. Single values can lie outside [0, 1]; their means over a window are
     the estimates.
 
     Examples:
+        >>> from lifelong_core.deploy import LabeledLogits
         >>> calibration = LabeledLogits([[3.0, 0.0], [0.0, 1.0]], [0, 0])
         >>> method = DifferenceOfConfidences.fit(calibration)
         >>> method.differences.round(3).tolist()
@@ -37,27 +36,17 @@ class DifferenceOfConfidences(ArrayValue):
     assumption: ClassVar[str] = (
         "Mean confidence minus accuracy is the same in the window as in the calibration set."
     )
-    class_specific: ClassVar[bool] = False
-
-    parameters: PredictionParameters
-    """the difference of each prediction, P = 1"""
 
     @classmethod
-    def fit(cls, calibration: LabeledLogits) -> Self:
-        """Fit the mean confidence minus the accuracy."""
-        return cls(
-            PredictionParameters.fit(Outcomes.of(calibration), _difference, class_specific=cls.class_specific)
-        )
+    def fit_one(cls, outcomes: Outcomes) -> tuple[float, ...]:
+        """The difference: mean confidence minus accuracy."""
+        confidence = softmax(centre_rows(outcomes.logits)).max(axis=1)
+        return (float(confidence.mean()) - outcomes.accuracy,)
 
     @property
     def differences(self) -> Floats:
         """Mean confidence minus accuracy of predictions of each class, in -1..1, shape (C,)."""
         return self.parameters.values[:, 0]
-
-    @property
-    def fallback_classes(self) -> tuple[int, ...]:
-        """Classes that are never predicted in the calibration set: they have the difference of all predictions."""
-        return self.parameters.fallback_classes
 
     def class_probabilities(self, logits: ArrayLike) -> Floats:
         """Softmax, with the difference moved from the predicted class to the others; shape (N, C).
@@ -81,8 +70,3 @@ class ClassSpecificDifferenceOfConfidences(DifferenceOfConfidences):
         "Per predicted class, mean confidence minus accuracy is the same in the window as in the calibration set."
     )
     class_specific: ClassVar[bool] = True
-
-
-def _difference(outcomes: Outcomes) -> tuple[float]:
-    confidence = softmax(centre_rows(outcomes.logits)).max(axis=1)
-    return (float(confidence.mean()) - outcomes.accuracy,)

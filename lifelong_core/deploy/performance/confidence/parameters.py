@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, read_only
+from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.performance.confidence.outcomes import Outcomes
 from lifelong_core.values import ArrayValue
 
@@ -46,3 +47,29 @@ class PredictionParameters(ArrayValue):
     def of(self, predicted: Integers) -> Floats:
         """Parameters of each prediction, shape (P, N)."""
         return self.values[predicted].T
+
+
+@dataclass(frozen=True, eq=False)
+class ParametrisedMethod(ArrayValue):
+    """Base of the methods that fit parameters to all predictions, or to those of each class."""
+
+    class_specific: ClassVar[bool] = False
+
+    parameters: PredictionParameters
+    """of each prediction"""
+
+    @classmethod
+    def fit(cls, calibration: LabeledLogits) -> Self:
+        """Fit by `fit_one` to all predictions or, where class-specific, to those of each class."""
+        outcomes = Outcomes.of(calibration)
+        return cls(PredictionParameters.fit(outcomes, cls.fit_one, class_specific=cls.class_specific))
+
+    @classmethod
+    def fit_one(cls, outcomes: Outcomes) -> tuple[float, ...]:
+        """Parameters of these predictions."""
+        raise NotImplementedError
+
+    @property
+    def fallback_classes(self) -> tuple[int, ...]:
+        """Classes that are never predicted in the calibration set: they have the parameters of all predictions."""
+        return self.parameters.fallback_classes

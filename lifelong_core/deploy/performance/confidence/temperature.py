@@ -1,7 +1,7 @@
 """Temperature scaling by matching confidence to accuracy: TS and CS-TS."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,20 +9,19 @@ from numpy.typing import ArrayLike
 from lifelong_core.arrays import Floats, as_logits, centre_rows, softmax
 from lifelong_core.deploy.calibration.affine import MAXIMUM_SCALED_INVERSE, MINIMUM_SCALED_INVERSE
 from lifelong_core.deploy.calibration.cross_entropy import typical_size
-from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.performance.confidence.outcomes import Outcomes, predicted_classes
-from lifelong_core.deploy.performance.confidence.parameters import PredictionParameters
+from lifelong_core.deploy.performance.confidence.parameters import ParametrisedMethod
 from lifelong_core.scientific import root
-from lifelong_core.values import ArrayValue
 
 
 @dataclass(frozen=True, eq=False)
-class TemperatureScaling(ArrayValue):
+class TemperatureScaling(ParametrisedMethod):
     """TS of Li et al. 2022, eq. 1: one temperature that makes the mean confidence equal the accuracy.
 
     This is not the temperature of the smallest cross entropy (thesis Def. 2.67), which `fit_affine` fits.
 
     Examples:
+        >>> from lifelong_core.deploy import LabeledLogits
         >>> calibration = LabeledLogits([[3.0, 0.0], [2.0, 0.0], [0.0, 4.0], [1.0, 0.0]], [0, 0, 1, 1])
         >>> method = TemperatureScaling.fit(calibration)
         >>> method.class_probabilities(calibration.logits).max(axis=1).mean().round(6)
@@ -33,30 +32,16 @@ class TemperatureScaling(ArrayValue):
     assumption: ClassVar[str] = (
         "One temperature calibrates the confidence of all predictions, in the window as in the calibration set."
     )
-    class_specific: ClassVar[bool] = False
-
-    parameters: PredictionParameters
-    """the temperature of each prediction, P = 1"""
 
     @classmethod
-    def fit(cls, calibration: LabeledLogits) -> Self:
-        """Fit by `match_temperature`."""
-        outcomes = Outcomes.of(calibration)
-        return cls(
-            PredictionParameters.fit(
-                outcomes, lambda one: (match_temperature(one),), class_specific=cls.class_specific
-            )
-        )
+    def fit_one(cls, outcomes: Outcomes) -> tuple[float, ...]:
+        """The temperature, by `match_temperature`."""
+        return (match_temperature(outcomes),)
 
     @property
     def temperatures(self) -> Floats:
         """Temperature of predictions of each class, shape (C,)."""
         return self.parameters.values[:, 0]
-
-    @property
-    def fallback_classes(self) -> tuple[int, ...]:
-        """Classes that are never predicted in the calibration set: they have the temperature of all predictions."""
-        return self.parameters.fallback_classes
 
     def class_probabilities(self, logits: ArrayLike) -> Floats:
         """Softmax of the logits over the temperature of the predicted class, shape (N, C).

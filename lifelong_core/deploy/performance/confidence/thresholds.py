@@ -1,28 +1,26 @@
 """Average thresholded confidence: ATC, TS-ATC, CS-ATC and CS-TS-ATC."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Integers, Logits, as_logits, centre_rows, softmax
-from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.performance.confidence.outcomes import (
     Outcomes,
     other_classes,
     predicted_classes,
 )
-from lifelong_core.deploy.performance.confidence.parameters import PredictionParameters
+from lifelong_core.deploy.performance.confidence.parameters import ParametrisedMethod
 from lifelong_core.deploy.performance.confidence.temperature import match_temperature
-from lifelong_core.values import ArrayValue
 
 TIE = 1e-12
 """Log odds that differ by less, relative to the largest one or to 1, are equal: rounding errors must not break ties."""
 
 
 @dataclass(frozen=True, eq=False)
-class AverageThresholdedConfidence(ArrayValue):
+class AverageThresholdedConfidence(ParametrisedMethod):
     """ATC of Li et al. 2022, eq. 5: a prediction is right where its confidence exceeds a threshold.
 
     The threshold is applied to the log odds of the predicted class, log p / (1 - p), which orders predictions like the
@@ -32,6 +30,7 @@ class AverageThresholdedConfidence(ArrayValue):
     share probability 1 in proportion to their own probabilities. (In the paper, a row has no sum to keep.)
 
     Examples:
+        >>> from lifelong_core.deploy import LabeledLogits
         >>> calibration = LabeledLogits([[3.0, 0.0], [2.0, 0.0], [0.0, 4.0], [1.0, 0.0]], [0, 1, 1, 1])
         >>> method = AverageThresholdedConfidence.fit(calibration)
         >>> method.thresholds.tolist()
@@ -47,21 +46,12 @@ class AverageThresholdedConfidence(ArrayValue):
     )
     scaled: ClassVar[bool] = False
     """whether a temperature is fitted first"""
-    class_specific: ClassVar[bool] = False
-
-    parameters: PredictionParameters
-    """temperature and threshold of each prediction, P = 2"""
 
     @classmethod
-    def fit(cls, calibration: LabeledLogits) -> Self:
-        """Fit by `match_threshold`, after `match_temperature` where scaled."""
-
-        def fit_one(outcomes: Outcomes) -> tuple[float, float]:
-            temperature = match_temperature(outcomes) if cls.scaled else 1.0
-            return temperature, match_threshold(outcomes, temperature)
-
-        outcomes = Outcomes.of(calibration)
-        return cls(PredictionParameters.fit(outcomes, fit_one, class_specific=cls.class_specific))
+    def fit_one(cls, outcomes: Outcomes) -> tuple[float, ...]:
+        """Temperature and threshold, by `match_threshold`, after `match_temperature` where scaled."""
+        temperature = match_temperature(outcomes) if cls.scaled else 1.0
+        return temperature, match_threshold(outcomes, temperature)
 
     @property
     def temperatures(self) -> Floats:
@@ -72,11 +62,6 @@ class AverageThresholdedConfidence(ArrayValue):
     def thresholds(self) -> Floats:
         """Threshold of the log odds of predictions of each class, shape (C,); -inf, inf: all, none are right."""
         return self.parameters.values[:, 1]
-
-    @property
-    def fallback_classes(self) -> tuple[int, ...]:
-        """Classes that are never predicted in the calibration set: they have the parameters of all predictions."""
-        return self.parameters.fallback_classes
 
     def class_probabilities(self, logits: ArrayLike) -> Floats:
         """Each row's probability 1, in the predicted class or shared by the others; shape (N, C).
