@@ -6,6 +6,7 @@ Probabilities of a simulated classifier; each figure is the median of some repea
 ours, are of the time that the processor took, which other work on the machine hardly changes. Memory is the peak of
 the process above what was in use before (Linux), numpy's and torch's alike. torchmetrics is left out where it is not
 installed.
+Large: the whole pool in one call for a million samples of 8 and of 50 classes, once.
 Bootstrap: intervals of all metrics that count, from resampled confusion matrices; the peer resamples the data.
 """
 
@@ -35,6 +36,9 @@ SEED = 0
 SAMPLES, CLASSES = 100_000, 10
 QUICK_SAMPLES = 20_000
 BINS = 15
+LARGE_SAMPLES, QUICK_LARGE_SAMPLES = 1_000_000, 50_000
+LARGE = ((8, 5.0, 1000.0), (50, 20.0, None))
+"""Classes, and the goals: seconds, and megabytes with the inputs"""
 REPLICATES = 1000
 GOAL_SECONDS = 1.0
 POOL = tuple(acronym for acronym, card in METRICS.items() if card.is_in_pool)
@@ -207,6 +211,36 @@ def bootstrapped(labels: np.ndarray, decisions: np.ndarray, repeats: int) -> dic
     }
 
 
+def large(samples: int) -> list[dict[str, Any]]:
+    """The whole pool in one call, for each number of classes of `LARGE`."""
+    found: list[dict[str, Any]] = []
+    for classes, seconds, megabytes in LARGE:
+        rng = np.random.default_rng(SEED)
+        labels = rng.integers(classes, size=samples)
+        probabilities = np.empty((samples, classes))
+        for part in np.array_split(np.arange(samples), 50):
+            logits = 2 * np.eye(classes)[labels[part]] + rng.normal(size=(part.size, classes))
+            weights = np.exp(logits)
+            probabilities[part] = weights / weights.sum(axis=1, keepdims=True)
+        inputs = (labels.nbytes + probabilities.nbytes) / 1e6
+        before = _reset_peak()
+        start, start_of_processor = time.perf_counter(), time.process_time()
+        compute_metrics(POOL, labels=labels, probabilities=probabilities)
+        found.append(
+            {
+                "samples": samples,
+                "classes": classes,
+                "seconds": time.perf_counter() - start,
+                "processor_seconds": time.process_time() - start_of_processor,
+                "goal_seconds": seconds,
+                "peak_megabytes": _peak() - before,
+                "input_megabytes": inputs,
+                "goal_megabytes": megabytes,
+            }
+        )
+    return found
+
+
 def report(*, quick: bool) -> dict[str, Any]:
     """All figures."""
     samples, repeats = (QUICK_SAMPLES, 2) if quick else (SAMPLES, 5)
@@ -232,6 +266,7 @@ def report(*, quick: bool) -> dict[str, Any]:
             "standard_errors": dict(estimates.standard_errors),
             "one_by_one": each,
         },
+        "large": large(QUICK_LARGE_SAMPLES if quick else LARGE_SAMPLES),
         "peers": {name: compared(name, peer, inputs, repeats) for name, peer in peers.items() if peer},
         "bootstrap": bootstrapped(labels, probabilities.argmax(axis=1), repeats),
     }
@@ -247,6 +282,12 @@ def show(found: dict[str, Any]) -> None:
     dear = sorted(pool["one_by_one"].items(), key=lambda item: -item[1]["processor_seconds"])[:6]
     listed = (f"{name} {one['processor_seconds'] * 1000:.0f} ms" for name, one in dear)
     print("dearest by itself:", ", ".join(listed))
+    for one in found["large"]:
+        print(
+            f"{one['samples']} samples, {one['classes']} classes: {one['seconds']:.1f} s"
+            f" ({one['processor_seconds']:.1f} s of processor), {one['peak_megabytes']:.0f} MB beside"
+            f" {one['input_megabytes']:.0f} MB of inputs"
+        )
     for name, rows in found["peers"].items():
         print(f"\n{name:16}{'ours ms':>10}{'theirs':>10}{'ratio':>8}{'ours MB':>10}{'theirs':>10}")
         for acronym, one in rows.items():

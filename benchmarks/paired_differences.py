@@ -25,7 +25,7 @@ from lifelong_core.design import ModelOutputs, ProblemFingerprint, Recommendatio
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.differences import MetricDifference
 from lifelong_core.design.validation.paired import PairedValidation
-from lifelong_core.design.validation.validate import ValidationSettings
+from lifelong_core.design.validation.validation_settings import ValidationSettings
 from lifelong_core.promotion.sign_flip import sign_flip_test
 
 SEED = 0
@@ -72,6 +72,7 @@ def recommendation() -> Recommendation:
             unequal_interest=False,
             prevalences_representative=False,
             target_prevalences_known=False,
+            assumed_prevalences="test_data",
             calibration_assessment=False,
             dependent_cases=False,
             invalid_outputs=False,

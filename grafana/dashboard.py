@@ -5,6 +5,7 @@ import json
 from grafana.panels import DATASOURCE, POPULATION, Query, build_query
 from grafana.rows import (
     cycles,
+    decision_rule,
     estimated,
     evidence,
     jobs,
@@ -38,6 +39,7 @@ _ROWS = {
     "Evidence and gain": evidence,
     "Cycles and heads": cycles,
     "Estimated performance (no labels)": estimated,
+    "Decision rule": decision_rule,
     "Realised quality, where labels have arrived": realised,
     "Traffic": traffic,
     "Prediction log": prediction_log,

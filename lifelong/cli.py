@@ -32,7 +32,7 @@ from lifelong.commands.operation import (
 from lifelong.commands.performance import performance
 from lifelong.commands.proposals import proposals
 from lifelong.commands.training import retrain, search
-from lifelong.commands.validation import estimate_dice, validate
+from lifelong.commands.validation import estimate_dice, stability, validate
 from lifelong_core.errors import LifelongError
 from lifelong_core.runtime.redaction import redact
 
@@ -41,7 +41,7 @@ SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Models": (tasks.tasks, models.models, calibrate.calibrate, calibration_sets.calibration_sets),
     "Heads and cycles": (heads.heads, cycles.cycles, adapt.adapt, plan.plan, proposals),
     "Labels": (feedback.feedback, performance),
-    "Metrics": (recommend.recommend, validate.validate, estimate_dice.estimate_dice),
+    "Metrics": (recommend.recommend, validate.validate, estimate_dice.estimate_dice, stability.stability),
     "Related tasks": (fingerprint.fingerprint, knowledge.knowledge, neighbours.neighbours),
     "Training": (retrain.retrain, search.search_augmentation),
     "Operation": (

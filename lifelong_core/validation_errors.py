@@ -53,10 +53,10 @@ EXPECTED: Mapping[str, tuple[str, str | None]] = MappingProxyType(
         "path_type": ("a path", '"lifelong-data"'),
         "set_type": ("a list", '["read"]'),
         "frozen_set_type": ("a list", '["read"]'),
-        "dict_type": ("names with their values", '{{"number_of_classes": 2}}'),
-        "mapping_type": ("names with their values", '{{"number_of_classes": 2}}'),
-        "model_type": ("names with their values", '{{"number_of_classes": 2}}'),
-        "model_attributes_type": ("names with their values", '{{"number_of_classes": 2}}'),
+        "dict_type": ("names with their values", '{{"name": "value"}}'),
+        "mapping_type": ("names with their values", '{{"name": "value"}}'),
+        "model_type": ("names with their values", '{{"name": "value"}}'),
+        "model_attributes_type": ("names with their values", '{{"name": "value"}}'),
     }
 )
 """By kind of problem: the expected value and an example; numbers come from the limits of the field."""

@@ -104,7 +104,7 @@ def _plot_metrics() -> timeseries.Panel:
                     "{{metric}} {{class}} estimated",
                 ),
                 Query(
-                    f"max by (metric, class) (lifelong_realised_metric{{{POPULATION}}})"
+                    f'max by (metric, class) (lifelong_realised_metric{{{POPULATION},prevalence="realised"}})'
                     f" and on (metric, class) lifelong_estimated_performance{_OTHERS}",
                     "{{metric}} {{class}} realised",
                 ),

@@ -13,6 +13,7 @@ def build_panels() -> list[timeseries.Panel]:
         _plot_agreement(),
         _plot_label_checks(),
         _plot_recommended_metrics(),
+        _plot_class_mixes(),
         _plot_acceptance(),
     ]
 
@@ -91,7 +92,31 @@ def _plot_recommended_metrics() -> timeseries.Panel:
         "The metrics that the recommendation of the task names, of the decisions and probabilities as they were"
         " answered, over the same predictions; without a class: over all classes. The monitor's log names those that it"
         " leaves out. Empty for a task without a recommendation.",
-        [Query(f"max by (metric, class) (lifelong_realised_metric{{{POPULATION}}})", "{{metric}} {{class}}")],
+        [
+            Query(
+                f'max by (metric, class) (lifelong_realised_metric{{{POPULATION},prevalence="realised"}})',
+                "{{metric}} {{class}}",
+            )
+        ],
+        unit="none",
+        drawn="steps",
+    )
+
+
+def _plot_class_mixes() -> timeseries.Panel:
+    stated = f'lifelong_realised_metric{{{POPULATION},prevalence="stated"}}'
+    return plot_series(
+        "Expected cost at the stated, estimated and realised prevalences",
+        "The same labelled predictions at three class mixes: stated in the recommendation, estimated without labels by"
+        " the last cycle, and that of the labels. The stated figure hides a shift of the prevalence, so no alert uses"
+        " it. Empty where the recommendation states no prevalences.",
+        [
+            Query(
+                f"max by (metric, prevalence) (lifelong_realised_metric{{{POPULATION}}}"
+                f" and on (model, environment, metric) {stated})",
+                "{{metric}}, {{prevalence}}",
+            )
+        ],
         unit="none",
         drawn="steps",
     )
@@ -101,12 +126,12 @@ def _plot_acceptance() -> timeseries.Panel:
     return plot_series(
         "Acceptance thresholds",
         "1: the metric reaches the threshold that was set with the recommendation. 0: its whole confidence interval"
-        " misses it, so that it is hardly chance; LifelongThresholdMissed fires. No line: too few labels to tell, or no"
-        " threshold.",
+        " misses it, so that it is hardly chance; LifelongThresholdMissed fires, except at the stated prevalences. No"
+        " line: too few labels to tell, or no threshold.",
         [
             Query(
-                f"min by (metric, class) (lifelong_realised_metric_accepted{{{POPULATION}}})",
-                "{{metric}} {{class}}",
+                f"min by (metric, class, prevalence) (lifelong_realised_metric_accepted{{{POPULATION}}})",
+                "{{metric}} {{class}} {{prevalence}}",
             )
         ],
         unit="none",

@@ -25,6 +25,9 @@ def performance(model: str, environment: str, *, as_json: bool) -> None:
     predictions of that day and head show, both with intervals. A monitor computes them in each round with new labels or
     a new cycle.
 
+    Where a recommendation states prevalences, its expected cost on the labelled predictions is shown at the stated, the
+    estimated and the realised ones.
+
     \b
     Examples:
       lifelong performance resnet clinic-a
@@ -32,6 +35,7 @@ def performance(model: str, environment: str, *, as_json: bool) -> None:
     """
     from lifelong_core.store.performance.documents import performance_document
     from lifelong_core.store.performance.statements import (
+        describe_class_mixes,
         describe_comparison,
         describe_warnings,
         not_computed,
@@ -47,7 +51,7 @@ def performance(model: str, environment: str, *, as_json: bool) -> None:
         click.echo(json.dumps(performance_document(compared, model=found.reference, environment=name)))
         return
     click.echo(f"{found.reference} in {name}, computed {compared.computed_at:%Y-%m-%d %H:%M}Z")
-    for sentence in describe_comparison(compared):
+    for sentence in (*describe_comparison(compared), *describe_class_mixes(compared.class_mixes)):
         click.echo(wrap_text(sentence))
     for warning in describe_warnings(compared):
         click.secho(wrap_text(f"Warning: {warning}", indent="  ", first=""), fg="yellow")

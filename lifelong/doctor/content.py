@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.errors import LifelongError
+from lifelong_core.store.design.effects import differing_heads, refit_hint
 from lifelong_core.store.knowledge.exchange import read_signing_key
 from lifelong_core.store.knowledge.neighbours import explain_missing_ranker
 from lifelong_core.store.lifecycle.group_keys import check_complete, hashing_key, load_key_file, short_digest
@@ -62,7 +63,7 @@ def check_models(installation: Installation) -> Iterator[Finding]:
 
 
 def check_heads(installation: Installation) -> Iterator[Finding]:
-    """Every head can be served."""
+    """Every head can be served, and decides as its task says."""
     store = installation.store
     registry = store.registry()
     for reason in sorted(set(registry.damaged.values())):
@@ -72,6 +73,9 @@ def check_heads(installation: Installation) -> Iterator[Finding]:
             f"{model.reference} is promoted and has no default head that can be served: requests get no answer.",
             f"Publish one: `lifelong heads publish {model.reference} FILE`, or promote another model.",
         )
+    for task in registry.tasks.values():
+        for head in differing_heads(registry, task):
+            yield warning(f"{task.name}: {head.sentence}", refit_hint(task, [head]))
     total = 0
     for model in store.models.list():
         damaged = set(store.heads.list_damaged(model.reference).values()) - set(registry.damaged.values())

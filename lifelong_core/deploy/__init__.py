@@ -3,6 +3,7 @@
 - `quantification`: prevalence of a window of unlabelled logits
 - `calibration`: calibrated probabilities from labelled logits
 - `head`, `decision`: probabilities, decisions and expected costs of new logits
+- `decision_rules`: how probabilities become decisions: costs, cut-offs, targets, best value of a metric
 - `shift`: tests for a shift, change points, the label-shift assumption
 - `adaptation`: the cycle, from a window to keep, swap or refuse
 - `performance`: how good the decisions are, without labels and with few
@@ -20,6 +21,14 @@ from lifelong_core.deploy.adaptation.reasons import Reason
 from lifelong_core.deploy.adaptation.report import AdaptationReport
 from lifelong_core.deploy.calibration.affine import AffineCalibration, fit_affine
 from lifelong_core.deploy.decision import bayes_decisions
+from lifelong_core.deploy.decision_rules.rules import (
+    Argmax,
+    BayesRule,
+    CutOffs,
+    DecisionRule,
+    OptimisedMetric,
+    TargetValue,
+)
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.performance.estimate import PerformanceEstimate
@@ -41,13 +50,18 @@ __all__ = [
     "AdaptationPolicy",
     "AdaptationReport",
     "AffineCalibration",
+    "Argmax",
     "AssumptionTest",
+    "BayesRule",
     "ChangePoint",
+    "CutOffs",
+    "DecisionRule",
     "ExpectedGain",
     "ExpectedProbabilityGain",
     "FittedQuantifier",
     "HeadOutput",
     "LabeledLogits",
+    "OptimisedMetric",
     "PerformanceEstimate",
     "PostProcessingHead",
     "PrevalenceEstimate",
@@ -55,6 +69,7 @@ __all__ = [
     "Reason",
     "ShiftEvidence",
     "ShiftTest",
+    "TargetValue",
     "WindowSummary",
     "adapt",
     "bayes_decisions",

@@ -31,6 +31,18 @@ def as_parameter(values: ArrayLike, *, field: str) -> Floats:
     return array
 
 
+def as_number(value: ArrayLike, *, field: str) -> float:
+    """One finite number of reasonable size.
+
+    Raises:
+        InvalidInputError: it is not.
+    """
+    number = as_parameter(value, field=field)
+    if number.ndim:
+        raise InvalidInputError("expected one number.", field=field)
+    return float(number)
+
+
 def as_whole_number(value: float, smallest: int, largest: int, *, field: str) -> int:
     """A whole number within bounds.
 
@@ -66,7 +78,7 @@ def as_level(value: float, field: str) -> float:
     Raises:
         InvalidInputError: it is not.
     """
-    number = float(as_parameter(value, field=field))
+    number = as_number(value, field=field)
     if not 0 < number < 1:
         raise InvalidInputError(f"expected a number between 0 and 1, got {number}.", field=field)
     return number

@@ -6,22 +6,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Integers, as_costs, as_logits, as_prevalence, read_only, softmax
 from lifelong_core.deploy.calibration.affine import class_weights, fit_weighted
-from lifelong_core.deploy.checks import as_class_names, as_parameter, as_temperature
-from lifelong_core.deploy.decision import ABSTAIN, DecisionRule, expected_costs
+from lifelong_core.deploy.checks import as_class_names, as_number, as_parameter, as_temperature
+from lifelong_core.deploy.decision import ABSTAIN
+from lifelong_core.deploy.decision_rules.executed import CutOff, LeastCost, executed_rule, expected_costs
+from lifelong_core.deploy.decision_rules.operating_points import search_cut_off
+from lifelong_core.deploy.decision_rules.rules import (
+    BayesRule,
+    DecisionRule,
+    check_rule,
+    needs_cut_off,
+    rule_document,
+    rule_from_document,
+)
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.scores import affine_scores
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.values import ArrayValue
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+_BAYES_VERSION = 1
+"""Heads of the Bayes rule keep the document, and so the digest, that they had before there were other rules."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +50,7 @@ class HeadOutput(ArrayValue):
 
 @dataclass(frozen=True, eq=False)
 class PostProcessingHead(ArrayValue):
-    """Affine scaling, softmax and the expected-cost rule (thesis Def. 6.8 and 6.9).
+    """Affine scaling, softmax and the decision rule, by default that of least expected cost (thesis Def. 6.8 and 6.9).
 
     Examples:
         >>> head = PostProcessingHead(2.0, [0.0, 0.0], [[0, 1], [5, 0]], [0.5, 0.5], ("benign", "malignant"))
@@ -61,6 +73,10 @@ class PostProcessingHead(ArrayValue):
     """C different names"""
     provenance: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """JSON values that describe the origin of the head; they affect neither its output nor its digest"""
+    decision_rule: DecisionRule = field(default_factory=BayesRule)
+    cut_off: float | None = None
+    """in [0, 1], of the probability of the rule's class; None unless the rule's cut-off was searched on the calibration
+    set"""
 
     def __post_init__(self) -> None:
         """Check and freeze all fields.
@@ -89,6 +105,10 @@ class PostProcessingHead(ArrayValue):
         object.__setattr__(self, "assumed_prevalence", read_only(normalised + 0.0))
         object.__setattr__(self, "class_names", names)
         object.__setattr__(self, "provenance", _provenance(self.provenance))
+        check_rule(self.decision_rule, classes)
+        object.__setattr__(self, "cut_off", _cut_off(self.cut_off))
+        # Here and not at the first use, so that a cut-off that is missing fails at once.
+        self.executed_rule  # noqa: B018
 
     @property
     def classes(self) -> int:
@@ -101,8 +121,9 @@ class PostProcessingHead(ArrayValue):
         return (*self.class_names, ABSTAIN)[: self.costs.shape[1]]
 
     @cached_property
-    def _rule(self) -> DecisionRule:
-        return DecisionRule.of(self.costs)
+    def executed_rule(self) -> LeastCost | CutOff:
+        """The decision rule with its costs or its cut-off."""
+        return executed_rule(self.decision_rule, self.costs, self.assumed_prevalence, self.cut_off)
 
     @property
     def digest(self) -> str:
@@ -124,14 +145,14 @@ class PostProcessingHead(ArrayValue):
         probabilities = softmax(affine_scores(rows, self.temperature, self.bias))
         return HeadOutput(
             probabilities=read_only(probabilities),
-            decisions=read_only(self._rule.decide(probabilities)),
+            decisions=read_only(self.executed_rule.decide(probabilities)),
             expected_costs=read_only(expected_costs(probabilities, self.costs)),
         )
 
     def to_document(self) -> dict[str, Any]:
         """The head as JSON values; every number survives the round trip exactly."""
-        return {
-            "schema_version": SCHEMA_VERSION,
+        document = {
+            "schema_version": _BAYES_VERSION,
             "temperature": np.asarray(self.temperature).tolist(),
             "bias": self.bias.tolist(),
             "costs": self.costs.tolist(),
@@ -139,6 +160,10 @@ class PostProcessingHead(ArrayValue):
             "class_names": list(self.class_names),
             "provenance": json.loads(json.dumps(dict(self.provenance))),
         }
+        if isinstance(self.decision_rule, BayesRule):
+            return document
+        rule = {"decision_rule": rule_document(self.decision_rule), "cut_off": self.cut_off}
+        return {**document, **rule, "schema_version": SCHEMA_VERSION}
 
     def to_json(self) -> str:
         """`to_document` as a string, equal for equal heads."""
@@ -152,7 +177,13 @@ class PostProcessingHead(ArrayValue):
             InvalidInputError: a field is missing, unknown or has an illegal value; the message names it.
         """
         required = ("temperature", "bias", "costs", "assumed_prevalence", "class_names")
-        return cls(**take_fields(document, SCHEMA_VERSION, required=required, optional=("provenance",)))
+        version = document.get("schema_version") if isinstance(cast("object", document), Mapping) else None
+        if version != SCHEMA_VERSION:
+            return cls(**take_fields(document, _BAYES_VERSION, required=required, optional=("provenance",)))
+        ruled = (*required, "decision_rule", "cut_off")
+        found = take_fields(document, SCHEMA_VERSION, required=ruled, optional=("provenance",))
+        found["decision_rule"] = rule_from_document(found["decision_rule"])
+        return cls(**found)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -171,6 +202,7 @@ def fit_head(
     target_prevalence: ArrayLike | None = None,
     class_names: Sequence[str] | None = None,
     provenance: Mapping[str, Any] | None = None,
+    decision_rule: DecisionRule | None = None,
 ) -> PostProcessingHead:
     """Fit the head for a population with the target prevalence (thesis section 6.1.3, steps 2 to 4).
 
@@ -180,6 +212,9 @@ def fit_head(
         target_prevalence: shape (C,); None: that of the calibration set.
         class_names: C names; None: "0", "1", ...
         provenance: JSON values to keep with the head, beside the digest of the calibration set.
+        decision_rule: how probabilities become decisions; None: the Bayes rule. The cut-off of a target value or of an
+            optimised metric is the one that the calibration samples give, with classes weighted for the target
+            prevalence; where none reaches the target, the one that comes closest.
 
     Raises:
         InvalidInputError: a shape or a value does not fit.
@@ -193,21 +228,45 @@ def fit_head(
         >>> head = fit_head(calibration, [[0, 1], [1, 0]], target_prevalence=[0.9, 0.1])
         >>> head.apply([[1.0, 1.0]]).probabilities.round(2).tolist()  # the prevalence decides
         [[0.89, 0.11]]
+        >>> from lifelong_core.deploy import TargetValue
+        >>> ruled = fit_head(calibration, [[0, 1], [1, 0]], decision_rule=TargetValue("TPR", 0.9))
+        >>> float((ruled.apply(calibration.logits).decisions[labels == 1] == 1).mean().round(2))
+        0.9
     """
+    rule = BayesRule() if decision_rule is None else decision_rule
+    check_rule(rule, calibration.classes)
     weights = class_weights(calibration, target_prevalence)
     fitted = fit_weighted(calibration.logits, calibration.labels, weights[calibration.labels])
+    prevalence = (
+        calibration.prevalence
+        if target_prevalence is None
+        else as_prevalence(target_prevalence, classes=calibration.classes, field="target_prevalence")
+    )
+    cut_off = None
+    if needs_cut_off(rule):
+        scores = softmax(affine_scores(calibration.logits, fitted.temperature, fitted.bias))
+        cut_off = search_cut_off(rule, scores, calibration.labels, prevalence)
     return PostProcessingHead(
         temperature=fitted.temperature,
         bias=fitted.bias,
         costs=as_costs(costs, classes=calibration.classes),
-        assumed_prevalence=(
-            calibration.prevalence
-            if target_prevalence is None
-            else as_prevalence(target_prevalence, classes=calibration.classes, field="target_prevalence")
-        ),
+        assumed_prevalence=prevalence,
         class_names=tuple(class_names or (str(k) for k in range(calibration.classes))),
         provenance={"calibration_digest": calibration.digest, **(provenance or {})},
+        decision_rule=rule,
+        cut_off=cut_off,
     )
+
+
+def _cut_off(value: object) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        raise InvalidInputError("expected a number, not true or false.", field="cut_off")
+    number = as_number(cast("ArrayLike", value), field="cut_off")
+    if not 0 <= number <= 1:
+        raise InvalidInputError("expected a probability from 0 to 1.", field="cut_off")
+    return number
 
 
 def _provenance(values: Any) -> Mapping[str, Any]:

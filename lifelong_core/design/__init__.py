@@ -17,6 +17,7 @@ from lifelong_core.design.validation.acceptance import (
 )
 from lifelong_core.design.validation.compare import compare
 from lifelong_core.design.validation.comparison import (
+    Headline,
     MetricRanking,
     ModelComparison,
     ModelRank,
@@ -35,6 +36,7 @@ __all__ = [
     "AcceptanceThreshold",
     "Contradiction",
     "CutOff",
+    "Headline",
     "Interview",
     "MethodError",
     "MetricRanking",

@@ -58,7 +58,9 @@ class ProblemFingerprint(FrozenDocument):
         "decision_rule", "FP2.6"
     )
     target_class: StrictInt | None = _item("target_class", "FP2.6.target_class", ge=0)
-    target_metric: Literal["TPR", "TNR", "PPV", "NPV"] | None = _item("target_metric", "FP2.6.target_metric")
+    target_metric: Literal["TPR", "TNR", "PPV", "NPV", "PPR"] | None = _item(
+        "target_metric", "FP2.6.target_metric"
+    )
     target_value: Annotated[float, Field(gt=0, le=1, strict=True)] | None = _item(
         "target_value", "FP2.6.target_value"
     )
@@ -85,6 +87,9 @@ class ProblemFingerprint(FrozenDocument):
     target_prevalences_known: YesNo = _item("target_prevalences_known", "FP4.2.target_prevalences_known")
     target_prevalences: tuple[Share, ...] | None = _item(
         "target_prevalences", "FP4.2.target_prevalences", min_length=2
+    )
+    assumed_prevalences: Literal["balanced", "test_data"] | None = _item(
+        "assumed_prevalences", "FP4.2.assumed_prevalences"
     )
     class_imbalance: YesNo = _item("class_imbalance", "FP4.1")
     imbalance_compensation: YesNo = _item("imbalance_compensation", "FP2.5.5")

@@ -13,12 +13,15 @@ from lifelong_core.metrics.calibration.binned import (
     reliability_diagram,
     top_label_calibration_error,
 )
+from lifelong_core.metrics.calibration.cost_loss import ec_calibration_loss
+from lifelong_core.metrics.calibration.density import ece_kde, leave_one_out_bandwidth
 from lifelong_core.metrics.calibration.kernel import (
     Estimate,
-    ece_kde,
     kernel_calibration_error,
     median_pairwise_distance,
 )
+from lifelong_core.metrics.calibration.reference import CalibratedReference, calibrated_reference
+from lifelong_core.metrics.calibration.slope import calibration_slope, observed_expected_ratio
 from lifelong_core.metrics.catalogue.metric_info import MetricInfo, Relation
 from lifelong_core.metrics.catalogue.metrics import METRICS
 from lifelong_core.metrics.computation.compute_metrics import MetricResults, compute_metrics
@@ -84,6 +87,7 @@ from lifelong_core.metrics.counting.uncertainty_aware import (
     uncertainty_aware_precision,
     uncertainty_aware_recall,
 )
+from lifelong_core.metrics.custom_metric import CustomMetric
 from lifelong_core.metrics.resampling.aggregation import (
     HierarchicalMean,
     Subgroup,
@@ -93,7 +97,13 @@ from lifelong_core.metrics.resampling.aggregation import (
 from lifelong_core.metrics.resampling.bootstrap import ConfusionBootstrap, bootstrap, bootstrap_confusions
 from lifelong_core.metrics.resampling.counting_metrics import counting_metric
 from lifelong_core.metrics.resampling.intervals import Bootstrap, Interval
-from lifelong_core.metrics.scores.at_target import choose_threshold, metric_at_target, value_at_threshold
+from lifelong_core.metrics.scores.at_target import (
+    best_threshold,
+    choose_threshold,
+    metric_at_target,
+    value_at_threshold,
+)
+from lifelong_core.metrics.scores.prior_correction import corrected_probabilities
 from lifelong_core.metrics.scores.ranking import (
     PrecisionRecallCurve,
     RocCurve,
@@ -115,7 +125,9 @@ __all__ = [
     "METRICS",
     "Bootstrap",
     "BrierDecomposition",
+    "CalibratedReference",
     "ConfusionBootstrap",
+    "CustomMetric",
     "DecisionCurve",
     "Estimate",
     "HierarchicalMean",
@@ -136,19 +148,24 @@ __all__ = [
     "auroc",
     "average_precision",
     "balanced_accuracy",
+    "best_threshold",
     "bootstrap",
     "bootstrap_confusions",
     "brier_decomposition",
     "brier_score",
     "brier_skill_score",
+    "calibrated_reference",
+    "calibration_slope",
     "canonical_calibration_error",
     "choose_threshold",
     "class_wise_calibration_error",
     "cohen_kappa",
     "compute_metrics",
     "confusion_matrix",
+    "corrected_probabilities",
     "counting_metric",
     "decision_curve",
+    "ec_calibration_loss",
     "ece_kde",
     "error_rate",
     "expected_calibration_error",
@@ -162,6 +179,7 @@ __all__ = [
     "jaccard",
     "kendall_correlation",
     "kernel_calibration_error",
+    "leave_one_out_bandwidth",
     "linear_costs",
     "marginal_calibration_error",
     "markedness",
@@ -177,6 +195,7 @@ __all__ = [
     "net_benefit",
     "net_benefit_from_probabilities",
     "normalised_expected_cost",
+    "observed_expected_ratio",
     "one_versus_rest",
     "pearson_correlation",
     "positive_agreement_ratio",

@@ -9,6 +9,7 @@
 - `evidence`, `verdict`: what differs, and what speaks for and against the promotion
 - `unknowns`: what the figures do not tell
 - `page`: the report as a self-contained HTML page
+- `stability_page`: the page of `lifelong stability`, which compares the places of several classifiers
 
 It knows the design loop, the deploy loop, fingerprints and localization, and neither the store nor torch.
 """

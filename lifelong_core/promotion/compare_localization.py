@@ -11,6 +11,7 @@ from PIL import Image
 
 from lifelong_core.arrays import Floats, Integers, Logits
 from lifelong_core.design.validation.values.metric_value import Number
+from lifelong_core.develop.localization.mean_score import SCORE_NAMES, mean_score
 from lifelong_core.develop.localization.occlusion import (
     GRID,
     Box,
@@ -29,33 +30,12 @@ from lifelong_core.promotion.localization import (
     LocalizationExample,
     LocalizationScore,
 )
-from lifelong_core.scientific import t_quantile
 
 MOST_EXAMPLES = 8
 _SHIFTS = 8
 """Pairs of different images for each image."""
 _OF_EXAMPLES = {"positive_jaccard": "positive Jaccard", "adjusted_jaccard": "kappa", "spearman": "Spearman"}
 """Scores that are told of single images: one as it is, one adjusted for chance, one without a threshold."""
-_NAMES = {
-    "positive_overlap": "positive overlap",
-    "adjusted_positive_overlap": "adjusted positive overlap",
-    "positive_jaccard": "positive Jaccard",
-    "heuristically_adjusted_positive_jaccard": "positive Jaccard, heuristically adjusted",
-    "adjusted_positive_jaccard": "adjusted positive Jaccard",
-    "adjusted_jaccard": "adjusted Jaccard (kappa)",
-    "pearson": "Pearson correlation",
-    "spearman": "Spearman correlation",
-    "kendall": "Kendall's tau",
-}
-_LOWEST = {
-    "positive_overlap": 0.0,
-    "adjusted_positive_overlap": -math.inf,
-    "positive_jaccard": 0.0,
-    "heuristically_adjusted_positive_jaccard": 0.0,
-    "adjusted_positive_jaccard": -1 / 3,
-}
-"""Lower limits of scores other than -1; upper limits are 1."""
-
 Decide: TypeAlias = Callable[[Logits], Integers]
 """Decisions (n,) from logits (n, C); C where the model abstains."""
 
@@ -249,22 +229,14 @@ def _scores(made: Sequence[_Compared], *, threshold: float, level: float) -> tup
 
 
 def _score(name: str, values: Sequence[float], unrelated: Sequence[float], level: float) -> LocalizationScore:
-    """Mean with the interval of Student's t distribution, within the limits of the score."""
-    known = np.array([value for value in values if not math.isnan(value)])
-    chance = [value for value in unrelated if not math.isnan(value)]
-    mean = float(known.mean()) if known.size else None
-    low = high = None
-    if mean is not None and known.size > 1:
-        quantile = float(t_quantile(known.size - 1, (1 + level) / 2))
-        margin = quantile * float(known.std(ddof=1)) / math.sqrt(known.size)
-        low, high = max(_LOWEST.get(name, -1.0), mean - margin), min(1.0, mean + margin)
+    found = mean_score(name, values, level=level)
     return LocalizationScore(
-        name=_NAMES[name],
-        mean=mean,
-        low=low,
-        high=high,
-        defined=known.size,
-        unrelated=float(np.mean(chance)) if chance else None,
+        name=SCORE_NAMES[name],
+        mean=found.mean,
+        low=found.low,
+        high=found.high,
+        defined=found.defined,
+        unrelated=mean_score(name, unrelated).mean,
     )
 
 

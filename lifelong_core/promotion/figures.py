@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from lifelong_core.design.interview.wording import DIRECTIONS
 from lifelong_core.design.report import figures
-from lifelong_core.design.report.forest import Entry, Forest, forest, label_width
+from lifelong_core.design.report.forest import Entry, Forest, forest
 from lifelong_core.design.report.plots import Panel
 from lifelong_core.design.report.tables import MOST_CLASSES
 from lifelong_core.design.report.words import of
@@ -19,18 +19,17 @@ def difference_forests(differences: Sequence[MetricDifference], class_names: Seq
     shown = shown_differences(differences)
     wide = {one.label for one in shown if any(abs(number) > 1 for number in _numbers(one))}
     entries = {id(one): Entry(_label(one, class_names), one, one.orientation) for one in shown}
-    labels = label_width(entries.values())
     made: list[Forest] = []
     for orientation in _ORIENTATIONS:
         common = [
             entries[id(one)] for one in shown if one.orientation == orientation and one.label not in wide
         ]
         if common:
-            made.append(forest(common, _title(orientation), reference=0.0, labels=labels))
+            made.append(forest(common, _title(orientation), reference=0.0))
     for label in dict.fromkeys(one.label for one in shown if one.label in wide):
         own = [one for one in shown if one.label == label]
         title = f"{label}: {_title(own[0].orientation).lower()}"
-        made.append(forest([entries[id(one)] for one in own], title, reference=0.0, labels=labels))
+        made.append(forest([entries[id(one)] for one in own], title, reference=0.0))
     return made
 
 

@@ -31,7 +31,7 @@ def promotion_html(report: PromotionReport) -> str:
     text = bare.to_json()
     names = report.new_result.class_names
     return (
-        _environment()
+        environment()
         .get_template("promotion.html.jinja")
         .render(
             document=words.embed_json(text) if len(text) <= pages.LARGEST_DOCUMENT else None,
@@ -49,7 +49,7 @@ def promotion_html(report: PromotionReport) -> str:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
     """The templates of the validation report, and those of this folder."""
     shared = pages.environment()
     own = PackageLoader("lifelong_core.promotion")

@@ -11,7 +11,7 @@ from lifelong_core.design.recommendation.document import Recommendation, Recomme
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.outputs import ModelOutputs
 from lifelong_core.design.validation.paired import PairedValidation
-from lifelong_core.design.validation.validate import ValidationSettings
+from lifelong_core.design.validation.validation_settings import ValidationSettings
 from lifelong_core.promotion.cost_difference import CostDifference
 from lifelong_core.promotion.decision_changes import DecisionChanges
 from lifelong_core.promotion.document import FingerprintDistance, ModelFacts, PromotionReport
@@ -148,7 +148,10 @@ def _outputs(model: ComparedModel, output: HeadOutput, *, chooses: bool) -> Mode
         own = model.head.apply(model.calibration.logits).probabilities
         cut_off_data = (model.calibration.labels, own)
     return ModelOutputs(
-        probabilities=output.probabilities, decisions=output.decisions, cut_off_data=cut_off_data
+        probabilities=output.probabilities,
+        decisions=output.decisions,
+        score_prevalence=model.head.assumed_prevalence,
+        cut_off_data=cut_off_data,
     )
 
 

@@ -33,7 +33,6 @@ ANSWERS: dict[str, int | str | list[str]] = {
     "calibration_comparison": 0,
     "output_interpretation": 1,
     "unequal_interest": 1,
-    "top_label_only": 1,
     "dependent_cases": 0,
     "grouping_variable": "woman",
     "invalid_outputs": 0,
@@ -155,6 +154,10 @@ def has_reader_what_is_needed(browser: Browser) -> None:
     )
     assert unnamed == 0
     assert browser.evaluate("document.querySelectorAll('progress').length") == 1
+    narrow = """[...document.querySelectorAll('summary')]
+        .filter(one => one.offsetHeight > 3 * parseFloat(getComputedStyle(one).lineHeight))
+        .map(one => one.innerText)"""
+    assert browser.evaluate(narrow) == []
     fits_a_telephone(browser)
 
 

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
+from lifelong_core.store.performance.class_mixes import ClassMix, MetricAtClassMix
 from lifelong_core.store.performance.records import (
     ComparedPeriod,
     Estimated,
@@ -51,6 +52,12 @@ def day(index: int, head: int, estimated: float, realised: float, *, agrees: boo
     )
 
 
+def at_class_mix(mix: ClassMix, share: float, cost: float, *, accepted: bool | None) -> MetricAtClassMix:
+    """The expected cost where this share is malignant; at most 0.2 is acceptable."""
+    shares = {"benign": 1 - share, "malignant": share}
+    return MetricAtClassMix("EC", mix, shares, 360, interval(cost, 0.02), 0.2, accepted)
+
+
 def comparison() -> PopulationPerformance:
     days = (
         day(0, 1, 0.85, 0.80),
@@ -75,4 +82,9 @@ def comparison() -> PopulationPerformance:
             text="The answered probabilities are not calibrated: too sure.",
         ),
         selection=LabelCheck(0.4, 0.01, rejected=False, samples=360, text="No difference is seen."),
+        class_mixes=(
+            at_class_mix("stated", 0.02, 0.093, accepted=True),
+            at_class_mix("estimated", 0.35, 1.5, accepted=None),
+            at_class_mix("realised", 0.4, 1.76, accepted=False),
+        ),
     )

@@ -82,7 +82,7 @@ def test_it_says_what_was_expected_what_came_and_what_would_do(item, value, mess
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ([], 'document: expected names with their values, got []. For example {"number_of_classes": 2}.'),
+        ([], 'document: expected names with their values, got []. For example {"name": "value"}.'),
         (
             {"surprise": 1},
             "surprise: there is no such field. Check the spelling.",

@@ -13,6 +13,7 @@ from lifelong.commands.cycles.inputs import (
     read_window,
 )
 from lifelong.commands.cycles.report_text import print_outcome, print_report
+from lifelong.commands.models.tasks import decision_rule_option
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -28,6 +29,7 @@ existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--costs", help="JSON matrix (or its file): rows true class, columns decision. Default: 0-1 costs."
 )
+@decision_rule_option
 @click.option("--classes", help="Class names, separated by commas; or only how many classes there are.")
 @click.option("--method", help="The quantifier. Default: the one that the monitor uses.")
 @click.option(
@@ -82,21 +84,23 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
     for reason in report.reasons:
         if reason.code == "window_invalid":
             raise InvalidInputError(f"{window}: {reason.text}", field="WINDOW")
+    # The file first: printing fails where the reader of the output has gone.
+    failure = None
+    if out is not None and report.candidate is not None:
+        try:
+            out.write_text(report.candidate.to_json() + "\n")
+        except OSError as error:
+            failure = InvalidInputError(
+                f"{out} cannot be written ({error.strerror or error}).", field="--out"
+            )
     if options["as_json"]:
         click.echo(report.to_json())
     else:
         print_outcome(report.outcome, f"{report.samples:,} samples")
         print_report(report, head.class_names)
-    if out is None:
-        return
-    if report.candidate is not None:
-        try:
-            out.write_text(report.candidate.to_json() + "\n")
-        except OSError as error:
-            raise InvalidInputError(
-                f"{out} cannot be written ({error.strerror or error}).", field="--out"
-            ) from error
-    if not options["as_json"]:
+    if failure is not None:
+        raise failure
+    if out is not None and not options["as_json"]:
         click.echo(
             f"The new head is in {out}." if report.candidate else f"No new head: {out} is not written."
         )

@@ -35,18 +35,23 @@ def name_file_in_errors(path: Path, kind: "type[InvalidInputError]") -> "Iterato
 
 
 def read_head(data: "LabeledLogits", options: dict[str, Any]) -> "PostProcessingHead":
-    """The head of --head, else the first one of a model with these costs and classes."""
-    from lifelong.commands.models.tasks import parse_costs
+    """The head of --head, else the first one of a model with these costs, classes and rule."""
+    from lifelong.commands.models.tasks import parse_costs, parse_decision_rule
     from lifelong_core.deploy import PostProcessingHead, fit_head
     from lifelong_core.errors import InvalidInputError
 
     if options["head"] is not None:
-        for name in ("costs", "classes"):
+        for name in ("costs", "classes", "decision_rule"):
             if options[name] is not None:
-                raise InvalidInputError("the head says it already.", field=f"--{name}")
+                raise InvalidInputError("the head says it already.", field=f"--{name.replace('_', '-')}")
         return PostProcessingHead.from_json(options["head"].read_text(errors="replace"))
     names = fitting_names(parse_class_names(options["classes"]), data.classes)
-    return fit_head(data, parse_costs(options["costs"], data.classes), class_names=names)
+    return fit_head(
+        data,
+        parse_costs(options["costs"], data.classes),
+        class_names=names,
+        decision_rule=parse_decision_rule(options["decision_rule"]),
+    )
 
 
 def read_window(path: Path) -> tuple[Any, Any]:

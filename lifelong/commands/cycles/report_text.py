@@ -50,6 +50,7 @@ def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None
             click.secho(f"Caution: {name_classes(caution, class_names)}", fg="yellow")
     _print_assumption(report.assumption_test)
     _print_gains(report)
+    _print_criteria(report)
     if report.performance is not None:
         print_performance(report.performance, report.candidate_performance, class_names)
 
@@ -70,6 +71,17 @@ def _print_gains(report: "AdaptationReport") -> None:
             f"({by_probability.low:.4f} to {by_probability.high:.4f})."
         )
         click.echo(wrap_text(text))
+
+
+def _print_criteria(report: "AdaptationReport") -> None:
+    """What the decision rule will reach, now and with a new head."""
+    from lifelong_core.deploy.decision_rules.wording import describe_criterion
+
+    if report.criterion is not None:
+        colour = "red" if report.criterion.is_missed else None
+        click.secho(wrap_text(f"Decision rule: {describe_criterion(report.criterion)}"), fg=colour)
+    if report.candidate_criterion is not None:
+        click.echo(wrap_text(f"With a new head: {describe_criterion(report.candidate_criterion)}"))
 
 
 def _print_assumption(test: "AssumptionTest | None") -> None:

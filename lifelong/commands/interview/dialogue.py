@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.interview.screen import InterviewScreen
+from lifelong.commands.interview.screen import ACCEPTED_BY_YES, InterviewScreen
 
 if TYPE_CHECKING:
     from lifelong_core.design import Contradiction, Interview, Proposal, Question
@@ -60,18 +60,18 @@ class Dialogue:
         self._screen.question(interview, question, suggested, reason)
 
         def understand(text: str) -> "Interview":
-            from lifelong_core.design import parse_answer
-
             if question.field == "number_of_classes" and "," in text:
                 named = interview.with_class_names([name.strip() for name in text.split(",")])
                 self._screen.show_class_names(named)
                 return named
-            value = parse_answer(question, text, class_names=interview.class_names)
+            if suggested is not None and question.kind in ACCEPTED_BY_YES and text.casefold() in ("y", "yes"):
+                return interview.answer(question.field, suggested)
+            value = interview.parse_answer(question.field, text, as_shown=True)
             answered = interview.answer(question.field, value)
             self._screen.understood(answered, question)
             return answered
 
-        hint = self._screen.hint(question)
+        hint = self._screen.hint(interview, question)
         if suggested is None:
             return self._prompt(interview, hint, understand, question=question, is_detour=is_detour)
         default = interview.answer(question.field, suggested)

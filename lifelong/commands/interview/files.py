@@ -1,6 +1,6 @@
 """Files of `lifelong recommend`: the state of an interview, answers and labelled data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +8,7 @@ from lifelong.commands.cycles.inputs import name_file_in_errors
 
 if TYPE_CHECKING:
     from lifelong_core.design import Interview, Proposal, Question
+    from lifelong_core.errors import InvalidInputError
 
 DEFAULT_STATE = "recommendation-interview.json"
 """In the working directory, unless --state names another file."""
@@ -41,6 +42,24 @@ def write_text(path: Path, text: str, *, field: str) -> None:
         write_whole(path, f"{text}\n".encode(), mode=0o666)
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be written ({error.strerror}).", field=field) from error
+
+
+def write_texts(files: Iterable[tuple[Path | None, str, str]]) -> "InvalidInputError | None":
+    """Replace the content of files, and return the first failure, so that what was computed can still be printed.
+
+    Args:
+        files: path or None, text and option of each.
+    """
+    from lifelong_core.errors import InvalidInputError
+
+    failures: list[InvalidInputError] = []
+    for path, text, field in files:
+        try:
+            if path is not None:
+                write_text(path, text, field=field)
+        except InvalidInputError as error:
+            failures.append(error)
+    return failures[0] if failures else None
 
 
 def read_answers(path: Path, class_names: Sequence[str] | None) -> "Interview":
@@ -93,17 +112,17 @@ def _parts(document: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 def with_texts(interview: "Interview", answers: Mapping[str, Any]) -> "Interview":
     """The interview with answers as values or as typed text, and with choices."""
-    from lifelong_core.design import parse_answer
     from lifelong_core.design.method.loader import load_method
     from lifelong_core.design.problem_fingerprint import by_field
 
     method = load_method()
+    stated = by_field({k: v for k, v in answers.items() if not method.has_guide(k)}).get("number_of_classes")
+    count = stated if isinstance(stated, int) else None
     given: dict[str, object] = {item: value for item, value in answers.items() if method.has_guide(item)}
     for field, value in by_field({k: answers[k] for k in answers if k not in given}).items():
         question = method.question(field)
         text = _as_text(question, value)
-        names = interview.class_names
-        given[field] = value if text is None else parse_answer(question, text, class_names=names)
+        given[field] = value if text is None else interview.parse_answer(field, text, classes=count)
     return interview.with_answers(given)
 
 

@@ -17,9 +17,11 @@ from lifelong.commands.interview.files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from lifelong_core.design import AcceptanceThreshold, Interview, Proposal, Recommendation
+    from lifelong_core.store import Refit
+    from lifelong_core.store.design.effects import AttachmentEffects
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 file = click.Path(dir_okay=False, path_type=Path)
@@ -42,6 +44,12 @@ file = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--prevalence", help="With --data: share of each class in use, e.g. 0.994,0.006.")
 @click.option("--yes", is_flag=True, help="Accept the proposals of --data without confirming each.")
+@click.option(
+    "--costs",
+    metavar="RULE|FILE",
+    help="Costs by a rule (linear; quadratic; all 1 but malignant -> benign = 50; blocks 1, 10: a, b | c), or a table"
+    " exported from a spreadsheet.",
+)
 @click.option("--output", type=file, help="Write the recommendation here, as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print the recommendation as JSON.")
 @click.option(
@@ -53,6 +61,11 @@ file = click.Path(dir_okay=False, path_type=Path)
     multiple=True,
     metavar="LABEL=VALUE",
     help="With --attach: an acceptance threshold, e.g. BA=0.8; repeatable. LABEL[CLASS]=VALUE for one class.",
+)
+@click.option(
+    "--refit-head",
+    is_flag=True,
+    help="With --attach: fit the heads of the task's promoted model again, for the costs and the rule of the answers.",
 )
 def recommend(**options: Any) -> None:
     """Find the metrics that fit a clinical problem, in an interview of ten to twenty questions.
@@ -73,7 +86,7 @@ def recommend(**options: Any) -> None:
     if options["answers"] is not None:
         interview = _named(read_answers(options["answers"], names), names, options)
         proposals = _proposals(options, interview)
-        interview = _taken_over(interview, proposals) if options["yes"] else interview
+        interview = _with_costs(_taken_over(interview, proposals) if options["yes"] else interview, options)
     else:
         interview = _interview(options, names)
     recommendation = _complete(interview, options)
@@ -85,6 +98,8 @@ def _check(options: dict[str, Any]) -> None:
         raise click.UsageError("--answers asks nothing, so there is no --state to continue.")
     if options["thresholds"] and options["attach"] is None:
         raise click.UsageError("--threshold belongs to --attach.")
+    if options["refit_head"] and options["attach"] is None:
+        raise click.UsageError("--refit-head belongs to --attach.")
     for name in ("prevalence", "yes"):
         if options[name] and options["data"] is None:
             raise click.UsageError(f"--{name} belongs to --data.")
@@ -165,6 +180,22 @@ def _taken_over(interview: "Interview", proposals: "Mapping[str, Proposal]") -> 
     )
 
 
+def _with_costs(interview: "Interview", options: dict[str, Any]) -> "Interview":
+    """The interview with the costs of --costs."""
+    from lifelong_core.errors import InvalidInputError
+
+    given = options["costs"]
+    if given is None:
+        return interview
+    try:
+        text = Path(given).read_text("utf-8-sig") if Path(given).is_file() else given
+        return interview.answer("costs", interview.parse_answer("costs", text))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"{given} cannot be read as text.", field="--costs") from error
+    except InvalidInputError as error:
+        raise InvalidInputError(error.message, field="--costs", hint=error.hint) from error
+
+
 def _interview(options: dict[str, Any], names: tuple[str, ...] | None) -> "Interview":
     """Ask the open questions, starting where the interview was left."""
     from lifelong.commands.interview.dialogue import Dialogue, InterviewSaved
@@ -176,13 +207,16 @@ def _interview(options: dict[str, Any], names: tuple[str, ...] | None) -> "Inter
     kept = None if options["restart"] else load_interview(state)
     interview = _named(kept or start_interview(), names, options)
     proposals = _proposals(options, interview)
-    interview = _taken_over(interview, proposals) if options["yes"] else interview
-    screen.welcome(state, interview if kept is not None else None)
+    interview = _with_costs(_taken_over(interview, proposals) if options["yes"] else interview, options)
 
     def save(current: "Interview") -> None:
         write_text(state, current.to_json(), field="--state")
+        if options["output"] is not None and current.stage == "complete":
+            # Before the dialogue prints it: printing fails where the reader of the output has gone.
+            write_text(options["output"], current.recommendation().to_json(), field="--output")
 
     save(interview)
+    screen.welcome(state, interview if kept is not None else None)
     try:
         return Dialogue(screen, save, proposals).conduct(interview)
     except (InterviewSaved, click.Abort) as stopped:
@@ -221,29 +255,62 @@ def _deliver(
     options: dict[str, Any],
     thresholds: "list[AcceptanceThreshold]",
 ) -> None:
-    """Print the recommendation unless the dialogue did, write it, and attach it."""
+    """Write the recommendation, attach it, and print it unless the dialogue did.
+
+    Printing comes last, because it fails where the reader of the output has gone.
+    """
     from lifelong.commands.interview.recommendation_text import print_recommendation
     from lifelong.commands.interview.screen import terminal
 
-    if not options["as_json"] and options["answers"] is not None:
-        print_recommendation(terminal(), recommendation, interview.class_names)
+    said: list[str] = []
     if options["output"] is not None:
         write_text(options["output"], recommendation.to_json(), field="--output")
-        click.echo(f"\nThe recommendation is in {options['output']}.", err=options["as_json"])
+        said.append(f"\nThe recommendation is in {options['output']}.")
     if options["attach"] is not None:
-        _attach(recommendation, options, thresholds)
+        said += _attach(recommendation, options, thresholds)
+    if not options["as_json"] and options["answers"] is not None:
+        print_recommendation(terminal(), recommendation, interview.class_names)
+    for line in said:
+        click.echo(line, err=options["as_json"])
     if options["as_json"]:
         click.echo(recommendation.to_json())
 
 
 def _attach(
     recommendation: "Recommendation", options: dict[str, Any], thresholds: "list[AcceptanceThreshold]"
-) -> None:
+) -> list[str]:
+    """Attach the recommendation, and return what it changed, in sentences."""
+    from lifelong_core.store import attach_and_refit
+    from lifelong_core.store.design.effects import effects_of
+
+    task, refit = options["attach"], None
     with open_store() as store:
-        attached = store.recommendations.attach(
-            options["attach"], recommendation, thresholds=thresholds, actor=actor()
-        )
+        if options["refit_head"]:
+            refit = attach_and_refit(store, task, recommendation, thresholds=thresholds, actor=actor())
+            attached = refit.attached
+        else:
+            attached = store.recommendations.attach(
+                task, recommendation, thresholds=thresholds, actor=actor()
+            )
+        effects = effects_of(store, attached)
     said = f"Recommendation {attached.version} is attached to {options['attach']}"
     count = f"{len(thresholds)} threshold{'s' if len(thresholds) > 1 else ''}"
     limits = f" with {count}" if thresholds else ""
-    click.echo(f"{said}{limits}.", err=options["as_json"])
+    return [f"{said}{limits}.", *_effects(effects, refit)]
+
+
+def _effects(effects: "AttachmentEffects", refit: "Refit | None") -> "Iterator[str]":
+    """The rule of the task, the heads that were fitted again, and those that decide otherwise."""
+    yield f"The task decides by this rule: {effects.rule}."
+    if effects.not_executed is not None:
+        yield f"It is not that of the answers: {effects.not_executed}"
+    for head in () if refit is None else refit.published:
+        place = "default head" if head.environment is None else f"head of {head.environment}"
+        yield f"Published {place}, version {head.record.version}."
+    for head in () if refit is None else refit.kept:
+        place = "Default head" if head.environment is None else f"Head of {head.environment}"
+        yield f"{place}, version {head.version}, stays: {head.reason}"
+    for head in effects.differing:
+        yield f"Note: {head.sentence}"
+    if effects.hint is not None:
+        yield effects.hint

@@ -71,6 +71,8 @@ def _details(view: "MetricView") -> Iterator[str]:
         yield f"Costs {_rows(parameters['costs'])}"
     if "prevalence" in parameters:
         yield f"At the class shares {_rows([parameters['prevalence']])}"
+    elif metric.metric in ("EC", "NEC"):
+        yield "At the class shares of the test data"
     if metric.class_weights is not None:
         yield f"Weights of the classes {_rows([metric.class_weights])}"
 

@@ -32,6 +32,9 @@ COMMANDS = "b back  ? more  a answers  s stop"
 SPELLED_OUT = "back  ? more  answers  stop"
 """Where a class has the name of a command."""
 
+ACCEPTED_BY_YES = ("count", "number", "class_values", "matrix")
+"""Kinds of questions to which `y` is no answer of its own, so that it accepts what is proposed."""
+
 POLARITY = {"pro": "+", "con": "-", "neutral": " "}
 
 HINTS = {
@@ -40,7 +43,8 @@ HINTS = {
     "number": "a number, such as 0.1 or 10 %",
     "class": "a class",
     "class_values": "a number for each class",
-    "matrix": "a row for each true class: 0, 1; 9, 0",
+    "matrix": "a row for each true class: 0, 1; 9, 0; or a rule: linear, quadratic, all 1 but a -> b = 50,"
+    " blocks 1, 10: a | b, c",
     "text": "a word",
 }
 
@@ -94,14 +98,17 @@ class InterviewScreen:
             click.prompt(text, default="", show_default=False, prompt_suffix="", err=self._err)
         ).strip()
 
-    def hint(self, question: "Question") -> str:
+    def hint(self, interview: "Interview", question: "Question") -> str:
         """How to answer a question."""
-        return f"1-{len(question.answers)}" if question.kind == "choice" else HINTS[question.kind]
+        if question.kind != "choice":
+            return HINTS[question.kind]
+        return f"1-{len(question.offered(interview.fingerprint.answers()))}"
 
     def enter(self, interview: "Interview", question: "Question", suggested: object) -> str:
         """The answer that Enter gives."""
         shown = _shown(interview, question, suggested)
-        return f"Enter: {shown}" if len(shown) <= LONGEST_SHOWN else "Enter: as above"
+        keys = "Enter or y" if question.kind in ACCEPTED_BY_YES else "Enter"
+        return f"{keys}: {shown}" if len(shown) <= LONGEST_SHOWN else f"{keys}: as above"
 
     def say(self, text: str, style: str = "") -> None:
         """Print a sentence without interpreting markup."""
@@ -142,7 +149,7 @@ class InterviewScreen:
             rows.append(("So far", shown) if reason is None else ("Proposed", f"{shown} - {reason}"))
         self._rows(rows)
         if question.kind in ("choice", "yes_no"):
-            options = possible_answers(question, interview.class_labels)
+            options = possible_answers(question, interview.class_labels, interview.fingerprint.answers())
             self._options((option.label, option.explanation) for option in options)
 
     def show_class_names(self, interview: "Interview") -> None:

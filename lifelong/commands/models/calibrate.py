@@ -10,6 +10,8 @@ from lifelong.commands.models.calibration_text import print_refusals, print_repo
 from lifelong.commands.tables import wrap_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lifelong.api import Api
     from lifelong_core.deploy import LabeledLogits
 
@@ -80,14 +82,23 @@ def calibrate(model: str, source: Path, *, url: str | None, token: str, **option
     forced = options["force_because"]
     if report["verdict"] == "refused":
         print_refusals(report, forced=forced is not None)
+    if options["dry_run"] and answer["outcome"] == "refused":
+        raise click.exceptions.Exit(1)
+    _print_rule(answer)
     if options["dry_run"]:
-        if answer["outcome"] == "refused":
-            raise click.exceptions.Exit(1)
         reason = f", forced: {forced}" if answer["outcome"] == "forced" else ""
         click.echo(wrap_text(f"Dry run: nothing was published. It would be published{reason}."))
         return
     click.echo(f"Fitted head {answer['head_version']} of {answer['model']} on {labelled.samples} cases.")
     click.echo(answer["serving"])
+
+
+def _print_rule(answer: "Mapping[str, Any]") -> None:
+    """How the head decides and what that will reach; a service of an earlier version says neither."""
+    if answer.get("decision_rule_text"):
+        click.echo(wrap_text(f"The head decides by this rule: {answer['decision_rule_text']}."))
+    if answer.get("expected_criterion_text"):
+        click.echo(wrap_text(f"With it: {answer['expected_criterion_text']}."))
 
 
 def _labelled(api: "Api", model: str, source: Path, options: dict[str, Any]) -> "LabeledLogits":

@@ -173,12 +173,15 @@ def _finished(store: "Store", job: "Job", outputs: Outputs) -> str:
     """The result of the job as JSON, when it is done; files and standard output get it where that is asked for."""
     result = finish_job(store, job, outputs["timeout"]).result or {}
     document = store.artifacts.get(result["result"]).decode()
+    # Files first: printing fails where the reader of the output has gone.
+    if outputs["output"] is not None:
+        write_text(outputs["output"], document, field="--output")
+    if outputs["html"] is not None:
+        write_text(outputs["html"], store.artifacts.get(result["report"]).decode(), field="--html")
     if outputs["as_json"]:
         click.echo(document)
     if outputs["output"] is not None:
-        write_text(outputs["output"], document, field="--output")
         click.echo(f"The result is in {outputs['output']}.", err=outputs["as_json"])
     if outputs["html"] is not None:
-        write_text(outputs["html"], store.artifacts.get(result["report"]).decode(), field="--html")
         click.echo(f"The report is in {outputs['html']}.", err=outputs["as_json"])
     return document

@@ -43,6 +43,8 @@ def heads() -> None:
 @as_json
 def list_(model: str, *, as_json: bool) -> None:
     """List the heads of MODEL, where each is active, how many workers run it there, and where it is pinned."""
+    from lifelong_core.store.heads.wording import describe_expectation, describe_head_rule
+
     with open_store() as store:
         chosen = store.models.get(model)
         registry = store.registry()
@@ -70,6 +72,8 @@ def list_(model: str, *, as_json: bool) -> None:
                 "pinned_in": "; ".join(pinned.get(record.version, [])),
                 "created_at": record.created_at,
                 "created_by": record.created_by,
+                "decision_rule": describe_head_rule(record.head),
+                "expected": describe_expectation(record.head) or "",
                 **_summary(record.head),
             }
             for record in store.heads.list(model)
@@ -106,9 +110,15 @@ def history(model: str, environment: str | None, *, as_json: bool) -> None:
 @click.argument("model")
 @click.argument("version", type=int)
 def show(model: str, version: int) -> None:
-    """Print one head of MODEL as JSON."""
+    """Print one head of MODEL as JSON, and its decision rule in words on the standard error."""
+    from lifelong_core.store.heads.wording import describe_expectation, describe_head_rule
+
     with open_store() as store:
-        click.echo(store.heads.get(model, version).head.to_json())
+        head = store.heads.get(model, version).head
+    click.echo(head.to_json())
+    for line in (f"Decides by: {describe_head_rule(head)}.", describe_expectation(head)):
+        if line is not None:
+            click.echo(line, err=True)
 
 
 @heads.command()
@@ -260,6 +270,8 @@ def _proposal(
     cycle: "Cycle", head: "PostProcessingHead", replaced: "HeadRecord", reference: str
 ) -> dict[str, Any]:
     """The head that a cycle proposes and what it would change, as JSON values."""
+    from lifelong_core.deploy.decision_rules.wording import describe_rule
+
     return {
         "cycle": str(cycle.id),
         "model": reference,
@@ -276,6 +288,8 @@ def _proposal(
                 strict=True,
             )
         ],
+        "cut_off": None if head.cut_off is None else {"now": replaced.head.cut_off, "proposed": head.cut_off},
+        "decision_rule": describe_rule(head.decision_rule, head.class_names),
         "expected_gain": cycle.report.get("expected_gain"),
         "expected_probability_gain": cycle.report.get("expected_probability_gain"),
         "reasons": cycle.report["reasons"],
@@ -297,9 +311,18 @@ def _lines(proposal: dict[str, Any]) -> list[str]:
         f"  judged at: {proposal['judged_at']}",
         f"  assumed prevalence, head {proposal['replaces']} -> proposed:",
         *changes,
+        f"  decision rule: {proposal['decision_rule']}",
+        *_cut_offs(proposal["cut_off"]),
         "  because:",
         *(f"    {reason['text']}" for reason in proposal["reasons"]),
     ]
+
+
+def _cut_offs(change: dict[str, float | None] | None) -> list[str]:
+    if change is None:
+        return []
+    now = "none" if change["now"] is None else f"{change['now']:.3g}"
+    return [f"  cut-off: {now} -> {change['proposed']:.3g}"]
 
 
 def _head_in(environment: str | None) -> str:

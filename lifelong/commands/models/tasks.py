@@ -1,11 +1,14 @@
-"""`lifelong tasks`: classification problems with their class names and confusion costs."""
+"""`lifelong tasks`: classification problems with their class names, confusion costs and decision rule."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lifelong.commands.common import CommandGroup, Name, actor, as_json, open_store
 from lifelong.commands.tables import print_rows
+
+if TYPE_CHECKING:
+    from lifelong_core.deploy.decision_rules.rules import DecisionRule
 
 
 def parse_costs(text: str | None, classes: int) -> list[list[float]]:
@@ -28,6 +31,36 @@ def parse_costs(text: str | None, classes: int) -> list[list[float]]:
     return document
 
 
+def parse_decision_rule(text: str | None) -> "DecisionRule | None":
+    """The rule given as a word, as JSON text or as the path of a JSON file; None without one."""
+    import json
+    from pathlib import Path
+
+    from lifelong_core.deploy.decision_rules.rules import rule_from_document
+    from lifelong_core.errors import InvalidInputError
+
+    if text is None:
+        return None
+    if text in ("bayes", "argmax"):
+        return rule_from_document({"kind": text})
+    try:
+        document: Any = json.loads(text if text.lstrip().startswith("{") else Path(text).read_text())
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(
+            f"{text[:80]!r} is neither bayes, argmax, a JSON object nor a readable file of one ({error}).",
+            field="--decision-rule",
+            hint='Example: \'{"kind": "target_value", "metric": "TPR", "value": 0.9}\'.',
+        ) from error
+    return rule_from_document(document)
+
+
+decision_rule_option = click.option(
+    "--decision-rule",
+    help="bayes, argmax, or the JSON object of a rule (or its file), e.g."
+    ' \'{"kind": "target_value", "metric": "TPR", "value": 0.9}\'. Default: bayes, the least expected cost.',
+)
+
+
 @click.group(cls=CommandGroup, short_help="Add and list tasks: class names and confusion costs.")
 def tasks() -> None:
     """Tasks are classification problems with class names and the cost of each confusion."""
@@ -39,11 +72,18 @@ def tasks() -> None:
 @click.option(
     "--costs", help="JSON matrix (or its file): rows true class, columns decision. Default: 0-1 costs."
 )
-def add(name: str, classes: str, costs: str | None) -> None:
+@decision_rule_option
+def add(name: str, classes: str, costs: str | None, decision_rule: str | None) -> None:
     """Add the task NAME."""
     class_names = [part.strip() for part in classes.split(",")]
     with open_store() as store:
-        task = store.tasks.add(name, class_names, parse_costs(costs, len(class_names)), actor=actor())
+        task = store.tasks.add(
+            name,
+            class_names,
+            parse_costs(costs, len(class_names)),
+            decision_rule=parse_decision_rule(decision_rule),
+            actor=actor(),
+        )
     click.echo(f"Added task {task.name} with classes {', '.join(task.class_names)}.")
 
 
@@ -51,9 +91,16 @@ def add(name: str, classes: str, costs: str | None) -> None:
 @as_json
 def list_(*, as_json: bool) -> None:
     """List all tasks."""
+    from lifelong_core.deploy.decision_rules.wording import describe_rule
+
     with open_store() as store:
         rows = [
-            {"task": task.name, "classes": ", ".join(task.class_names), "costs": task.costs.tolist()}
+            {
+                "task": task.name,
+                "classes": ", ".join(task.class_names),
+                "costs": task.costs.tolist(),
+                "decision_rule": describe_rule(task.decision_rule, task.class_names),
+            }
             for task in store.tasks.list()
         ]
     print_rows(rows, as_json=as_json, empty="No task yet: `lifelong tasks add`.")

@@ -1,1 +1,1 @@
-"""`lifelong validate` and `lifelong estimate-dice`."""
+"""`lifelong validate`, `lifelong estimate-dice` and `lifelong stability`."""

@@ -9,7 +9,8 @@ import click
 
 from lifelong.commands.common import open_store
 from lifelong.commands.cycles.inputs import name_file_in_errors
-from lifelong.commands.interview.files import write_text
+from lifelong.commands.interview.files import write_texts
+from lifelong.commands.validation.custom_metrics import load_metrics
 from lifelong.commands.validation.named_files import file_by_model, files_by_model, named_file
 from lifelong.commands.validation.uncertainty_options import settings_of, uncertainty_options
 
@@ -68,6 +69,26 @@ HISTORY = re.compile(rb'"history"\s*:')
     " uncertainty.",
 )
 @uncertainty_options
+@click.option(
+    "--score-prevalence",
+    metavar="SHARES",
+    help="Class shares for which the probabilities hold, separated by commas, e.g. 0.9,0.1; without it, those of the"
+    " data. Net benefit corrects the probabilities from them to the class shares of use.",
+)
+@click.option(
+    "--aggregate",
+    type=click.Choice(["pooled", "by-group"]),
+    default="pooled",
+    show_default=True,
+    help="by-group: metrics of each group (patient), then their mean over the groups.",
+)
+@click.option(
+    "--metric",
+    "custom",
+    multiple=True,
+    metavar="MODULE:NAME",
+    help="A metric of yours: a CustomMetric in a Python module, which is imported; repeatable.",
+)
 @click.option("--classes", help="Names of the classes in the order of the scores, separated by commas.")
 @click.option(
     "--threshold",
@@ -97,6 +118,7 @@ def validate(data: Path | None, **options: Any) -> None:
     Examples:
       lifelong validate test.npz --recommendation found.json --threshold BA=0.8 --html report.html
       lifelong validate --task lesions --model old=old.npz --model new=new.npz
+      lifelong validate test.npz --task lesions --metric my_metrics:LOSS
       lifelong validate test.npz --task lesions --members a.npy --members b.npy --html report.html
 
     The command exits with 3 if thresholds are given and no model reaches all of them by the worse end of the interval.
@@ -213,6 +235,8 @@ def _found(
         "level": options["level"],
         "rng": options["seed"],
         "uncertainty_settings": uncertainty,
+        "aggregation": options["aggregate"].replace("-", "_"),
+        "custom": load_metrics(options["custom"]),
     }
     if len(outputs) > 1:
         return compare(recommendation, first.labels, outputs, **setting)
@@ -224,6 +248,7 @@ def _found(
         logits=only.logits,
         decisions=only.decisions,
         cut_off_data=only.cut_off_data,
+        score_prevalence=only.score_prevalence,
         uncertainties=only.uncertainties,
         members=only.members,
         name=name,
@@ -284,17 +309,31 @@ def _outputs(read: "dict[str, LabelledOutputs]", options: dict[str, Any]) -> "di
 
     cut_offs = file_by_model(list(read), options["cut_offs"], "--cut-offs")
     others = {name: read_outputs(path) for name, path in cut_offs.items()}
+    score_prevalence = _shares(options["score_prevalence"])
     return {
         name: ModelOutputs(
             probabilities=data.probabilities,
             logits=data.logits,
             decisions=data.decisions,
             cut_off_data=(others[name].labels, others[name].scores) if name in others else None,
+            score_prevalence=score_prevalence,
             uncertainties=data.uncertainties,
             members=data.members,
         )
         for name, data in read.items()
     }
+
+
+def _shares(text: str | None) -> list[float] | None:
+    """Numbers separated by commas."""
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise click.UsageError(
+            f"--score-prevalence takes numbers separated by commas, such as 0.9,0.1; got {text[:80]!r}."
+        ) from error
 
 
 def _accepted(found: "ValidationResult | ModelComparison") -> bool:
@@ -316,16 +355,20 @@ def _deliver(found: "ValidationResult | ModelComparison", options: dict[str, Any
     from lifelong_core.design.report.pages import comparison_html, validation_html
 
     alone = isinstance(found, ValidationResult)
+    # Files first: printing fails where the reader of the output has gone.
+    page = "" if options["html"] is None else validation_html(found) if alone else comparison_html(found)
+    failure = write_texts(
+        [(options["output"], found.to_json(), "--output"), (options["html"], page, "--html")]
+    )
     if options["as_json"]:
         click.echo(found.to_json())
     elif alone:
         print_validation(terminal(), found)
     else:
         print_comparison(terminal(), found)
+    if failure is not None:
+        raise failure
     if options["output"] is not None:
-        write_text(options["output"], found.to_json(), field="--output")
         click.echo(f"The result is in {options['output']}.", err=options["as_json"])
     if options["html"] is not None:
-        page = validation_html(found) if alone else comparison_html(found)
-        write_text(options["html"], page, field="--html")
         click.echo(f"The report is in {options['html']}.", err=options["as_json"])

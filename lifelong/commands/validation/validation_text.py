@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from lifelong_core.design.report.decisions import decision_lines, rows_of_both
 from lifelong_core.design.report.subgroups import missing_reasons, subgroup_columns, subgroup_text
 from lifelong_core.design.report.uncertainty import change_rows, curve_text, uncertainty_source
 from lifelong_core.design.report.words import (
     better,
+    calibrated_in_words,
     interval_in_words,
     missing_reason,
     name_classes,
@@ -39,16 +41,23 @@ def print_validation(console: "Console", result: "ValidationResult") -> None:
     from rich.text import Text
 
     what = f"{result.samples:,} samples" + (f" of {result.cases:,} groups" if result.groups else "")
+    what += "; each metric is a mean over groups" if result.aggregation == "by_group" else ""
     console.print(Text(result.name, style="bold") + Text(f"  {what}", style="dim"))
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for column in ("metric", "of", f"value ({100 * result.level:g} % interval)", "better"):
+    has_reference = any(value.calibrated is not None for value in result.values)
+    columns = ["metric", "of", f"value ({100 * result.level:g} % interval)", "better"]
+    for column in [*columns, *(["if perfectly calibrated"] if has_reference else [])]:
         table.add_column(column, overflow="fold")
     for label in result.labels:
         for value in _shown(result, label):
             summing_up = value is result.value(label)
             cells = (label if summing_up else "", of(value, result.class_names), interval_in_words(value))
-            table.add_row(*(Text(cell) for cell in (*cells, better(value.orientation) if summing_up else "")))
+            reference = [calibrated_in_words(value) or ""] if has_reference else []
+            last = better(value.orientation) if summing_up else ""
+            table.add_row(*(Text(cell) for cell in (*cells, last, *reference)))
     console.print(table)
+    _custom(console, result)
+    _decisions(console, result)
     if result.subgroups:
         _subgroups(console, result)
     if result.uncertainty_aware is not None:
@@ -65,6 +74,26 @@ def print_validation(console: "Console", result: "ValidationResult") -> None:
     scored = () if result.uncertainty_aware is None else result.uncertainty_aware.warnings
     cautions = (*_reasons(result), *result.warnings, *scored)
     print_cautions(console, (name_classes(text, result.class_names) for text in cautions))
+
+
+def _decisions(console: "Console", result: "ValidationResult") -> None:
+    """Print which decisions are judged, and the metrics of the likeliest class where it decides otherwise."""
+    from rich.table import Table
+    from rich.text import Text
+
+    for line in decision_lines(result):
+        console.print(Text(line))
+    rows = rows_of_both(result)
+    if not rows:
+        return
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 2))
+    for column in ("metric", "of", "judged decisions", "likeliest class"):
+        table.add_column(column, overflow="fold")
+    for row in rows[: MOST_CLASSES + 1]:
+        table.add_row(*map(Text, (row.label, row.of, row.judged, row.by_likeliest)))
+    console.print(table)
+    if len(rows) > MOST_CLASSES + 1:
+        console.print(Text(f"{len(rows) - MOST_CLASSES - 1} more rows are in --json.", style="dim"))
 
 
 def _subgroups(console: "Console", result: "ValidationResult") -> None:
@@ -126,18 +155,38 @@ def _judged(outcome: "AcceptanceOutcome", names: Sequence[str]) -> str:
     return wanted.metric if wanted.class_index is None else f"{wanted.metric} of {names[wanted.class_index]}"
 
 
+def _custom(console: "Console", result: "ValidationResult") -> None:
+    """Print the metrics of the user, with what they mean."""
+    from rich.text import Text
+
+    for value in result.custom:
+        figure = f"{interval_in_words(value)}, {better(value.orientation)} is better"
+        console.print(Text(f"{value.label} (your metric): {figure}. {value.meaning}"))
+        for note in (*([f"Not defined: {value.reason}."] if value.reason else []), *value.notes):
+            console.print(Text(f"  {note}", style="dim"))
+
+
 def print_comparison(console: "Console", comparison: "ModelComparison") -> None:
     """Print the ranking of the models by each metric and by all together."""
+    from rich.text import Text
+
     for result in comparison.results.values():
         print_validation(console, result.model_copy(update={"warnings": ()}))
         console.print()
+    headline = comparison.headline
+    if headline is not None and headline.label is not None:
+        console.print(
+            Text(f"{headline.why} The ranking by {headline.label} answers the question.", style="bold")
+        )
     for ranking in comparison.rankings:
         title = f"By {ranking.label}, {better(ranking.orientation)} is better"
-        _ranks(console, title, "value", ranking.models, ranking.reason)
+        _ranks(console, title, ranking.basis, ranking.models, ranking.reason)
     schemes = {"rank_then_mean": "mean rank", "mean_then_rank": "mean value"}
     for overall in (comparison.rank_then_mean, comparison.mean_then_rank):
         title = f"By all of {', '.join(overall.labels)}, by {schemes[overall.scheme]}"
         _ranks(console, title, schemes[overall.scheme], overall.models, "no metric counts here")
+        for label, why in overall.left_out.items():
+            console.print(Text(f"  {label} does not count: {why}.", style="dim"))
     names = next(iter(comparison.results.values())).class_names
     print_cautions(console, (name_classes(text, names) for text in comparison.warnings))
 

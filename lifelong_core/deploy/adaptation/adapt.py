@@ -3,51 +3,34 @@
 import hashlib
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import TYPE_CHECKING, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.adaptation import reasons
 from lifelong_core.deploy.adaptation.context import AdaptationContext
-from lifelong_core.deploy.adaptation.gain import (
-    ExpectedGain,
-    ExpectedProbabilityGain,
-    HeadComparison,
-    expected_gain,
-    expected_probability_gain,
-    largest_difference,
-    worst_case_cost_increase,
-)
+from lifelong_core.deploy.adaptation.findings import Findings
 from lifelong_core.deploy.adaptation.labelled_evidence import add_labels
 from lifelong_core.deploy.adaptation.policy import AdaptationPolicy
-from lifelong_core.deploy.adaptation.pooling import pool_analysis
 from lifelong_core.deploy.adaptation.reasons import Reason
+from lifelong_core.deploy.adaptation.refit import Refitted, refit
 from lifelong_core.deploy.adaptation.report import AdaptationReport, Outcome
-from lifelong_core.deploy.adaptation.target_prevalence import add_pseudo_samples, is_return, limit_step
 from lifelong_core.deploy.adaptation.windows import (
     Bucket,
     FollowedWindow,
     Window,
     follow_changes,
-    mean_features,
-    points_of,
     scores_of,
     window_digest,
 )
-from lifelong_core.deploy.head import PostProcessingHead, fit_head
+from lifelong_core.deploy.adaptation.worth import worth_of
+from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.performance.estimate import PerformanceEstimate
-from lifelong_core.deploy.performance.unlabelled_window import UnlabelledWindow
 from lifelong_core.deploy.quantification.base import Analysis, FittedQuantifier
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
 from lifelong_core.deploy.quantification.registry import quantifier
-from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
-from lifelong_core.deploy.shift.label_shift.assumption_test import assumption_test
-from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
 from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence, update_evidence
 from lifelong_core.deploy.shift.shift_test import ShiftTest, prevalence_shift_test, sequential_shift_test
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
@@ -91,7 +74,9 @@ def adapt(
     5. Swap if, with probability 3/4, the gain in expected cost exceeds `policy.minimum_gain` times the largest
        difference that a decision can make; or if, with probability 9/10, the gain in expected log loss exceeds
        `policy.minimum_probability_gain` and the decisions do no harm: the gain in expected cost is not negative, and
-       with probability 3/4 the loss is at most `policy.minimum_gain`. A pin, a rejected proposal for the same
+       with probability 3/4 the loss is at most `policy.minimum_gain`. For a decision rule with a metric of its own,
+       that metric takes the place of the expected cost: it is brought to its target first, then the best of the other
+       metric counts. A pin, a rejected proposal for the same
        prevalence or a cool-down prevents a swap. Where `context.traffic` is unusual, the report says so, and
        `report.mode` may become a proposal to a person.
 
@@ -125,6 +110,7 @@ def adapt(
 
     Examples:
         >>> import numpy as np
+        >>> from lifelong_core.deploy import fit_head
         >>> rng = np.random.default_rng(1)
         >>> def sample(*counts):
         ...     labels = rng.permutation(np.repeat(np.arange(len(counts)), counts))
@@ -162,18 +148,19 @@ def adapt(
         return _end(report, "refuse", Reason("window_invalid", str(error)))
     report = replace(report, prevalence=analysis.estimate, change_points=followed.changes)
     if followed.changes:
-        report = _because(report, reasons.prevalence_changed(followed.changes))
+        report = report.because(reasons.prevalence_changed(followed.changes))
     if followed.pattern is not None:
-        report = _because(
-            report, reasons.prevalence_fluctuates(followed.pattern, is_followed=bool(followed.changes))
-        )
-    found = _Findings(fitted, followed, head, policy, analysis, metrics)
+        is_followed = bool(followed.changes)
+        report = report.because(reasons.prevalence_fluctuates(followed.pattern, is_followed=is_followed))
+    found = Findings(fitted, followed, head, policy, analysis, metrics)
     report = replace(report, performance=found.performance(head))
     report, analysis = _add_labels(report, analysis)
+    found = replace(found, analysis=analysis)
+    report = replace(report, criterion=found.criterion(head, analysis, report.seed))
     too_small = _too_small(analysis, policy)
     if too_small is not None:
         return _end(report, "keep", too_small)
-    return _judge(report, replace(found, analysis=analysis))
+    return _judge(report, found)
 
 
 def _add_labels(report: AdaptationReport, analysis: Analysis) -> tuple[AdaptationReport, Analysis]:
@@ -191,140 +178,41 @@ def _add_labels(report: AdaptationReport, analysis: Analysis) -> tuple[Adaptatio
     combined = add_labels(analysis, labelled)
     report = replace(report, prevalence=combined.estimate, prevalence_without_labels=analysis.estimate)
     reason = reasons.labels_combined(analysis.estimate, combined.estimate, labelled.labels.size)
-    return _because(report, reason), combined
+    return report.because(reason), combined
 
 
-@dataclass(frozen=True)
-class _Findings:
-    """Inputs and estimates of a cycle that are not in its report."""
-
-    fitted: FittedQuantifier
-    followed: FollowedWindow
-    head: PostProcessingHead
-    policy: AdaptationPolicy
-    analysis: Analysis
-    metrics: "RequestedMetrics | None"
-    """to estimate; None: no estimate of performance"""
-
-    @property
-    def window(self) -> ArrayLike | WindowSummary:
-        """The window from the last change on."""
-        return self.followed.window
-
-    @cached_property
-    def assumption_test(self) -> AssumptionTest:
-        """Test of "only the prevalence has changed" on the window."""
-        reference, estimate = self.fitted.assumption_reference, self.analysis.estimate
-        return assumption_test(
-            reference,
-            mean_features(self.window, reference),
-            n=estimate.n,
-            effective_n=estimate.effective_n,
-            level=self.policy.assumption_level,
-            class_names=self.head.class_names,
-        )
-
-    def performance(self, head: PostProcessingHead) -> PerformanceEstimate | None:
-        """Performance of a head in this window."""
-        if self.metrics is None:
-            return None
-        from lifelong_core.deploy.performance.estimate_performance import judge_head
-
-        return judge_head(self._unlabelled_window, head, self.assumption_test, self.metrics)
-
-    @cached_property
-    def _unlabelled_window(self) -> UnlabelledWindow:
-        return UnlabelledWindow(self.fitted, self.window, self.followed.groups, self.analysis)
-
-    @property
-    def superseded(self) -> bool:
-        """Whether the head was fitted on another calibration set."""
-        own = self.fitted.calibration.digest
-        return self.head.provenance.get("calibration_digest", own) != own
-
-
-def _judge(report: AdaptationReport, found: _Findings) -> AdaptationReport:
+def _judge(report: AdaptationReport, found: Findings) -> AdaptationReport:
     """Do steps 2 to 5 on a window that is large enough."""
     policy, estimate, head = report.policy, found.analysis.estimate, found.head
     shift = _shift_test(report.evidence, estimate, head, policy)
     kind = found.assumption_test
     report = replace(report, shift_test=shift, assumption_test=kind)
     if not shift.rejected and not found.superseded:
-        report = _because(report, reasons.unchanged(shift))
-        return _because(report, reasons.assumption_violated(kind)) if kind.rejected else report
+        report = report.because(reasons.unchanged(shift))
+        return report.because(reasons.assumption_violated(kind)) if kind.rejected else report
     if found.superseded:
         text = "The head was fitted on another calibration set."
-        report = _because(report, Reason("calibration_changed", text))
+        report = report.because(Reason("calibration_changed", text))
     if shift.rejected:
-        report = _because(report, reasons.shifted(estimate, head, shift))
-    report, refitted = _refit(report, found)
+        report = report.because(reasons.shifted(estimate, head, shift))
+    report, refitted = refit(report, found)
     if kind.rejected:
-        report = _because(report, reasons.assumption_violated(kind, report.worst_case_cost_increase))
+        report = report.because(reasons.assumption_violated(kind, report.worst_case_cost_increase))
         if policy.assumption_violated == "refuse":
             return replace(report, outcome="refuse")
     return _decide(report, refitted)
 
 
-@dataclass(frozen=True)
-class _Refitted:
-    """The candidate with its gains."""
-
-    candidate: PostProcessingHead
-    gain: ExpectedGain
-    probability_gain: ExpectedProbabilityGain
-    """gains of a head for the estimate itself"""
-    step_gain: float
-    step_probability_gain: float
-    """gains of the candidate, which a limited step may fit for a prevalence before the estimate"""
-    going_back: bool
-
-
-def _refit(report: AdaptationReport, found: _Findings) -> tuple[AdaptationReport, _Refitted]:
-    """Fit the candidate; add its gains and its worst case to the report."""
-    head, policy, context = found.head, report.policy, report.context
-    analysis, further, data = found.analysis, None, found.fitted.calibration
-    pooled = pool_analysis(analysis, context.others) if policy.pooling else None
-    if pooled is not None:
-        report = replace(report, pooled=pooled.analysis.estimate)
-        report = _because(report, reasons.pooled(analysis.estimate, pooled, head))
-        analysis, further = pooled.analysis, pooled.spread
-    wanted = add_pseudo_samples(analysis.estimate, data.samples)
-    target = limit_step(head.assumed_prevalence, wanted, policy.maximum_step)
-    compared = step = HeadComparison.of(data, head, wanted)
-    gain = expected_gain(compared, analysis, policy.confidence, further_covariance=further)
-    by_probability = expected_probability_gain(
-        compared, analysis, policy.confidence, further_covariance=further
-    )
-    if target is not wanted:
-        report = _because(report, reasons.step_limited(head, wanted, policy.maximum_step))
-        step = HeadComparison.of(data, head, target)
-    candidate = _candidate(data, head, target, report)
-    report = replace(report, candidate_performance=found.performance(candidate))
-    harm = worst_case_cost_increase(*points_of(found.window), head, candidate)
-    report = replace(
-        report, expected_gain=gain, expected_probability_gain=by_probability, worst_case_cost_increase=harm
-    )
-    prevalence = analysis.estimate.prevalence
-    return report, _Refitted(
-        candidate,
-        gain,
-        by_probability,
-        step.cost_gain(prevalence),
-        step.log_loss_gain(prevalence),
-        is_return(head.assumed_prevalence, target, context.previous_prevalence),
-    )
-
-
-def _decide(report: AdaptationReport, refitted: _Refitted) -> AdaptationReport:
+def _decide(report: AdaptationReport, refitted: Refitted) -> AdaptationReport:
     """Do step 5: swap, unless the gain is too small or something forbids a swap.
 
     The gain is that of a head for the estimate; the candidate of a limited step must only do no harm.
     """
     policy, context = report.policy, report.context
-    worth = _worth(refitted, policy)
+    worth = worth_of(refitted, policy)
     if worth.code == "gain_too_small":
         return _end(report, "keep", worth)
-    report = _because(report, worth)
+    report = report.because(worth)
     if context.pinned:
         return _end(report, "keep", Reason("head_pinned", "A person has pinned the head."))
     used = report.pooled or report.prevalence
@@ -335,34 +223,10 @@ def _decide(report: AdaptationReport, refitted: _Refitted) -> AdaptationReport:
     if passed is not None and passed < policy.cool_down_seconds:
         return _end(report, "keep", reasons.cooling_down(passed, policy.cool_down_seconds))
     if context.traffic is not None and context.traffic.is_other_sender:
-        report = _because(report, reasons.another_sender(context.traffic))
+        report = report.because(reasons.another_sender(context.traffic))
     if context.traffic is not None and context.traffic.is_burst:
-        report = _because(report, reasons.burst(context.traffic))
+        report = report.because(reasons.burst(context.traffic))
     return replace(report, outcome="swap", candidate=refitted.candidate)
-
-
-def _worth(refitted: _Refitted, policy: AdaptationPolicy) -> Reason:
-    """Reason for a swap, by the candidate's decisions or by its probabilities; or the reason against it."""
-    gain, by_probability = refitted.gain, refitted.probability_gain
-    factor = 1 + policy.hysteresis if refitted.going_back else 1.0
-    tolerated = policy.minimum_gain * largest_difference(refitted.candidate.costs)
-    wanted = reasons.GainThresholds(factor * tolerated, factor * policy.minimum_probability_gain, tolerated)
-    # All comparisons ask so that a figure which is no number keeps the head.
-    if gain.lower_quartile > wanted.cost:
-        worth = reasons.enough_gain(gain, wanted.cost)
-    elif (
-        by_probability.lower_decile > wanted.log_loss
-        and gain.value >= 0
-        and gain.lower_quartile >= -wanted.tolerated
-    ):
-        worth = reasons.enough_probability_gain(gain, by_probability, wanted)
-    else:
-        return reasons.too_little_gain(gain, by_probability, wanted, going_back=refitted.going_back)
-    if not refitted.step_gain >= -wanted.cost:
-        return reasons.losing_step("expected cost", refitted.step_gain, wanted.cost)
-    if not refitted.step_probability_gain >= -wanted.log_loss:
-        return reasons.losing_step("expected log loss", refitted.step_probability_gain, wanted.log_loss)
-    return worth
 
 
 def _analyse(fitted: FittedQuantifier, followed: FollowedWindow, confidence: float) -> Analysis:
@@ -445,6 +309,9 @@ def _begin(
         pooled=None,
         expected_gain=None,
         expected_probability_gain=None,
+        rule_gain=None,
+        criterion=None,
+        candidate_criterion=None,
         worst_case_cost_increase=None,
         candidate=None,
         performance=None,
@@ -475,27 +342,5 @@ def _seed(value: object) -> int:
     return operator.index(value)
 
 
-def _because(report: AdaptationReport, reason: Reason) -> AdaptationReport:
-    return replace(report, reasons=(*report.reasons, reason))
-
-
 def _end(report: AdaptationReport, outcome: Outcome, reason: Reason) -> AdaptationReport:
-    return replace(_because(report, reason), outcome=outcome)
-
-
-def _candidate(
-    calibration: LabeledLogits, head: PostProcessingHead, target: Floats, report: AdaptationReport
-) -> PostProcessingHead:
-    provenance = {
-        "origin": "adaptation",
-        "replaces": report.head_digest,
-        "quantifier_digest": report.quantifier_digest,
-        "window_digest": report.window_digest,
-    }
-    return fit_head(
-        calibration,
-        head.costs,
-        target_prevalence=target,
-        class_names=head.class_names,
-        provenance=provenance,
-    )
+    return replace(report.because(reason), outcome=outcome)

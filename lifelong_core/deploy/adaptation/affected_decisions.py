@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Integers, as_labels, as_logits, read_only
+from lifelong_core.deploy.decision_rules.rules import BayesRule
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.errors import InvalidInputError
@@ -103,7 +104,8 @@ class AffectedDecisions(ArrayValue):
     new_decisions: Integers
     """shape (K,), the decisions of the head"""
     expected_costs: Floats
-    """shape (K,), not negative: expected cost of the logged decision less that of the head's"""
+    """shape (K,), expected cost of the logged decision less that of the head's; negative only where the head's decision
+    rule is another one than the least expected cost"""
 
     @property
     def counts(self) -> AffectedCounts:
@@ -119,8 +121,9 @@ def find_affected(logits: ArrayLike, decisions: ArrayLike, head: PostProcessingH
     """Compare logged decisions with the decisions of a head on the same logits.
 
     The cost of a difference is the expected cost of the logged decision less that of the head's decision, under the
-    head's probabilities. It is never negative, because the head's decision has the smallest expected cost; a cost
-    within rounding error of 0 is a tie.
+    head's probabilities. By the Bayes rule it is never negative, because the head's decision has the smallest expected
+    cost; a cost within rounding error of 0 is a tie. By another rule, a target sensitivity for instance, the head's
+    decision may be the dearer one.
 
     Args:
         logits: shape (N, C), the logged logits (float32).
@@ -151,12 +154,14 @@ def find_affected(logits: ArrayLike, decisions: ArrayLike, head: PostProcessingH
     # a row's cost is the same to the last bit whatever else is compared.
     for probability, cost in zip(output.probabilities[differing].T, head.costs, strict=True):
         costs += probability * (cost[old] - cost[new])
+    if isinstance(head.decision_rule, BayesRule):
+        costs = np.maximum(costs, 0.0)
     return AffectedDecisions(
         predictions=rows.shape[0],
         rows=read_only(differing.astype(np.int64)),
         decisions=read_only(old),
         new_decisions=read_only(new),
-        expected_costs=read_only(np.maximum(costs, 0.0)),
+        expected_costs=read_only(costs),
     )
 
 

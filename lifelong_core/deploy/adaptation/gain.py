@@ -7,6 +7,8 @@ import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, Logits
 from lifelong_core.deploy.calibration.held_out import crossfitted_output, held_out_output
+from lifelong_core.deploy.decision_rules.executed import minimised_costs
+from lifelong_core.deploy.decision_rules.rules import DecisionRule, has_own_metric
 from lifelong_core.deploy.documents import FlatDocument
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
@@ -64,8 +66,10 @@ class HeadComparison:
     """
 
     calibration: LabeledLogits
+    decision_rule: DecisionRule
+    """of both heads"""
     costs: Floats
-    """shape (C, D)"""
+    """shape (C, D): those that the rule minimises, or those of the heads where it minimises none"""
     target_prevalence: Floats
     """shape (C,), target prevalence of the candidate"""
     current: HeadOutput
@@ -75,13 +79,20 @@ class HeadComparison:
     @classmethod
     def of(cls, calibration: LabeledLogits, head: PostProcessingHead, target_prevalence: Floats) -> Self:
         """Compare `head` with one that is fitted for a target prevalence, (C,), on the calibration set."""
+        rule = head.decision_rule
         return cls(
             calibration,
-            head.costs,
+            rule,
+            head.costs if has_own_metric(rule) else minimised_costs(rule, head.costs, target_prevalence),
             target_prevalence,
             held_out_output(calibration, head),
-            crossfitted_output(calibration, head.costs, target_prevalence),
+            crossfitted_output(calibration, head.costs, target_prevalence, decision_rule=head.decision_rule),
         )
+
+    @property
+    def outputs(self) -> tuple[HeadOutput, HeadOutput]:
+        """Outputs of the current head and of the candidate."""
+        return self.current, self.candidate
 
     @property
     def cost_unit(self) -> float:
@@ -140,7 +151,7 @@ def expected_gain(
             from the calibration set.
     """
     prevalence = analysis.estimate.prevalence
-    found = _Estimate.of(compared.cost_savings, analysis, further_covariance).scaled(compared.cost_unit)
+    found = GainEstimate.of(compared.cost_savings, analysis, further_covariance).scaled(compared.cost_unit)
     low, high = found.interval(confidence)
     return ExpectedGain(
         value=found.value,
@@ -166,7 +177,7 @@ def expected_probability_gain(
     times (covariance of the estimate).
     """
     prevalence, optimism = analysis.estimate.prevalence, _optimism(compared, analysis.estimate.covariance)
-    found = _Estimate.of(compared.log_loss_savings, analysis, further_covariance)
+    found = GainEstimate.of(compared.log_loss_savings, analysis, further_covariance)
     low, high = found.interval(confidence)
     return ExpectedProbabilityGain(
         value=found.value,
@@ -204,7 +215,7 @@ def worst_case_cost_increase(
 
 
 @dataclass(frozen=True)
-class _Estimate:
+class GainEstimate:
     """Expected savings in the population of a window."""
 
     value: float
@@ -237,6 +248,7 @@ class _Estimate:
         return cls(float(prevalence @ by_class), float(np.sqrt(variance)), freedom)
 
     def scaled(self, unit: float) -> Self:
+        """The estimate in another unit."""
         return replace(self, value=unit * self.value, error=unit * self.error)
 
     def exceeded_with(self, probability: float) -> float:
@@ -244,6 +256,7 @@ class _Estimate:
         return self.value - self.error * float(t_quantile(self.degrees_of_freedom, probability))
 
     def interval(self, confidence: float) -> tuple[float, float]:
+        """Ends of the interval with this nominal coverage."""
         low = self.exceeded_with((1 + confidence) / 2)
         return low, 2 * self.value - low
 

@@ -39,9 +39,12 @@ ReasonCode: TypeAlias = Literal[
     "estimate_pooled",
     "labels_combined",
     "step_limited",
+    "rule_refitted",
+    "target_unreachable",
     "gain_too_small",
     "gain_sufficient",
     "probability_gain_sufficient",
+    "rule_gain_sufficient",
     "head_pinned",
     "proposal_rejected",
     "cooling_down",
@@ -185,7 +188,7 @@ def enough_probability_gain(
     gain: ExpectedGain, by_probability: ExpectedProbabilityGain, wanted: GainThresholds
 ) -> Reason:
     """Reason: the candidate's probabilities justify a swap, and its decisions do no harm."""
-    text = f"{_cost_gain(gain, wanted.cost)} {_log_loss_gain(by_probability, wanted.log_loss)}"
+    text = f"{_cost_gain(gain, wanted.cost)} {log_loss_gain(by_probability, wanted.log_loss)}"
     return Reason("probability_gain_sufficient", text)
 
 
@@ -197,7 +200,7 @@ def too_little_gain(
     going_back: bool,
 ) -> Reason:
     """Reason: neither the candidate's decisions nor its probabilities justify a swap."""
-    text = f"{_cost_gain(gain, wanted.cost)} {_log_loss_gain(by_probability, wanted.log_loss)}"
+    text = f"{_cost_gain(gain, wanted.cost)} {log_loss_gain(by_probability, wanted.log_loss)}"
     if by_probability.lower_decile > wanted.log_loss:
         text += (
             f" That is not enough: the gain in cost ({gain.value:.4f}, with probability 3/4 at least"
@@ -303,7 +306,8 @@ def _cost_gain(gain: ExpectedGain, threshold: float) -> str:
     return f"A refitted head {change}; {_sure('3/4', gain.lower_quartile, threshold)}"
 
 
-def _log_loss_gain(gain: ExpectedProbabilityGain, threshold: float) -> str:
+def log_loss_gain(gain: ExpectedProbabilityGain, threshold: float) -> str:
+    """The gain of the probabilities as a sentence."""
     change = (
         f"{_verb(gain.value)} the expected log loss of the probabilities (from {gain.current_log_loss:.4f} to"
         f" {gain.candidate_log_loss:.4f})"

@@ -1,7 +1,7 @@
 """The report of one cycle."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol, Self, TypeAlias, cast
 
 from lifelong_core.arrays import Floats, read_only
@@ -9,7 +9,9 @@ from lifelong_core.deploy.adaptation.context import AdaptationContext
 from lifelong_core.deploy.adaptation.gain import ExpectedGain, ExpectedProbabilityGain
 from lifelong_core.deploy.adaptation.policy import AdaptationPolicy
 from lifelong_core.deploy.adaptation.reasons import Reason
+from lifelong_core.deploy.adaptation.rule_gain import RuleGain
 from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.deploy.decision_rules.expected_criterion import ExpectedCriterion
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.performance.estimate import PerformanceEstimate
@@ -23,7 +25,7 @@ from lifelong_core.policy_defaults import Mode
 from lifelong_core.values import ArrayValue
 
 Outcome: TypeAlias = Literal["keep", "swap", "refuse"]
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 OUTCOMES: tuple[Outcome, ...] = ("keep", "swap", "refuse")
 
 
@@ -64,6 +66,14 @@ class AdaptationReport(ArrayValue):
     ended before it"""
     expected_probability_gain: ExpectedProbabilityGain | None
     """the same for the probabilities; None also in reports of schema version 2 or older"""
+    rule_gain: RuleGain | None
+    """gain in the metric of the decision rule; None: the rule minimises a cost, no head was refitted, or the report has
+    schema version 5 or older"""
+    criterion: ExpectedCriterion | None
+    """what the current head's decision rule reaches in this population; None: its rule has no searched cut-off, there
+    was no estimate of the prevalence, or the report has schema version 5 or older"""
+    candidate_criterion: ExpectedCriterion | None
+    """the same of the refitted head, also where it is not worth a swap; None also where no head was refitted"""
     worst_case_cost_increase: float | None
     """largest possible cost of a swap per decision on this window, whatever has changed; None: the cycle ended before
     it"""
@@ -97,6 +107,10 @@ class AdaptationReport(ArrayValue):
             value = cast("object", getattr(self, name))
             if isinstance(value, bool) or not isinstance(value, int):
                 raise InvalidInputError("expected a whole number.", field=name)
+
+    def because(self, reason: Reason) -> Self:
+        """The report with a further reason."""
+        return replace(self, reasons=(*self.reasons, reason))
 
     @property
     def mode(self) -> Mode:
@@ -166,6 +180,9 @@ _PARTS: Mapping[str, type[_Part]] = {
     "pooled": PrevalenceEstimate,
     "expected_gain": ExpectedGain,
     "expected_probability_gain": ExpectedProbabilityGain,
+    "rule_gain": RuleGain,
+    "criterion": ExpectedCriterion,
+    "candidate_criterion": ExpectedCriterion,
     "candidate": PostProcessingHead,
     "performance": PerformanceEstimate,
     "candidate_performance": PerformanceEstimate,
@@ -200,7 +217,9 @@ def _as_present(document: object) -> object:
         found["schema_version"] = 4
     if found.get("schema_version") in (1, 4):
         found.update(performance=None, candidate_performance=None, prevalence_without_labels=None)
-    if found.get("schema_version") == 4:
+    if found.get("schema_version") in (1, 4, 5):
+        found.update(rule_gain=None, criterion=None, candidate_criterion=None)
+    if found.get("schema_version") in (4, 5):
         found["schema_version"] = SCHEMA_VERSION
     if found.get("schema_version") != 1:
         return found

@@ -20,11 +20,12 @@ RETRAINING_REASONS: Final[tuple[RetrainingReason, ...]] = get_args(RetrainingRea
 LOOK_FIRST: Final[Mapping[RetrainingReason, str]] = MappingProxyType(
     {
         "estimated_performance": "Compare the estimated prevalence with what is known of the patients there. If it is"
-        " right, the model is not good enough for this mix of classes, and a swap of the head does not mend that.",
+        " right, the model is not good enough for this mix of classes, and a swap of the head does not help.",
         "realised_performance": "Check a sample of the labels: a changed labelling habit, or labels of difficult cases"
         " only, look like a worse model.",
         "repeated_refusals": "Look at recent images and their way here first: a broken or new scanner, another"
-        " protocol or a changed preprocessing is mended at its source. Retraining needs labelled images of this place.",
+        " protocol or a changed preprocessing is corrected at its source. Retraining needs labelled images of this"
+        " place.",
     }
 )
 """What a person should look at before a retraining."""

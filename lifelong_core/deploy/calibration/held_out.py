@@ -3,6 +3,7 @@
 import numpy as np
 
 from lifelong_core.arrays import Floats
+from lifelong_core.deploy.decision_rules.rules import DecisionRule
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.folds import crossfitting_folds
@@ -29,11 +30,18 @@ def held_out_output(
     )
     if not fitted_on_these:
         return head.apply((calibration.logits * factor).astype(np.float32))
-    return crossfitted_output(calibration, head.costs, head.assumed_prevalence, factor=factor)
+    return crossfitted_output(
+        calibration, head.costs, head.assumed_prevalence, factor=factor, decision_rule=head.decision_rule
+    )
 
 
 def crossfitted_output(
-    calibration: LabeledLogits, costs: Floats, target_prevalence: Floats, *, factor: float = 1.0
+    calibration: LabeledLogits,
+    costs: Floats,
+    target_prevalence: Floats,
+    *,
+    factor: float = 1.0,
+    decision_rule: DecisionRule | None = None,
 ) -> HeadOutput:
     """Output on each calibration sample, with its logits times `factor`, of a head fitted for the target prevalence
     without the sample's fold.
@@ -41,11 +49,15 @@ def crossfitted_output(
     logits = (calibration.logits * factor).astype(np.float32)
     folds = crossfitting_folds(calibration, FOLDS)
     if not folds.any():
-        return fit_head(calibration, costs, target_prevalence=target_prevalence).apply(logits)
+        return fit_head(
+            calibration, costs, target_prevalence=target_prevalence, decision_rule=decision_rule
+        ).apply(logits)
     order, parts = list[np.ndarray](), list[HeadOutput]()
     for fold in range(int(folds.max()) + 1):
         held = folds == fold
-        fitted = fit_head(calibration.select(~held), costs, target_prevalence=target_prevalence)
+        fitted = fit_head(
+            calibration.select(~held), costs, target_prevalence=target_prevalence, decision_rule=decision_rule
+        )
         order.append(np.flatnonzero(held))
         parts.append(fitted.apply(logits[held]))
     place = np.argsort(np.concatenate(order))

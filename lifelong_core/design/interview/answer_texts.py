@@ -7,7 +7,9 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from lifelong_core.design.method.schema import Question
+from lifelong_core.design.interview.cost_rules import RULES_HINT, costs_from_text
+from lifelong_core.design.method.conditions import Answers
+from lifelong_core.design.method.schema import AnswerText, Question
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.validation_errors import format_value
@@ -27,12 +29,28 @@ NAMED_NUMBER = re.compile(
 DECIMAL_COMMA = re.compile(r"\d,\d")
 
 
-def parse_answer(question: Question, text: str, *, class_names: Sequence[str] | None = None) -> object:
+def parse_answer(
+    question: Question,
+    text: str,
+    *,
+    class_names: Sequence[str] | None = None,
+    classes: int | None = None,
+    answers: Answers | None = None,
+) -> object:
     """Return the value of a typed answer, as `Interview.answer` takes it.
 
     Accepted are: yes and no; an option by its number, its label or its value, or by the beginning of one where
     that is clear; numbers, also as '10 %'; a class by its name or its number, from 0; a value for each class as '0.9,
-    0.1' or 'benign: 0.9, malignant: 0.1'; a matrix as rows, '0, 1; 9, 0', on lines of their own or as JSON.
+    0.1' or 'benign: 0.9, malignant: 0.1'; a matrix as rows, '0, 1; 9, 0', on lines of their own or as JSON; costs also
+    by a rule or as a pasted table, see `cost_rules`.
+
+    Args:
+        question: the question.
+        text: what was typed.
+        class_names: the names of the classes.
+        classes: their number, where they have no names; rules for costs need it.
+        answers: the other answers: numbers and beginnings are those of the options that they leave, as the terminal
+            shows them; None: those of all options. A whole label or value is always read.
 
     Raises:
         InvalidInputError: the text is no answer to this question; the message says what is expected.
@@ -53,13 +71,17 @@ Type y (yes, scores) or n (no, decisions only).
         raise _refusal(question, "expected an answer, got nothing.")
     match question.kind:
         case "choice" | "yes_no":
-            return _option(question, given)
+            return _option(
+                question, given, question.answers if answers is None else question.offered(answers)
+            )
         case "class":
             value: object = _class(question, given, class_names or ())
         case "class_values":
             value = _class_values(question, given, class_names or ())
         case "matrix":
-            value = _matrix(question, given)
+            count = len(class_names) if class_names else classes
+            rule = costs_from_text(given, count, class_names)
+            value = _matrix(question, given) if rule is None else rule
         case "count":
             value = _whole_number(question, given)
         case "number":
@@ -143,15 +165,16 @@ def _check(question: Question, value: object) -> None:
         raise _refusal(question, error.message, hint) from error
 
 
-def _option(question: Question, text: str) -> object:
+def _option(question: Question, text: str, offered: Sequence[AnswerText]) -> object:
     typed = text.casefold()
     if question.kind == "yes_no" and typed in YES_NO:
         return YES_NO[typed]
-    if text.isdecimal() and 1 <= int(text[:4]) <= len(question.answers):
-        return question.answers[int(text[:4]) - 1].value
-    names = [(name.casefold(), option.value) for option in question.answers for name in _names(option)]
-    for fits in (str.__eq__, str.startswith):
-        found = {value for name, value in names if fits(name, typed)}
+    if text.isdecimal() and 1 <= int(text[:4]) <= len(offered):
+        return offered[int(text[:4]) - 1].value
+    for fits, options in ((str.__eq__, question.answers), (str.startswith, offered)):
+        found = {
+            option.value for option in options for name in _names(option) if fits(name.casefold(), typed)
+        }
         if len(found) == 1:
             return found.pop()
         if len(found) > 1:
@@ -166,13 +189,11 @@ def _option(question: Question, text: str) -> object:
             f"expected yes or no, got {format_value(text)}.",
             f"Type y ({labels[True]}) or n ({labels[False]}).",
         )
-    numbered = ", ".join(
-        f"{number} {option.label}" for number, option in enumerate(question.answers, start=1)
-    )
+    numbered = ", ".join(f"{number} {option.label}" for number, option in enumerate(offered, start=1))
     raise _refusal(question, f"{format_value(text)} is none of the answers.", f"Type a number: {numbered}.")
 
 
-def _names(option: Any) -> tuple[str, str]:
+def _names(option: AnswerText) -> tuple[str, str]:
     return option.label, str(option.value)
 
 
@@ -278,7 +299,8 @@ def _matrix(question: Question, text: str) -> tuple[tuple[float, ...], ...]:
         raise _refusal(
             question,
             "expected one row of numbers for each true class.",
-            "Put a semicolon between the rows: 0, 1; 9, 0 - a row for each true class, a column for each decision.",
+            "Put a semicolon between the rows: 0, 1; 9, 0 - a row for each true class, a column for each decision. "
+            + RULES_HINT,
         )
     return rows
 

@@ -5,6 +5,7 @@ from typing import Any, Literal, Self, TypeAlias, cast
 
 from pydantic import field_validator, model_validator
 
+from lifelong_core.design.interview.answer_texts import parse_answer
 from lifelong_core.design.interview.class_order import reorder_class_answers
 from lifelong_core.design.interview.contradictions import Contradiction, contradictions
 from lifelong_core.design.interview.progress import Progress, progress_of
@@ -133,6 +134,28 @@ class Interview(FrozenDocument):
             )
         history = tuple(name for name in self.history if name != "number_of_classes")
         return self._changed(fingerprint, self.choices, history, names)
+
+    def parse_answer(
+        self, field: str, text: str, *, as_shown: bool = False, classes: int | None = None
+    ) -> object:
+        """Return the value of a typed answer, with the names of these classes; see `answer_texts.parse_answer`.
+
+        Args:
+            field: the field of the fingerprint.
+            text: what was typed.
+            as_shown: whether numbers of options count the offered ones only, as the terminal numbers them.
+            classes: number of classes; None: as answered.
+
+        Raises:
+            InvalidInputError: the text is no answer to this question.
+        """
+        return parse_answer(
+            load_method().question(field),
+            text,
+            class_names=self.class_names,
+            classes=self.fingerprint.number_of_classes if classes is None else classes,
+            answers=self.fingerprint.answers() if as_shown else None,
+        )
 
     def choose(self, guide: str, options: str | Sequence[str] | None) -> Self:
         """Return the interview with the options that a person chose in a guide; None withdraws the choice.

@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from lifelong_core.design.interview.answer_texts import summarize_answer
 from lifelong_core.design.interview.interview import Interview
-from lifelong_core.design.method.conditions import Answer
+from lifelong_core.design.method.conditions import Answer, Answers
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.method.schema import Question
+
+NO_ANSWERS: Answers = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -20,18 +23,23 @@ class PossibleAnswer:
     explanation: str = ""
 
 
-def possible_answers(question: Question, class_labels: Sequence[str]) -> tuple[PossibleAnswer, ...]:
+def possible_answers(
+    question: Question, class_labels: Sequence[str], answers: Answers = NO_ANSWERS
+) -> tuple[PossibleAnswer, ...]:
     """The answers that a question offers; none where it asks for a number, a text or several values.
 
     Args:
         question: the question.
         class_labels: the names of the classes, or their numbers.
+        answers: `ProblemFingerprint.answers()` of the interview; answers that they rule out are not offered.
     """
     if question.kind == "class":
         return tuple(PossibleAnswer(index, name) for index, name in enumerate(class_labels))
     if question.kind not in ("choice", "yes_no"):
         return ()
-    return tuple(PossibleAnswer(answer.value, answer.label, answer.meaning) for answer in question.answers)
+    return tuple(
+        PossibleAnswer(answer.value, answer.label, answer.meaning) for answer in question.offered(answers)
+    )
 
 
 @dataclass(frozen=True)

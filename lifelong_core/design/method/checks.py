@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import get_args
 
-from lifelong_core.design.method.conditions import Answer, Condition
+from lifelong_core.design.method.conditions import NEVER, Answer, Condition
 from lifelong_core.design.method.errors import MethodError
 from lifelong_core.design.method.schema import Guide, Method, MetricEntry, Question, Row, Table
 from lifelong_core.design.problem_fingerprint import FIELDS, ITEMS, ProblemFingerprint
@@ -32,6 +32,7 @@ def check_method(method: Method, *, metrics: Collection[str]) -> None:
         _check_references(guide, method)
     for rule in method.contradictions:
         _check_condition(f"contradictions.{rule.id}", rule.when, domains)
+    _check_offers(method, domains)
 
 
 def _check_questions(method: Method) -> None:
@@ -46,6 +47,7 @@ def _check_questions(method: Method) -> None:
         earlier = frozenset(fields[:place])
         looked_at = set(question.applies.fields())
         looked_at |= set(question.implied.when.fields()) if question.implied else set()
+        looked_at |= {field for answer in question.answers for field in answer.offered.fields()}
         if late := looked_at - earlier:
             raise MethodError(f"{question.field} depends on later ones: {sorted(late)}.", field="questions")
         _known(question.follow_ups, fields, f"questions.{question.field}.follow_ups", "field")
@@ -103,8 +105,8 @@ def _metrics_named(method: Method) -> Iterator[tuple[str, str]]:
         yield from ((f"{table.id}.pool", metric) for metric in table.pool)
         for rejection in table.rejections:
             yield from ((f"{table.id}.rejections", metric) for metric in rejection.metrics)
-    for drop in method.relations.drop:
-        yield from (("relations.drop", metric) for metric in (drop.keep, drop.drop))
+    for pair in method.relations.companions:
+        yield from (("relations.companions", metric) for metric in pair.metrics)
     for relation in method.relations.further:
         yield from (("relations.further", metric) for metric in relation.metrics)
     for advice in method.application:
@@ -128,6 +130,9 @@ def _conditions(method: Method) -> Iterator[tuple[str, Condition]]:
         yield f"questions.{question.field}", question.applies
         if question.implied:
             yield f"questions.{question.field}", question.implied.when
+        for answer in question.answers:
+            if answer.offered is not NEVER:
+                yield f"questions.{question.field}.{answer.value}", answer.offered
     for where, entry in _entries(method):
         yield where, entry.when
     for table in method.tables:
@@ -154,6 +159,26 @@ def _combinations(
             raise MethodError(f"{field} has no answers that a condition could name.", field=where)
     for values in itertools.product(*(domains[field] for field in fields)):
         yield dict(zip(fields, values, strict=True))
+
+
+def _check_offers(method: Method, domains: Mapping[str, tuple[Answer, ...]]) -> None:
+    """An answer that is not offered contradicts the answers that rule it out."""
+    for question in method.questions:
+        where = f"questions.{question.field}"
+        for answer in question.answers:
+            fields = tuple(dict.fromkeys(answer.offered.fields()))
+            for others in _combinations(fields, domains, where):
+                if answer.offered.holds(others):
+                    continue
+                stated = {**others, question.field: answer.value}
+                if not any(
+                    rule.when.holds(stated) is not False
+                    for rule in method.contradictions
+                    if question.field in rule.when.fields()
+                ):
+                    raise MethodError(
+                        f"{answer.value} is not offered for {others}, and contradicts nothing.", field=where
+                    )
 
 
 def _check_partition(table: Table, domains: Mapping[str, tuple[Answer, ...]]) -> None:

@@ -110,6 +110,7 @@ class Not(Condition):
 
 
 ALWAYS = AllOf(())
+NEVER = AnyOf(())
 
 
 def parse_condition(data: object) -> Condition:
@@ -150,3 +151,12 @@ def _parse_entry(key: str, value: object) -> Condition:
 
 ConditionData = Annotated[InstanceOf[Condition], BeforeValidator(parse_condition)]
 """The type of a pydantic field that is read by `parse_condition`."""
+
+
+def parse_offer(data: object) -> Condition:
+    """A condition from its data, or `false` for one that never holds."""
+    return NEVER if data is False else parse_condition(data)
+
+
+OfferData = Annotated[InstanceOf[Condition], BeforeValidator(parse_offer)]
+"""The type of a pydantic field that is read by `parse_offer`."""

@@ -5,7 +5,13 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from lifelong_core.design.method.conditions import ALWAYS, Answer, Answers, ConditionData
+from lifelong_core.design.method.conditions import (
+    ALWAYS,
+    Answer,
+    Answers,
+    ConditionData,
+    OfferData,
+)
 from lifelong_core.documents import Frozen
 
 Confidence: TypeAlias = Literal["stated", "forced", "inferred", "not_in_source"]
@@ -38,6 +44,8 @@ class AnswerText(Frozen):
     value: Answer
     label: str
     meaning: str = Field(description="Its meaning for the use, in a sentence.")
+    offered: OfferData = Field(default=ALWAYS, exclude=True)
+    """when an interview offers it; stated anyway, it contradicts the answers that rule it out"""
 
 
 class Implied(Frozen):
@@ -70,6 +78,10 @@ class Question(Frozen):
     def values(self) -> tuple[Answer, ...]:
         """The answers that conditions can name; none for numbers and texts."""
         return tuple(answer.value for answer in self.answers)
+
+    def offered(self, answers: Answers) -> tuple[AnswerText, ...]:
+        """The answers that fit the other answers so far, in the order of the document."""
+        return tuple(answer for answer in self.answers if answer.offered.holds(answers) is not False)
 
     def describe(self, answer: object) -> str:
         """The label of an answer, or the value itself."""
@@ -188,14 +200,12 @@ class Guide(Frozen):
         return next(option for option in self.options if option.id == name)
 
 
-class Drop(Frozen):
-    """Two related metrics, one of which is left out."""
+class Companions(Frozen):
+    """A metric that sums up the classes, and one that shows them; only the first ranks models."""
 
-    keep: str
-    drop: str
+    metrics: tuple[str, str]
     why: str
     source: str
-    confidence: Confidence
 
 
 class FurtherRelation(Frozen):
@@ -209,7 +219,7 @@ class FurtherRelation(Frozen):
 class Relations(Frozen):
     """Rules for recommended metrics that carry similar information."""
 
-    drop: tuple[Drop, ...]
+    companions: tuple[Companions, ...]
     further: tuple[FurtherRelation, ...]
 
 

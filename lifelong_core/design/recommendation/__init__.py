@@ -4,5 +4,6 @@
 - `walk`: one pass through the method
 - `document`: the recommendation as a value
 - `explanation`, `parameters`: reasons; parameters of metrics
+- `relations`: metrics that say much the same
 - `views`, `labels`: what all surfaces show: metrics with their cards, labels that differ
 """

@@ -10,7 +10,8 @@ from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.method.schema import AdviceRule, Method, Question
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 from lifelong_core.design.recommendation.document import Advice, Recommendation, UnusedAnswer
-from lifelong_core.design.recommendation.explanation import step_of, warnings_among, without_related
+from lifelong_core.design.recommendation.explanation import step_of
+from lifelong_core.design.recommendation.relations import warnings_among
 from lifelong_core.design.recommendation.walk import Choices, WalkResult, walk
 from lifelong_core.errors import InvalidInputError
 
@@ -65,9 +66,9 @@ def recommend(fingerprint: ProblemFingerprint, *, choices: GivenChoices | None =
         ... }
         >>> found = recommend(ProblemFingerprint(**answers))
         >>> [metric.label for metric in found.metrics]
-        ['BA', 'AUROC']
-        >>> next(rejected.reason for rejected in found.step("S3").rejected if rejected.metric == "TPR")
-        'Balanced accuracy is the mean of the sensitivities of all classes; read them off the confusion matrix.'
+        ['BA', 'TPR', 'AUROC']
+        >>> next(rejected.reason for rejected in found.step("S3").rejected if rejected.metric == "TNR")
+        'With two classes it is the sensitivity of the other class; with more it is dominated by the rest.'
     """
     return recommend_by(load_method(), fingerprint, choices)
 
@@ -86,9 +87,7 @@ def recommend_by(
             hint="Answer them; others may follow from the answers.",
         )
     _refuse_forced(going, decided)
-    steps = without_related(
-        tuple(step_of(method, found, fingerprint) for found in going.steps), method.relations
-    )
+    steps = tuple(step_of(method, found, fingerprint) for found in going.steps)
     return Recommendation(
         method_version=method.meta.version,
         fingerprint=fingerprint,

@@ -1,14 +1,12 @@
 """From the result of a table to recommended and rejected metrics with their reasons."""
 
 from collections.abc import Iterator
-from itertools import combinations
 
 from lifelong_core.design.method.schema import (
     Confidence,
     Implied,
     Method,
     MetricEntry,
-    Relations,
     Rule,
     weakest,
 )
@@ -19,7 +17,6 @@ from lifelong_core.design.recommendation.document import (
     PathEntry,
     RecommendedMetric,
     RejectedMetric,
-    RelationWarning,
     Step,
 )
 from lifelong_core.design.recommendation.walk import Decision, MetricCandidate, StepResult
@@ -172,38 +169,3 @@ def _reason_of_guide(decision: Decision, entry: MetricEntry, *, is_chosen: bool)
         return f"{decision.guide.id} is still open, and this is one of its options."
     chosen = ", ".join(option.id for option in decision.options)
     return f"{decision.guide.id} decides for {chosen}: {_why(decision)}"
-
-
-def without_related(steps: tuple[Step, ...], relations: Relations) -> tuple[Step, ...]:
-    """The steps without metrics that another one contains, unless a person chose them (thesis section 5.1.3)."""
-    for rule in relations.drop:
-        recommended = {item.metric for step in steps for item in step.metrics}
-        if rule.keep in recommended:
-            steps = tuple(_without(step, rule.drop, rule.why) for step in steps)
-    return steps
-
-
-def _without(step: Step, metric: str, why: str) -> Step:
-    by_person = any(guide.decided_by == "person" and metric in guide.chosen for guide in step.guides)
-    if by_person or metric not in {item.metric for item in step.metrics}:
-        return step
-    kept = tuple(item for item in step.metrics if item.metric != metric)
-    dropped = RejectedMetric(metric=metric, reason=why)
-    return step.model_copy(update={"metrics": kept, "rejected": (*step.rejected, dropped)})
-
-
-def warnings_among(steps: tuple[Step, ...], relations: Relations) -> tuple[RelationWarning, ...]:
-    """Warnings about pairs of recommended metrics with similar information (thesis table 4.2)."""
-    names = list(dict.fromkeys(item.metric for step in steps for item in step.metrics))
-    return tuple(warning for pair in combinations(names, 2) for warning in _warnings(pair, relations))
-
-
-def _warnings(pair: tuple[str, str], relations: Relations) -> Iterator[RelationWarning]:
-    for relation in METRICS[pair[0]].relations:
-        if relation.other(pair[0]) == pair[1]:
-            yield RelationWarning(
-                metrics=pair, statement=relation.statement, source=f"thesis {relation.source}"
-            )
-    for relation in relations.further:
-        if set(relation.metrics) == set(pair):
-            yield RelationWarning(metrics=pair, statement=relation.statement, source=relation.source)

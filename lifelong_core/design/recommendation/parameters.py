@@ -43,22 +43,49 @@ def target(metric: str, value: float) -> tuple[str, float]:
     return metric, value
 
 
-DERIVED: Mapping[str, tuple[tuple[str, ...], Callable[..., ParameterValue]]] = MappingProxyType(
+def assumed_shares(assumption: str, classes: int) -> tuple[float, ...] | None:
+    """The class shares of an assumption; None: those of the test data.
+
+    Examples:
+        >>> assumed_shares("balanced", 4), assumed_shares("test_data", 4)
+        ((0.25, 0.25, 0.25, 0.25), None)
+    """
+    return (1 / classes,) * classes if assumption == "balanced" else None
+
+
+DERIVED: Mapping[str, tuple[tuple[str, ...], Callable[..., ParameterValue | None]]] = MappingProxyType(
     {
         "zero_one_costs": (("number_of_classes",), equal_costs),
         "importance_costs": (("class_weights",), importance_costs),
         "target": (("target_metric", "target_value"), target),
+        "assumed_shares": (("assumed_prevalences", "number_of_classes"), assumed_shares),
     }
 )
 """By name of the source: the fields that it needs, and the function of their values."""
 
 
+ELSE = " else "
+"""Between the names of sources, of which the first whose fields are all answered counts."""
+
+
+def alternatives(source: str) -> tuple[str, ...]:
+    """The sources from which a value may come, the first one first.
+
+    Examples:
+        >>> alternatives("target_prevalences else assumed_shares")
+        ('target_prevalences', 'assumed_shares')
+    """
+    return tuple(source.split(ELSE))
+
+
 def fields_behind(source: str) -> tuple[str, ...]:
-    """The fields that a parameter's value depends on."""
-    return DERIVED[source][0] if source in DERIVED else (source,)
+    """The fields that a parameter's value depends on, those of all alternatives."""
+    return tuple(
+        field for one in alternatives(source) for field in (DERIVED[one][0] if one in DERIVED else (one,))
+    )
 
 
-def parameter_value(source: str, fingerprint: ProblemFingerprint) -> ParameterValue:
-    """The value of a parameter; its fields are answered."""
+def parameter_value(source: str, fingerprint: ProblemFingerprint) -> ParameterValue | None:
+    """The value of a parameter from one source, whose fields are answered; None: the metric's default."""
     answers = [getattr(fingerprint, field) for field in fields_behind(source)]
     return DERIVED[source][1](*answers) if source in DERIVED else answers[0]

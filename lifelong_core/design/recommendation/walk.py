@@ -22,7 +22,12 @@ from lifelong_core.design.method.schema import (
     Table,
 )
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
-from lifelong_core.design.recommendation.parameters import ParameterValue, fields_behind, parameter_value
+from lifelong_core.design.recommendation.parameters import (
+    ParameterValue,
+    alternatives,
+    fields_behind,
+    parameter_value,
+)
 
 Choices: TypeAlias = Mapping[str, tuple[str, ...]]
 """The choices of a person, by guide."""
@@ -63,7 +68,7 @@ class MetricCandidate:
     def parameters(self, fingerprint: ProblemFingerprint) -> dict[str, ParameterValue]:
         """The values of the parameters."""
         answered = {name: parameter_value(source, fingerprint) for name, source in self.sources.items()}
-        return {**answered, **self.given}
+        return {**{name: value for name, value in answered.items() if value is not None}, **self.given}
 
 
 @dataclass(frozen=True)
@@ -204,9 +209,11 @@ class Walk:
         """The sources of a metric's parameter values, as far as they are answered."""
         sources: dict[str, str] = {}
         for name, source in entry.parameters.items():
-            known = [self.value_needed(field) for field in fields_behind(source)]
-            if all(known):
-                sources[name] = source
+            for alternative in alternatives(source):
+                known = [self.value_needed(field) for field in fields_behind(alternative)]
+                if all(known):
+                    sources[name] = alternative
+                    break
         return sources
 
     def value_needed(self, name: str) -> bool:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
+from lifelong_core.design.report.cost_words import positive_class
 from lifelong_core.design.report.plots import Bar, Dot, Frame, Panel, Point, Range, pad_range
 from lifelong_core.design.report.words import format_count, number, percent
 from lifelong_core.design.validation.displays import (
@@ -21,14 +22,21 @@ UNIT: Range = (0.0, 1.0)
 STRIP = 44.0
 """height of the bars of a reliability diagram, with the space above them"""
 
-Curve = TypeVar("Curve")
+Curve = TypeVar("Curve", RocPoints, PrecisionRecallPoints, ReliabilityBins)
 Rates: TypeAlias = tuple[float | None, float | None, float | None]
 """sensitivity, false positive rate and precision of a class"""
 
 
+def _one_of_two(result: ValidationResult, curves: Sequence[Curve]) -> Sequence[Curve]:
+    """Of two classes that of interest, whose curve is the mirror image of the other; else all."""
+    if len(result.class_names) != 2:
+        return curves
+    return [curve for curve in curves if curve.class_index == positive_class(result)] or curves
+
+
 def roc_panels(result: ValidationResult) -> list[Panel]:
     """ROC curves of the classes of interest, with the operating point of the decisions."""
-    shown = worst(result.roc_curves, lambda curve: curve.area)
+    shown = worst(_one_of_two(result, result.roc_curves), lambda curve: curve.area)
     frame = _frame(UNIT, UNIT, len(shown))
     others = {f"roc-{curve.class_index}" for curve in shown} if len(shown) > 2 else set[str]()
     return [_roc_panel(result, curve, frame, sorted(others)) for curve in shown]
@@ -117,7 +125,7 @@ def reliability_panels(result: ValidationResult) -> list[Panel]:
 def shown_reliability(result: ValidationResult) -> list[ReliabilityBins]:
     """Bins of the likeliest class, and of the classes with the largest gaps."""
     of_all = [bins for bins in result.reliability if bins.class_index is None]
-    of_classes = [bins for bins in result.reliability if bins.class_index is not None]
+    of_classes = _one_of_two(result, [bins for bins in result.reliability if bins.class_index is not None])
     return [*of_all, *worst(of_classes, lambda bins: -mean_gap(bins))]
 
 

@@ -1,21 +1,19 @@
 """Forest plots: estimates with intervals, one below the other, on one axis for each kind of range."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lifelong_core.design.interview.wording import DIRECTIONS
 from lifelong_core.design.report.plots import Axis, Dot, Scale, pad_range
-from lifelong_core.design.report.words import direction, interval_in_words, of, shorten
+from lifelong_core.design.report.words import direction, interval_in_words, of
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome
 from lifelong_core.design.validation.values.metric_value import EstimatedValue, MetricValue, Orientation
 
-LABELS, PLOT, TEXTS, ROW, HEAD = 280.0, 380.0, 190.0, 24.0, 8.0
-"""widths of the three columns (the first at most, the last at least), of a row and of the space above the first"""
-CHARACTER, LONGEST_LABEL = 7.5, 36
-
-
-ARROW = 5.0
+ACROSS = (2.0, 98.0)
+"""per cent of the width that the axis takes, so that points at its ends are whole"""
+TICKS = 5
+"""most numbers of an axis, as many as fit on a phone"""
 
 
 @dataclass(frozen=True)
@@ -31,23 +29,23 @@ class Entry:
     """of a classifier that ignores the image"""
     is_rough: bool = False
     """whether its interval is too wide to stretch the axis for"""
+    note: str = ""
+    """what the value rests on, such as costs"""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a forest plot."""
+    """One row of a forest plot; all places are per cent of its width."""
 
     label: str
-    short_label: str
+    note: str
     text: str
-    middle: float
-    """pixels"""
     dot: Dot | None
     """None: the value is not defined"""
     threshold: float | None
     naive: float | None
-    arrows: tuple[str, ...] = ()
-    """`d` of SVG paths, at the edges that the interval goes beyond"""
+    arrows: tuple[tuple[float, int], ...] = ()
+    """where the interval goes beyond the axis: place and direction, -1 to the left or 1 to the right"""
 
 
 @dataclass(frozen=True)
@@ -55,35 +53,40 @@ class Forest:
     """Values that share an axis."""
 
     title: str
-    description: str
-    width: float
-    height: float
     plot: tuple[float, float]
-    """left and right edge of the part with the axis"""
-    texts: float
-    """where the values in words begin"""
+    """ends of the axis, per cent"""
     x: Axis
     rows: tuple[Row, ...]
     reference: float | None = None
-    """pixels: a value that all rows are compared with"""
+    """per cent: a value that all rows are compared with"""
 
 
 def entries_of(
-    values: Iterable[MetricValue], class_names: Sequence[str], acceptance: Iterable[AcceptanceOutcome] = ()
+    values: Iterable[MetricValue],
+    class_names: Sequence[str],
+    acceptance: Iterable[AcceptanceOutcome] = (),
+    *,
+    notes: Callable[[MetricValue], str] = lambda _: "",
 ) -> list[Entry]:
-    """A row for each value, with its acceptance threshold."""
+    """A row for each value, with its acceptance threshold and a note."""
     wanted = thresholds_of(acceptance)
     found: list[Entry] = []
     summed: set[str] = set()
     for value in values:
         key = (value.label, value.class_index)
         threshold = wanted.get(key)
-        if threshold is None and value.label not in summed:
+        is_first = value.label not in summed
+        if threshold is None and is_first:
             threshold = wanted.get((value.label, None))
+        if threshold is None and value.value_of == "all_classes":
+            threshold = next((number for (label, _), number in wanted.items() if label == value.label), None)
+        if value.refusal is not None:
+            threshold = None
         summed.add(value.label)
         is_one = value.value_of == "all_classes"
         label = value.label if is_one else f"{value.label} · {of(value, class_names)}"
-        found.append(Entry(label, value, value.orientation, threshold, value.naive))
+        note = notes(value) if is_first else ""
+        found.append(Entry(label, value, value.orientation, threshold, value.naive, note=note))
     return found
 
 
@@ -102,47 +105,29 @@ def forests(entries: Sequence[Entry]) -> list[Forest]:
     for entry in entries:
         own = entry.value.label if entry.value.label in beyond else ""
         groups.setdefault((entry.orientation, own), []).append(entry)
-    labels = label_width(entries)
     return [
-        forest(group, f"{own}: {DIRECTIONS[orientation]}" if own else direction(orientation), labels=labels)
+        forest(group, f"{own}: {DIRECTIONS[orientation]}" if own else direction(orientation))
         for (orientation, own), group in sorted(groups.items(), key=lambda item: item[0][1] != "")
     ]
 
 
-def label_width(entries: Iterable[Entry]) -> float:
-    """The width of the longest label in pixels."""
-    longest = max((len(shorten(entry.label, LONGEST_LABEL)) for entry in entries), default=0)
-    return min(24 + CHARACTER * longest, LABELS)
-
-
-def forest(
-    entries: Sequence[Entry], title: str, *, reference: float | None = None, labels: float | None = None
-) -> Forest:
+def forest(entries: Sequence[Entry], title: str, *, reference: float | None = None) -> Forest:
     """One plot of values that share an axis.
 
     Args:
         entries: one for each row.
         title: of the plot.
         reference: a value that all are compared with.
-        labels: width of the column of labels; None: as they need.
     """
     numbers = [*_numbers(entries), *([] if reference is None else [reference])]
     is_share = all(0 <= number <= 1 for number in numbers)
     within = (0.0, 1.0) if is_share else (-math.inf, math.inf)
-    left = label_width(entries) if labels is None else labels
-    scale = Scale(pad_range(numbers, within=within), (left, left + PLOT))
-    ticks = scale.ticks(7)
-    rows = tuple(_row(entry, scale, HEAD + ROW * (index + 0.5)) for index, entry in enumerate(entries))
-    words = "; ".join(f"{row.label}: {row.text}" for row in rows)
+    scale = Scale(pad_range(numbers, within=within), ACROSS)
     return Forest(
         title=title,
-        description=f"Estimates with intervals. {title}. {words}.",
-        width=left + PLOT + max(TEXTS, 12 + CHARACTER * max((len(row.text) for row in rows), default=0)),
-        height=HEAD + ROW * len(rows) + 24,
         plot=scale.pixels,
-        texts=left + PLOT + 12,
-        x=Axis("", ticks),
-        rows=rows,
+        x=Axis("", scale.ticks(TICKS)),
+        rows=tuple(_row(entry, scale) for entry in entries),
         reference=None if reference is None else _if_on(scale, reference),
     )
 
@@ -156,42 +141,41 @@ def _numbers(entries: Iterable[Entry]) -> Iterable[float]:
         yield from (number for number in found if number is not None)
 
 
-def _row(entry: Entry, scale: Scale, middle: float) -> Row:
+def _row(entry: Entry, scale: Scale) -> Row:
     value = entry.value
     estimate = value.number("estimate")
     dot = None
     if not math.isnan(estimate):
         low, high = value.number("low"), value.number("high")
         ends = (None, None) if math.isnan(low) or math.isnan(high) else (_on(scale, low), _on(scale, high))
-        dot = Dot(_on(scale, estimate), middle, *ends)
+        dot = Dot(_on(scale, estimate), 0.0, *ends)
     return Row(
         label=entry.label,
-        short_label=shorten(entry.label, LONGEST_LABEL),
+        note=entry.note,
         text=interval_in_words(value),
-        middle=middle,
         dot=dot,
         threshold=None if entry.threshold is None else scale(entry.threshold),
         naive=_if_on(scale, entry.naive),
-        arrows=tuple(_arrows(value, scale, middle)),
+        arrows=tuple(_arrows(value, scale)),
     )
 
 
-def _arrows(value: EstimatedValue, scale: Scale, middle: float) -> Iterable[str]:
-    """The arrows where an interval continues beyond the axis."""
+def _arrows(value: EstimatedValue, scale: Scale) -> Iterable[tuple[float, int]]:
+    """Where an interval continues beyond the axis."""
     first, last = scale.values
-    for number, inward in ((value.number("low"), ARROW), (value.number("high"), -ARROW)):
-        if number < first or number > last:
-            at = _on(scale, number)
-            yield f"M{at + inward:g} {middle - ARROW:g}L{at:g} {middle:g}L{at + inward:g} {middle + ARROW:g}"
+    if value.number("low") < first:
+        yield scale.pixels[0], -1
+    if value.number("high") > last:
+        yield scale.pixels[1], 1
 
 
 def _if_on(scale: Scale, value: float | None) -> float | None:
-    """The pixel of a value; None beyond the axis."""
+    """The place of a value; None beyond the axis."""
     low, high = scale.values
     return None if value is None or not low <= value <= high else scale(value)
 
 
 def _on(scale: Scale, value: float) -> float:
-    """The pixel of a value; an infinite one lies at the end of the axis."""
+    """The place of a value; an infinite one lies at the end of the axis."""
     low, high = scale.values
     return scale(min(max(value, low), high))

@@ -7,7 +7,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from lifelong_core.design.interview.class_names import decision_names
 from lifelong_core.design.method.loader import load_method
-from lifelong_core.design.report import figures, subgroups, tables, uncertainty, words
+from lifelong_core.design.report import decisions, figures, subgroups, tables, uncertainty, words
+from lifelong_core.design.report.cost_words import rests_on
 from lifelong_core.design.report.forest import Entry, Forest, entries_of, forest, forests, thresholds_of
 from lifelong_core.design.validation.comparison import MetricRanking, ModelComparison, OverallRanking
 from lifelong_core.design.validation.result import ValidationResult
@@ -56,7 +57,11 @@ def validation_html(result: ValidationResult) -> str:
         result=result,
         advised=result.recommendation,
         names=result.class_names,
-        forests=forests(entries_of(shown, result.class_names, result.acceptance)),
+        forests=forests(
+            entries_of(
+                shown, result.class_names, result.acceptance, notes=lambda value: rests_on(result, value)
+            )
+        ),
         steps=tables.step_tables(result),
         show_confusion=result.recommendation.fingerprint.decision_rule != "none",
         roc=figures.roc_panels(result),
@@ -78,8 +83,14 @@ def comparison_html(comparison: ModelComparison) -> str:
     """
     first = next(iter(comparison.results.values()))
     overall = (comparison.rank_then_mean, comparison.mean_then_rank)
+    asked = _asked(comparison)
     leaders = sorted(
-        {model.model for one in overall for model in one.models if model.rank == one.models[0].rank}
+        {
+            model.model
+            for one in ((asked,) if asked is not None else overall)
+            for model in one.models
+            if model.rank == one.models[0].rank
+        }
     )
     return _render(
         "comparison.html.jinja",
@@ -95,6 +106,7 @@ def comparison_html(comparison: ModelComparison) -> str:
             (overall[1], "By the mean of values", "Mean of values"),
         ],
         leaders=leaders,
+        asked=asked,
         chances=[
             (way, one.models[0].best)
             for way, one in zip(("the mean of places", "the mean of values"), overall, strict=True)
@@ -104,6 +116,13 @@ def comparison_html(comparison: ModelComparison) -> str:
         details=[_detail(comparison, ranking) for ranking in comparison.rankings],
         chance=_chance,
     )
+
+
+def _asked(comparison: ModelComparison) -> MetricRanking | None:
+    """The ranking by the one metric that the interview asked for; None: all metrics together answer it."""
+    label = None if comparison.headline is None else comparison.headline.label
+    found = next((one for one in comparison.rankings if one.label == label), None)
+    return found if found is not None and found.models else None
 
 
 def _detail(comparison: ModelComparison, ranking: MetricRanking) -> tuple[MetricRanking, Forest, Any, str]:
@@ -118,7 +137,11 @@ def _detail(comparison: ModelComparison, ranking: MetricRanking) -> tuple[Metric
     shown = ((name, values[name]) for name in order)
     entries = [Entry(name, value, value.orientation, threshold, value.naive) for name, value in shown]
     plot = forest(entries, f"{ranking.label} of each model")
-    return ranking, plot, METRICS[ranking.metric], words.of(values[order[0]], any_result.class_names)
+    shown_of = values[order[0]]
+    if tables.is_said_once(any_result, ranking.label):
+        shown_of = shown_of.model_copy(update={"value_of": "all_classes"})
+    of = ", ".join(filter(None, (words.of(shown_of, any_result.class_names), rests_on(any_result, shown_of))))
+    return ranking, plot, METRICS[ranking.metric], of
 
 
 def _chance(ranking: MetricRanking | OverallRanking, name: str) -> float | None:
@@ -146,8 +169,10 @@ def environment() -> Environment:
     own: Any = made
     own.filters |= {one.__name__: one for one in FILTERS}
     own.globals |= {
+        "rests_on": rests_on,
         "tables": tables,
         "decision_names": decision_names,
+        "decisions": decisions,
         "subgroups": subgroups,
         "uncertainty": uncertainty,
         "figures": figures,

@@ -1,10 +1,10 @@
 """Plots and tables of a model by subgroup, such as scanner or site."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lifelong_core.design.interview.wording import DIRECTIONS
 from lifelong_core.design.report.forest import Entry, Forest, forest, thresholds_of
-from lifelong_core.design.report.tables import MOST_CLASSES
+from lifelong_core.design.report.tables import MOST_CLASSES, is_said_once
 from lifelong_core.design.report.words import missing_reason, of
 from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupResult
 from lifelong_core.design.validation.result import ValidationResult
@@ -38,6 +38,11 @@ def missing_reasons(group: SubgroupResult, columns: Iterable[SubgroupMetric]) ->
     return [", ".join(own) + reason for reason, own in labels.items()]
 
 
+def has_remarks(result: ValidationResult, columns: Sequence[SubgroupMetric]) -> bool:
+    """Whether a subgroup has a warning, or a value of it is missing."""
+    return any(group.warnings or missing_reasons(group, columns) for group in result.subgroups)
+
+
 def subgroup_forests(result: ValidationResult) -> list[Forest]:
     """A plot for each column: the value of all samples, and below it that of each subgroup."""
     if not 0 < len(result.subgroups) <= MOST_DRAWN:
@@ -58,7 +63,7 @@ def subgroup_forests(result: ValidationResult) -> list[Forest]:
             )
             for one in result.subgroups
         ]
-        is_one = column.value_of == "all_classes"
+        is_one = column.value_of == "all_classes" or is_said_once(result, column.label)
         title = column.label if is_one else f"{column.label} · {of(column, result.class_names)}"
         found.append(forest(entries, f"{title}: {DIRECTIONS[whole.orientation]}", reference=whole.estimate))
     return found

@@ -8,7 +8,15 @@ from lifelong_core.design.interview.answer_texts import format_answer
 from lifelong_core.design.interview.class_names import decision_names
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.recommendation.document import Advice, Recommendation, Step
-from lifelong_core.design.report.words import compared_text, format_count, number, percent, threshold_text
+from lifelong_core.design.report.cost_words import rests_on
+from lifelong_core.design.report.words import (
+    calibrated_in_words,
+    compared_text,
+    format_count,
+    number,
+    percent,
+    threshold_text,
+)
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.metrics import METRICS
@@ -40,6 +48,8 @@ class ValueRow:
     """A value with remarks on it."""
 
     value: MetricValue
+    rests_on: str
+    """costs and class shares"""
     remarks: tuple[str, ...]
 
 
@@ -113,15 +123,42 @@ def step_table(result: ValidationResult, step: Step) -> StepTable:
     return StepTable(
         step=step,
         rows=tuple(_value_row(result, value) for value in shown),
-        every_row=tuple(_value_row(result, value) for value in values) if len(shown) < len(values) else (),
+        every_row=tuple(_value_row(result, value) for value in values)
+        if len(shown) < len(said_once(values))
+        else (),
         cards=tuple(METRICS[acronym] for acronym in dict.fromkeys(value.metric for value in values)),
     )
 
 
-def to_look_at(values: Iterable[MetricValue]) -> list[MetricValue]:
-    """The summaries of all metrics, and of each metric the worst classes, in their order."""
+def said_once(values: Iterable[MetricValue]) -> list[MetricValue]:
+    """The values, but one for all where both of two classes have the value of their mean, as AUROC does."""
     by_label: dict[str, list[MetricValue]] = {}
     for value in values:
+        by_label.setdefault(value.label, []).append(value)
+    found: list[MetricValue] = []
+    for own in by_label.values():
+        first = own[0]
+        is_same = len(own) == 3 and first.class_index is None and all(_are_equal(first, one) for one in own)
+        found += [first.model_copy(update={"value_of": "all_classes"})] if is_same else own
+    return found
+
+
+def is_said_once(result: ValidationResult, label: str) -> bool:
+    """Whether a metric of classes has one value for both of two."""
+    own = [value for value in result.values if value.label == label]
+    return len(said_once(own)) < len(own)
+
+
+def _are_equal(first: MetricValue, second: MetricValue) -> bool:
+    """Whether values and intervals are the same up to rounding errors."""
+    pairs = [(first.number(bound), second.number(bound)) for bound in ("estimate", "low", "high")]
+    return all(one == other or math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12) for one, other in pairs)
+
+
+def to_look_at(values: Iterable[MetricValue]) -> list[MetricValue]:
+    """The summaries of all metrics, and of each metric the worst classes, in their order; see `said_once`."""
+    by_label: dict[str, list[MetricValue]] = {}
+    for value in said_once(values):
         by_label.setdefault(value.label, []).append(value)
     shown: list[MetricValue] = []
     for own in by_label.values():
@@ -143,8 +180,12 @@ def _value_row(result: ValidationResult, value: MetricValue) -> ValueRow:
     remarks = [] if value.reason is None else [value.reason]
     for outcome in result.acceptance:
         threshold = outcome.threshold
-        is_summed = threshold.class_index is None and value is result.value(value.label)
-        if threshold.metric == value.label and (threshold.class_index == value.class_index or is_summed):
+        of_own = threshold.metric == value.label and (
+            threshold.class_index == value.class_index
+            or (threshold.class_index is None and _is_first(result, value))
+            or (value.value_of == "all_classes" and METRICS[value.metric].is_per_class)
+        )
+        if of_own:
             mark = {True: "✓", False: "✗", None: "?"}[outcome.passed]
             remarks.append(
                 f"{mark} Threshold, {threshold_text(outcome, value.orientation)}: {compared_text(outcome)}"
@@ -155,9 +196,16 @@ def _value_row(result: ValidationResult, value: MetricValue) -> ValueRow:
             f"cut-off {number(cut.threshold)} for {cut.target_metric} = {cut.target_value:g}; "
             f"on these {format_count(cut.samples, 'sample')} it reaches {number(cut.reached)}"
         )
+    if (calibrated := calibrated_in_words(value)) is not None:
+        remarks.append(f"perfectly calibrated predictions have by chance {calibrated}")
     if value.standard_error is not None:
         remarks.append(f"of a random part of the samples: standard error {number(value.standard_error)}")
-    return ValueRow(value, (*remarks, *value.notes))
+    return ValueRow(value, rests_on(result, value), (*remarks, *value.notes))
+
+
+def _is_first(result: ValidationResult, value: MetricValue) -> bool:
+    """Whether a value is the one that sums its metric up, or the only one."""
+    return value.class_index == result.value(value.label).class_index
 
 
 def advice_rows(recommendation: Recommendation, class_names: Sequence[str]) -> list[AdviceRow]:
@@ -216,7 +264,7 @@ def class_rows(result: ValidationResult) -> list[tuple[str, int, str, str | None
     return [
         (
             name,
-            sum(result.confusion.counts[k]) + result.confusion.invalid[k],
+            round(result.prevalence[k] * result.samples),
             percent(result.prevalence[k]),
             None if targets is None else percent(targets[k]),
         )

@@ -4,6 +4,8 @@ import math
 import re
 from collections.abc import Sequence
 
+import numpy as np
+
 from lifelong_core.design.interview.wording import (
     CONFIDENCE_WORDS,
     DECIDED_BY,
@@ -14,6 +16,7 @@ from lifelong_core.design.interview.wording import (
 from lifelong_core.design.method.schema import Confidence
 from lifelong_core.design.recommendation.document import DecidedBy
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome
+from lifelong_core.design.validation.values.custom_value import CustomValue
 from lifelong_core.design.validation.values.metric_value import EstimatedValue, MetricValue, Number
 
 NOT_DEFINED = "not defined"
@@ -21,20 +24,28 @@ NUMBERED_CLASS = re.compile(r"\b(?:class \d{1,6}(?:, \d{1,6})*|classes \d{1,6}(?
 LONGEST_WORD = 20
 
 
+RESOLUTION = 1e-9
+"""Less than any set of samples can tell from 0: rounding errors"""
+
+
 def number(value: Number) -> str:
     """A number with three decimals, or three digits if it is small; None is "not defined".
 
     Examples:
-        >>> [number(value) for value in (0.91234, 0.00123456, 0.0, 12345.6, math.inf, None)]
-        ['0.912', '0.00123', '0', '12,346', '∞', 'not defined']
+        >>> [number(value) for value in (0.91234, 0.00123456, 0.0000123456, 12345.6, math.inf, None)]
+        ['0.912', '0.00123', '0.000012', '12,346', '∞', 'not defined']
+        >>> [number(value) for value in (0.0, 2.36e-15, -1e-14)]
+        ['0', '0', '0']
     """
     if value is None or math.isnan(value):
         return NOT_DEFINED
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    if value == 0:
-        return "0"
     size = abs(value)
+    if size < RESOLUTION:
+        return "0"
+    if size < 1e-4:
+        return np.format_float_positional(value, precision=2, fractional=False, trim="-")
     return f"{value:.3g}" if size < 0.01 else f"{value:.3f}" if size < 1000 else f"{value:,.0f}"
 
 
@@ -46,6 +57,15 @@ def p_value(value: float) -> str:
         ['= 1.000', '= 0.041', '= 0.00123', '< 0.0001']
     """
     return "< 0.0001" if value < 1e-4 else f"= {number(value)}"
+
+
+def calibrated_in_words(value: EstimatedValue) -> str | None:
+    """What perfectly calibrated predictions have, beside a calibration error; None for other metrics."""
+    found = value.calibrated
+    if found is None:
+        return None
+    excess = "0" if found.excess == 0 else f"{'+' if found.excess > 0 else '-'}{number(abs(found.excess))}"
+    return f"{number(found.mean)} (95 % below {number(found.high)}), excess {excess}"
 
 
 def percent(share: Number) -> str:
@@ -129,7 +149,7 @@ def name_classes(text: str, class_names: Sequence[str]) -> str:
     return NUMBERED_CLASS.sub(names, text)
 
 
-def range_of(value: MetricValue) -> str:
+def range_of(value: MetricValue | CustomValue) -> str:
     """The range of a metric, open at an infinite end."""
     low, high = value.range
     left = "(-∞" if low is None else f"[{low:.3g}"

@@ -107,6 +107,8 @@ def _outcome(threshold: AcceptanceThreshold, value: MetricValue) -> AcceptanceOu
     bound = "estimate" if threshold.by == "estimate" else value.worse_end
     number = value.number(bound)
     shown = number if math.isfinite(number) else None
+    if value.refusal is not None:
+        return AcceptanceOutcome(threshold=threshold, value=shown, passed=None, why=value.refusal)
     what = (
         "the estimate" if threshold.by == "estimate" else f"the {'lower' if bound == 'low' else 'upper'} end"
     )

@@ -10,13 +10,24 @@ from numpy.typing import ArrayLike
 from lifelong_core.arrays import Floats
 from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
-from lifelong_core.design.validation.comparison import MetricRanking, ModelComparison, OverallRanking, Scheme
+from lifelong_core.design.validation.comparison import (
+    Basis,
+    MetricRanking,
+    ModelComparison,
+    OverallRanking,
+    Scheme,
+)
+from lifelong_core.design.validation.decisions.answered_rule import answered_rule
 from lifelong_core.design.validation.model_ranks import RankShares, rank_models
 from lifelong_core.design.validation.outputs import ModelOutputs
+from lifelong_core.design.validation.ranked_metrics import headline_of, out_of_ranking
+from lifelong_core.design.validation.result import Aggregation
 from lifelong_core.design.validation.uncertainty.settings import UncertaintySettings
-from lifelong_core.design.validation.validate import ResampledValidation, ValidationSettings, validate_one
+from lifelong_core.design.validation.validate_one import ResampledValidation, validate_one
+from lifelong_core.design.validation.validation_settings import ValidationSettings
 from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.metrics import CustomMetric
 
 
 def compare(
@@ -32,6 +43,8 @@ def compare(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
     uncertainty_settings: UncertaintySettings | None = None,
+    aggregation: Aggregation = "pooled",
+    custom: Sequence[CustomMetric] = (),
 ) -> ModelComparison:
     """Validate several models on the same samples, and rank them by each metric and by all together.
 
@@ -42,6 +55,15 @@ def compare(
     - rank then mean: by the mean of a model's ranks. Every metric counts the same, differences in size do not matter.
     - mean then rank: by the mean of a model's values, each brought to 0 at the metric's worst value and 1 at its best.
       A metric without both bounds has no such scale and does not count.
+
+    Calibration errors rank models by their excess over perfectly calibrated predictions (`calibrated_reference`): what
+    chance adds to the error depends on the probabilities, and would decide between models.
+
+    Only metrics of S2 to S4 and of the first step of S5 count in these: those of the second step describe a given model
+    (U4). Of metrics that say much the same (thesis table 4.2) the first one counts (thesis table 4.3).
+
+    The headline is the ranking that the interview asked for: that of the calibration metric where classifiers or
+    re-calibrations are compared by it (U1 to U3), else the one by all metrics.
 
     Models that are equally good share their places. A model for which a metric is undefined shares the last places;
     resampled data sets in which it is undefined for all say nothing about this metric, and are left out there.
@@ -58,6 +80,8 @@ def compare(
         level: nominal coverage of the intervals, including those of ranks.
         rng: seed or generator.
         uncertainty_settings: of uncertainty-aware scores, for models with uncertainties or members.
+        aggregation: over all samples, or first within each group.
+        custom: metrics of the caller, in the result of each model; models are not ranked by them.
 
     Raises:
         InvalidInputError: there are fewer than two models, or as for `validate`.
@@ -97,8 +121,13 @@ def compare(
         level=level,
         rng=rng,
         uncertainty=uncertainty_settings,
+        aggregation=aggregation,
+        custom=custom,
     )
-    found = {name: _named(setting, outputs, name) for name, outputs in models.items()}
+    judges_half = _judges_half(recommendation, models)
+    found = {
+        name: _named(setting, outputs, name, judges_half=judges_half) for name, outputs in models.items()
+    }
     measures = _measures(found)
     return ModelComparison(
         results={name: one.result for name, one in found.items()},
@@ -106,9 +135,10 @@ def compare(
         replicates=replicates,
         seed=setting.seed,
         rankings=tuple(_ranking(measure, list(models), level) for measure in measures),
-        rank_then_mean=_rank_then_mean(measures, list(models), level),
-        mean_then_rank=_mean_then_rank(measures, list(models), level),
-        warnings=tuple(_warnings(recommendation, found)),
+        rank_then_mean=_rank_then_mean(measures, recommendation, list(models), level),
+        mean_then_rank=_mean_then_rank(measures, recommendation, list(models), level),
+        headline=headline_of(recommendation),
+        warnings=tuple(_warnings(found)),
     )
 
 
@@ -122,6 +152,7 @@ class Measure:
     """shape (M,)"""
     resampled: Floats
     """shape (R, M)"""
+    basis: Basis = "value"
 
     @property
     def sign(self) -> float:
@@ -135,6 +166,12 @@ class Measure:
             return f"undefined for every model: {self.value.reason}"
         return "undefined in every resampled data set" if np.isnan(self.resampled).all() else None
 
+    @property
+    def has_scale(self) -> bool:
+        """Whether the metric has a worst and a best value."""
+        low, high = self.value.range
+        return low is not None and high is not None and low != high
+
     def ranks(self, values: Floats) -> Floats:
         """The rank of each model, shape (..., M), 1 the best; nan where the metric is undefined for all."""
         places = RankShares.of(self.sign * values).ranks
@@ -147,9 +184,19 @@ class Measure:
         return share if self.value.orientation == "up" else 1 - share
 
 
-def _named(setting: ValidationSettings, outputs: ModelOutputs, name: str) -> ResampledValidation:
+def _judges_half(recommendation: Recommendation, models: Mapping[str, ModelOutputs]) -> bool:
+    """Whether a model's cut-off is chosen on half of the cases, so that all are judged on the other half."""
+    rule = answered_rule(recommendation).rule
+    if rule is None or not rule.needs_other_cases:
+        return False
+    return any(one.decisions is None and one.cut_off_data is None for one in models.values())
+
+
+def _named(
+    setting: ValidationSettings, outputs: ModelOutputs, name: str, *, judges_half: bool
+) -> ResampledValidation:
     try:
-        return validate_one(setting, outputs, name=name)
+        return validate_one(setting, outputs, name=name, judges_half=judges_half)
     except InvalidInputError as error:
         raise InvalidInputError(
             error.message, field=f"models.{name}.{error.field}", hint=error.hint
@@ -166,6 +213,7 @@ def _measures(found: Mapping[str, ResampledValidation]) -> list[Measure]:
                 value=first.result.value(label),
                 observed=np.array([float(summary.estimate) for summary in summaries]),
                 resampled=np.stack([summary.replicates for summary in summaries], axis=1),
+                basis="value" if first.evaluated[label].parts[0].chance is None else "excess",
             )
         )
     return measures
@@ -180,6 +228,7 @@ def _ranking(measure: Measure, models: list[str], level: float) -> MetricRanking
         metric=value.metric,
         class_index=value.class_index,
         orientation=value.orientation,
+        basis=measure.basis,
         replicates=len(resampled),
         models=rank_models(
             models, scores, measure.sign * measure.observed, measure.sign * resampled, level=level
@@ -190,32 +239,34 @@ def _ranking(measure: Measure, models: list[str], level: float) -> MetricRanking
     )
 
 
-def _rank_then_mean(measures: Sequence[Measure], models: list[str], level: float) -> OverallRanking:
-    left_out = {
-        measure.value.label: f"it is {measure.reason}" for measure in measures if measure.reason is not None
-    }
-    counted = [measure for measure in measures if measure.reason is None]
+def _rank_then_mean(
+    measures: Sequence[Measure], recommendation: Recommendation, models: list[str], level: float
+) -> OverallRanking:
+    left_out = out_of_ranking(recommendation, _undefined(measures))
+    counted = [measure for measure in measures if measure.value.label not in left_out]
     observed = [measure.ranks(measure.observed) for measure in counted]
     resampled = [measure.ranks(measure.resampled) for measure in counted]
     return _overall("rank_then_mean", counted, left_out, models, observed, resampled, level)
 
 
-def _mean_then_rank(measures: Sequence[Measure], models: list[str], level: float) -> OverallRanking:
-    left_out: dict[str, str] = {}
-    counted: list[Measure] = []
-    for measure in measures:
-        low, high = measure.value.range
-        if measure.reason is not None:
-            left_out[measure.value.label] = f"it is {measure.reason}"
-        elif low is None or high is None or low == high:
-            left_out[measure.value.label] = (
-                "it has no worst or no best value, so that no scale fits the others"
-            )
-        else:
-            counted.append(measure)
+def _mean_then_rank(
+    measures: Sequence[Measure], recommendation: Recommendation, models: list[str], level: float
+) -> OverallRanking:
+    unusable = {
+        measure.value.label: "it has no worst or no best value, so that no scale fits the others"
+        for measure in measures
+        if not measure.has_scale
+    }
+    left_out = out_of_ranking(recommendation, unusable | _undefined(measures))
+    counted = [measure for measure in measures if measure.value.label not in left_out]
     observed = [measure.rescale(measure.observed) for measure in counted]
     resampled = [measure.rescale(measure.resampled) for measure in counted]
     return _overall("mean_then_rank", counted, left_out, models, observed, resampled, level)
+
+
+def _undefined(measures: Sequence[Measure]) -> dict[str, str]:
+    """Label -> why a metric ranks no model."""
+    return {one.value.label: f"it is {one.reason}" for one in measures if one.reason is not None}
 
 
 def _overall(
@@ -258,11 +309,8 @@ def _means(resampled: Sequence[Floats]) -> Floats:
     return sums[says_something] / counts[says_something]
 
 
-def _warnings(recommendation: Recommendation, found: Mapping[str, ResampledValidation]) -> Iterator[str]:
-    """Warnings about related metrics, and about the models: once if all models have them."""
-    for warning in recommendation.warnings:
-        first, second = warning.metrics
-        yield f"{first} and {second} say much the same ({warning.statement}), and count twice in the overall ranks."
+def _warnings(found: Mapping[str, ResampledValidation]) -> Iterator[str]:
+    """Warnings about the models: once if all models have them."""
     results = [one.result for one in found.values()]
     for text in dict.fromkeys(text for result in results for text in result.warnings):
         having = [result.name for result in results if text in result.warnings]

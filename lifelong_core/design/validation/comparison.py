@@ -1,16 +1,18 @@
 """The result of a comparison of models as a document that can be stored, sent and printed."""
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.values.metric_value import Number
 from lifelong_core.documents import Frozen, FrozenDocument
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
+Basis: TypeAlias = Literal["value", "excess"]
+"""`excess`: of a calibration error over that of perfectly calibrated predictions"""
 Scheme: TypeAlias = Literal["rank_then_mean", "mean_then_rank"]
 
 
@@ -38,6 +40,7 @@ class MetricRanking(Frozen):
     metric: str
     class_index: int | None = Field(description="None: by the summary of the metric.")
     orientation: Literal["up", "down"]
+    basis: Basis = Field(default="value", description="What the scores of the models are.")
     replicates: int = Field(description="Number of resampled data sets in which some model has a value.")
     models: tuple[ModelRank, ...] = Field(description="Best first.")
     reason: str | None = Field(default=None, description="Why there is no ranking, where `models` is empty.")
@@ -53,10 +56,19 @@ class OverallRanking(Frozen):
     models: tuple[ModelRank, ...] = Field(description="Best first; empty where no metric counts.")
 
 
+class Headline(Frozen):
+    """The ranking that answers the question of the interview."""
+
+    label: str | None = Field(
+        description="The metric whose ranking it is; null: the ranking by all metrics, rank then mean."
+    )
+    why: str
+
+
 class ModelComparison(FrozenDocument):
     """Several models on the same samples, by the recommended metrics."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     results: Mapping[str, ValidationResult] = Field(
         description="By model, in the order in which they were given."
     )
@@ -66,4 +78,16 @@ class ModelComparison(FrozenDocument):
     rankings: tuple[MetricRanking, ...] = Field(description="By metric, in the order of the recommendation.")
     rank_then_mean: OverallRanking
     mean_then_rank: OverallRanking
+    headline: Headline | None = Field(
+        default=None, description="The ranking to show first; null in documents of earlier versions."
+    )
     warnings: tuple[str, ...]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_older_version(cls, document: Any) -> Any:
+        """Read version 1, whose calibration errors rank models by their value."""
+        if not isinstance(document, dict):
+            return document
+        given = cast("dict[str, Any]", document)
+        return {**given, "schema_version": SCHEMA_VERSION} if given.get("schema_version") == 1 else given

@@ -14,6 +14,7 @@ from lifelong_core.design.validation.displays import (
     RocPoints,
 )
 from lifelong_core.design.validation.outputs import Samples
+from lifelong_core.design.validation.values.class_mix import ClassMix
 from lifelong_core.design.validation.values.metric_value import Number
 from lifelong_core.metrics import decision_curve, precision_recall_curve, reliability_diagram, roc_curve
 from lifelong_core.metrics.counting.confusion import confusion_matrix, ratio
@@ -95,22 +96,35 @@ def reliability_bins(valid: Samples) -> tuple[ReliabilityBins, ...]:
     return tuple(found)
 
 
-def decision_curve_points(valid: Samples, recommendation: Recommendation) -> tuple[DecisionCurvePoints, ...]:
-    """Decision curves of the target class, else of each class; none without net benefit and risk threshold."""
+def decision_curve_points(
+    valid: Samples, recommendation: Recommendation, mix: ClassMix | None = None
+) -> tuple[DecisionCurvePoints, ...]:
+    """Decision curves of the target class, else of each class; none without net benefit and risk threshold.
+
+    Where the class mix of the data is not that of use, they are those of the class mix of use, with corrected
+    probabilities; there are none if it is not known, or a class of it has no sample.
+    """
     fingerprint = recommendation.fingerprint
     wanted = any(metric.metric == "NB" for metric in recommendation.metrics)
     if not wanted and fingerprint.risk_threshold is None:
         return ()
+    if mix is not None and (mix.in_use is None or mix.missing_class(valid.labels) is not None):
+        return ()
+    scores = valid.scores if mix is None else mix.corrected(valid.scores)
+    if np.isnan(scores).any():
+        return ()
     target = fingerprint.target_class
+    in_use = None if mix is None else mix.in_use
     found: list[DecisionCurvePoints] = []
     for k in range(valid.classes) if target is None else [target]:
-        curve = decision_curve(valid.labels, valid.scores, positive=k)
+        curve = decision_curve(valid.labels, scores, positive=k, prevalence=in_use)
         found.append(
             DecisionCurvePoints(
                 class_index=k,
                 thresholds=tuple(curve.thresholds.tolist()),
                 net_benefit=tuple(curve.net_benefit.tolist()),
                 treat_all=tuple(curve.treat_all.tolist()),
+                prevalence=None if in_use is None else float(in_use[k]),
             )
         )
     return tuple(found)

@@ -23,6 +23,7 @@ Side: TypeAlias = Literal["new", "current"]
 Direction: TypeAlias = Literal["better", "worse", "open"]
 """Of the new model: `open` where the interval of the difference holds 0, or there is none."""
 
+OF_EXCESS = "The difference is that of the excess over perfectly calibrated predictions."
 SAME = "Both models give the same probabilities and decisions for every sample."
 
 
@@ -67,6 +68,9 @@ class ResampledDifference:
     """the least and the largest difference that there can be"""
     cases: int
     """independent cases that it rests on"""
+    chance: tuple[float, float] | None = None
+    """how much too large and too small a difference of excesses may be: a model's error that is not 0 holds less of the
+    error by chance than its excess takes off"""
 
     @classmethod
     def of(cls, metric: str, new: PartValue, current: PartValue, *, level: float, is_same: bool) -> Self:
@@ -79,16 +83,19 @@ class ResampledDifference:
             level: nominal coverage of the interval.
             is_same: whether both models have the same outputs for every sample.
         """
-        resampled = subtract(new.resampled, current.resampled)
+        resampled = subtract(new.compared, current.compared)
         low, high = new.limits
         limits, cases = (low - high, high - low), min(new.cases, current.cases)
-        bounds = _bounds(resampled, level, limits, cases, is_same=is_same)
+        chance = None
+        if new.chance is not None and current.chance is not None:
+            chance = (current.chance, new.chance)
+        bounds = _bounds(resampled, level, limits, cases, chance, is_same=is_same)
         estimate = float(resampled.estimate)
         numbers = {"estimate": estimate, "low": bounds.low, "high": bounds.high}
         values = as_fields(
             {"new": float(new.resampled.estimate), "current": float(current.resampled.estimate)}
         )
-        orientation = METRICS[metric].orientation
+        orientation: Orientation = "up" if METRICS[metric].orientation == "up" else "down"
         reasons = [side.fields["reason"] for side in (new, current) if side.fields["reason"] is not None]
         document = MetricDifference.model_validate(
             {
@@ -98,7 +105,7 @@ class ResampledDifference:
                 "reason": (reasons or ["both values are infinite"])[0] if math.isnan(estimate) else None,
                 "method": bounds.method,
                 "replicates": bounds.replicates,
-                "notes": bounds.notes,
+                "notes": bounds.notes if new.chance is None else (*bounds.notes, OF_EXCESS),
                 "orientation": orientation,
                 "new": values["new"],
                 "current": values["current"],
@@ -106,11 +113,13 @@ class ResampledDifference:
                 "direction": direction_of(bounds.low, bounds.high, orientation),
             }
         )
-        return cls(document, resampled, limits, cases)
+        return cls(document, resampled, limits, cases, chance)
 
     def at_level(self, level: float) -> Direction:
         """What an interval of another nominal coverage tells of the new model."""
-        found = value_bounds(self.resampled, level=level, limits=self.limits, cases=self.cases)
+        found = value_bounds(
+            self.resampled, level=level, limits=self.limits, cases=self.cases, chance=self.chance
+        )
         return direction_of(found.low, found.high, self.document.orientation)
 
     @property
@@ -163,11 +172,17 @@ def _critical(family: Sequence[ResampledDifference], level: float) -> float:
 
 
 def _bounds(
-    resampled: Bootstrap, level: float, limits: tuple[float, float], cases: int, *, is_same: bool
+    resampled: Bootstrap,
+    level: float,
+    limits: tuple[float, float],
+    cases: int,
+    chance: tuple[float, float] | None,
+    *,
+    is_same: bool,
 ) -> ValueBounds:
     if is_same and float(resampled.estimate) == 0 and not np.nan_to_num(resampled.replicates).any():
         return ValueBounds(0.0, 0.0, "unseen", len(resampled.replicates), (SAME,))
-    return value_bounds(resampled, level=level, limits=limits, cases=cases)
+    return value_bounds(resampled, level=level, limits=limits, cases=cases, chance=chance)
 
 
 def subtract(first: Bootstrap, second: Bootstrap) -> Bootstrap:

@@ -61,6 +61,10 @@ class DecisionCurvePoints(Frozen):
     thresholds: tuple[float, ...]
     net_benefit: tuple[float, ...]
     treat_all: tuple[float, ...]
+    prevalence: Number = Field(
+        default=None,
+        description="Stated share of the class in use, for which the curve holds; None: that of the data.",
+    )
 
 
 class AdjustedCost(Frozen):

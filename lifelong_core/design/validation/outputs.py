@@ -34,6 +34,9 @@ class ModelOutputs:
     """shape (N, C), in place of probabilities, which are their softmax"""
     decisions: ArrayLike | None = None
     """shape (N,): classes, C to abstain, -1 for no valid output; None: the likeliest class (ties: the lowest index)"""
+    score_prevalence: ArrayLike | None = None
+    """shape (C,), class shares for which the probabilities hold, those of their calibration or those that a head
+    assumes; None: those of the labels"""
     cut_off_data: tuple[ArrayLike, ArrayLike] | None = None
     """labels (M,) and this model's probabilities (M, C) of other samples, on which cut-offs are chosen"""
     uncertainties: ArrayLike | None = None

@@ -17,7 +17,8 @@ from lifelong_core.design.validation.differences import (
     judge_together,
 )
 from lifelong_core.design.validation.outputs import ModelOutputs, Samples
-from lifelong_core.design.validation.validate import ResampledValidation, ValidationSettings, validate_one
+from lifelong_core.design.validation.validate_one import ResampledValidation, validate_one
+from lifelong_core.design.validation.validation_settings import ValidationSettings
 from lifelong_core.design.validation.values.evaluation import Recipe
 from lifelong_core.design.validation.values.metric_values import EvaluatedMetric, evaluate_metric
 from lifelong_core.design.validation.values.parts import PartValue

@@ -1,11 +1,12 @@
 """The result of a validation as a document that can be stored, sent and printed."""
 
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import Field, model_validator
 
 from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome, all_passed
+from lifelong_core.design.validation.decisions.document import JudgedDecisions
 from lifelong_core.design.validation.displays import (
     AdjustedCost,
     ConfusionTable,
@@ -16,17 +17,21 @@ from lifelong_core.design.validation.displays import (
     SubgroupResult,
 )
 from lifelong_core.design.validation.uncertainty.document import UncertaintyAwareScores
+from lifelong_core.design.validation.values.custom_value import CustomValue
 from lifelong_core.design.validation.values.metric_value import MetricValue, Number
 from lifelong_core.documents import FrozenDocument
 from lifelong_core.errors import InvalidInputError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+
+
+Aggregation: TypeAlias = Literal["pooled", "by_group"]
 
 
 class ValidationResult(FrozenDocument):
     """The recommended metrics of one model on one labelled set, with confusion matrix and curves."""
 
-    schema_version: Literal[2] = SCHEMA_VERSION
+    schema_version: Literal[3] = SCHEMA_VERSION
     name: str = Field(description="Name of the model.")
     recommendation: Recommendation
     class_names: tuple[str, ...]
@@ -36,6 +41,10 @@ class ValidationResult(FrozenDocument):
     )
     cases: int = Field(description="Number of independent cases: groups, such as patients, else samples.")
     groups: bool = Field(description="Whether whole groups were resampled.")
+    aggregation: Aggregation = Field(
+        default="pooled",
+        description="`by_group`: metrics of each group, and their mean over the groups; else of all samples.",
+    )
     level: float = Field(description="Nominal coverage of the intervals.")
     replicates: int = Field(description="Number of resampled data sets.")
     seed: int
@@ -63,15 +72,25 @@ class ValidationResult(FrozenDocument):
         default=None,
         description="Scores that weigh samples by their uncertainty; None: no uncertainties were given.",
     )
+    decisions: JudgedDecisions | None = Field(
+        default=None,
+        description="Which decisions the metrics judge; None: a result of version 2, of given decisions, else of the"
+        " likeliest class.",
+    )
+
+    custom: tuple[CustomValue, ...] = Field(
+        default=(), description="Metrics of the user; neither ranked nor judged by thresholds."
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _from_older_version(cls, document: Any) -> Any:
-        """Read version 1, which has no uncertainty-aware scores."""
+        """Read version 1, without uncertainty-aware scores, and 2, without decisions and calibrated references."""
         if not isinstance(document, dict):
             return document
         given = cast("dict[str, Any]", document)
-        if given.get("schema_version") != 1 or "uncertainty_aware" in given:
+        newer = {1: {"uncertainty_aware", "decisions"}, 2: {"decisions"}}.get(given.get("schema_version", 0))
+        if newer is None or newer & given.keys():
             return given
         return {**given, "schema_version": SCHEMA_VERSION}
 

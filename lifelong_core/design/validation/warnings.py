@@ -7,6 +7,7 @@ import numpy as np
 from lifelong_core.design.interview.answer_texts import format_answer
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.recommendation.document import Recommendation
+from lifelong_core.design.validation.decisions.decide import DecidedSamples
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.subgroup_results import subgroups_of
 from lifelong_core.design.validation.values.evaluation import Recipe
@@ -14,13 +15,14 @@ from lifelong_core.metrics import METRICS
 
 
 def validation_warnings(
-    recommendation: Recommendation, samples: Samples, recipes: Sequence[Recipe], *, has_groups: bool
+    recommendation: Recommendation, decided: DecidedSamples, recipes: Sequence[Recipe], *, has_groups: bool
 ) -> tuple[str, ...]:
     """Warnings about missing or provisional metrics, few cases, and data that contradict the answers."""
+    samples = decided.samples
     return (
         *_of_the_recommendation(recommendation),
         *_of_the_cases(recommendation, samples, has_groups=has_groups),
-        *_of_the_decisions(recommendation, samples, recipes),
+        *_of_the_decisions(recommendation, decided, recipes),
         *_of_the_class_mix(recommendation, recipes),
     )
 
@@ -64,26 +66,42 @@ def _of_the_cases(recommendation: Recommendation, samples: Samples, *, has_group
 
 
 def _of_the_decisions(
-    recommendation: Recommendation, samples: Samples, recipes: Sequence[Recipe]
+    recommendation: Recommendation, decided: DecidedSamples, recipes: Sequence[Recipe]
 ) -> Iterator[str]:
     rule = recommendation.fingerprint.decision_rule
-    answer = format_answer(load_method().question("decision_rule"), rule) if rule is not None else ""
-    counted = [
-        recipe.label
-        for recipe in recipes
-        if METRICS[recipe.acronym].family == "counting" and recipe.acronym != "NB" and not recipe.cut_offs
-    ]
-    if counted and not samples.is_decided and rule not in ("argmax", None):
+    counted = [recipe.label for recipe in recipes if recipe.judges_decisions]
+    if counted and decided.source == "likeliest" and rule not in ("argmax", "none", None):
+        answer = format_answer(load_method().question("decision_rule"), rule)
         yield (
             f"No decisions were given, so the likeliest class counts as the decision in {', '.join(counted)}, and not "
-            f"that of the rule that was answered (FP2.6: {answer})."
+            f"that of the rule that was answered (FP2.6: {answer}): {decided.reason}"
         )
     halves = [recipe.label for recipe in recipes if recipe.cut_offs and recipe.cut_offs.split.is_half]
+    if decided.choice is not None and decided.split is not None and decided.split.is_half:
+        halves = ["the decision rule", *halves]
     if halves:
         yield (
             f"The cut-offs of {', '.join(halves)} were chosen on a random half of the cases, without other data, "
             "and judged on the other half."
         )
+    choice = decided.choice
+    if choice is not None and not choice.is_reachable:
+        yield (
+            f"No cut-off reaches the target on the {choice.labels.size} samples to choose it on; the one that comes "
+            "closest is judged."
+        )
+    if decided.split is not None and _is_judged_on_itself(decided):
+        yield "The cut-off was chosen on the samples that are judged, so the values are too good: give other data."
+
+
+def _is_judged_on_itself(decided: DecidedSamples) -> bool:
+    """Whether the other samples are the judged ones."""
+    split, samples = decided.split, decided.samples
+    if split is None or split.is_half or split.chosen_on.size != samples.size:
+        return False
+    return np.array_equal(split.chosen_on.labels, samples.labels) and np.array_equal(
+        split.chosen_on.scores, samples.scores
+    )
 
 
 def _of_the_class_mix(recommendation: Recommendation, recipes: Sequence[Recipe]) -> Iterator[str]:
@@ -92,7 +110,23 @@ def _of_the_class_mix(recommendation: Recommendation, recipes: Sequence[Recipe])
     dependent = [
         recipe.label
         for recipe in recipes
-        if METRICS[recipe.acronym].prevalence_dependent and recipe.prevalence is None
+        if METRICS[recipe.acronym].prevalence_dependent
+        and recipe.prevalence is None
+        and recipe.converted is None
+        and not recipe.is_refused
     ]
     if dependent:
-        yield f"The class mix is not that of use (FP4.2), on which {', '.join(dependent)} depend."
+        yield (
+            f"The class mix is not that of use (FP4.2), on which {', '.join(dependent)} depend: they hold for these "
+            "data, and no threshold is judged by them."
+        )
+    refused = [recipe.label for recipe in recipes if recipe.is_refused]
+    if refused:
+        yield f"{', '.join(refused)} needs the target prevalences: the class mix is not that of use (FP4.2)."
+    converted = [
+        recipe.label
+        for recipe in recipes
+        if recipe.converted is not None and METRICS[recipe.acronym].prevalence_dependent
+    ]
+    if converted:
+        yield f"Computed at the stated class shares of use, not at those of these data: {', '.join(converted)}."

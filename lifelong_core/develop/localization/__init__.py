@@ -3,6 +3,8 @@
 Free of torch:
 
 - `stability`: agreement of the patches that two models find positive.
+- `mean_score`: a score over images, with its interval.
+- `classifier_stability`: all pairs of several classifiers, over the positive images.
 - `occlusion`: where a model looks, from its logits alone; `overlay`: the image with these places.
 - `pooling`: from scores of patches to the score of an image, and supervised by marked patches (eqs. 1 to 5 and 23).
 

@@ -1,7 +1,6 @@
-"""Canonical calibration errors with kernels, which compare nearby predictions instead of bins or equal predictions."""
+"""Kernel calibration error, which compares nearby predictions instead of bins or equal predictions."""
 
 import math
-from collections.abc import Callable, Iterator
 from typing import Literal, Self, TypeAlias, get_args
 
 import numpy as np
@@ -9,26 +8,17 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import LARGEST_NUMBER, Floats, Integers, as_bandwidth, as_probabilities
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.calibration.binned import as_norm
+from lifelong_core.metrics.scores.blockwise import blocks
 from lifelong_core.metrics.scores.labelled_probabilities import as_labelled_probabilities
 from lifelong_core.metrics.scores.scoring_rules import mean_squared_distance, truth_gaps
-from lifelong_core.scientific import distances, distances_of_pairs, log_gamma
+from lifelong_core.scientific import distances, distances_of_pairs
 
 Estimator: TypeAlias = Literal["unbiased", "biased", "root"]
 
 PAIRED_SAMPLES = 2_000
 """Up to this number of cases all pairs are used; beyond it, the pairs of a random subsample of this size."""
-KERNEL_EVALUATIONS = 10_000_000
-"""Default limit of the kernel evaluations of `ece_kde`: 0.2 s."""
-FEWEST_EVALUATED = 100
 FEWEST_SAMPLES = 3
 """Fewest samples for a jackknife, which leaves one sample out of a pair and one more."""
-BLOCK = 1 << 20
-"""Kernel values in memory at a time: 8 MB."""
-SMALLEST_DIRICHLET_BANDWIDTH = 1e-6
-"""Below it, rounding of the log-gammas changes kernels by more than 1e-8."""
-DIRICHLET_BANDWIDTH = 0.1
-"""Smallest error among 0.5 to 0.001, for calibrated models of 2 to 10 classes on 300 to 3,000 simulated cases."""
 
 
 class Estimate(float):
@@ -158,62 +148,6 @@ def median_pairwise_distance(probabilities: ArrayLike, *, rng: int | np.random.G
     return float(np.median(distances_of_pairs(predicted[chosen]))) if chosen.size > 1 else float("nan")
 
 
-def ece_kde(
-    labels: ArrayLike,
-    probabilities: ArrayLike,
-    *,
-    bandwidth: float | None = None,
-    norm: float = 1,
-    subsample: int | None = None,
-    rng: int | np.random.Generator = 0,
-) -> Estimate:
-    """Calibration error by kernel density estimation (thesis Def. 2.70), in [0, 2], less is better.
-
-    The mean over the cases of ||class shares nearby - probabilities||_norm ** norm. The shares weigh each
-    other case i by the density of Dirichlet(p_i / bandwidth + 1) at the probabilities of this one, where
-    0**0 is 1. No root is taken.
-
-    With many cases the mean is taken over a random subsample of them, each compared with all others,
-    so that the estimate is unbiased for that of all cases. Memory grows with N C, not with N**2.
-
-    Args:
-        labels: shape (N,), true classes.
-        probabilities: shape (N, C).
-        bandwidth: of the kernel, 1e-6 or more; None: 0.1.
-        norm: power of the distance, 1 or more.
-        subsample: number of cases, 3 or more, over which the mean is taken (all, if it is N or more); None:
-            as many as ten million evaluations of the kernel allow (all up to N = 3,162), but at least 100.
-        rng: seed or generator of the subsample.
-
-    Returns:
-        The estimate; nan where it is undefined: fewer than two cases, or a case at which the densities of all
-        others are 0, as for an isolated prediction of probability 1.
-
-    Raises:
-        InvalidInputError: a shape or a value does not fit.
-
-    Examples:
-        >>> round(ece_kde([0, 0, 0], [[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]]).value, 4)
-        0.8
-        >>> ece_kde([0, 1], [[1.0, 0.0], [0.0, 1.0]]).value
-        nan
-    """
-    reference, predicted = as_labelled_probabilities(labels, probabilities)
-    width = DIRICHLET_BANDWIDTH
-    if bandwidth is not None:
-        width = as_bandwidth(bandwidth, smallest=SMALLEST_DIRICHLET_BANDWIDTH)
-    power = as_norm(norm)
-    samples = reference.size
-    default = max(FEWEST_EVALUATED, KERNEL_EVALUATIONS // max(samples, 1))
-    chosen = draw_subsample(samples, as_subsample(subsample, default), np.random.default_rng(rng))
-    if samples < 2:
-        return Estimate(float("nan"), float("nan"), chosen.size)
-    nearby = _shares_nearby(reference, predicted, chosen, width)
-    terms = (np.abs(nearby - predicted[chosen]) ** power).sum(axis=1)
-    error = float(terms.std(ddof=1)) * math.sqrt((1 - chosen.size / samples) / chosen.size)
-    return Estimate(float(terms.mean()), error, chosen.size)
-
-
 def as_subsample(subsample: int | None, default: int) -> int:
     """Check the size of a subsample.
 
@@ -238,15 +172,10 @@ def draw_subsample(samples: int, count: int, generator: np.random.Generator) -> 
     return np.sort(generator.choice(samples, size=count, replace=False))
 
 
-def _blocks(rows: int, columns: int) -> Iterator[slice]:
-    step = max(1, BLOCK // max(columns, 1))
-    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
-
-
 def _pair_sums(probabilities: Floats, gaps: Floats, bandwidth: float) -> Floats:
     """Sum of h(i, j) over j != i, shape (N,); each pair is evaluated once."""
     sums = np.zeros(len(gaps))
-    for block in _blocks(len(gaps), len(gaps)):
+    for block in blocks(len(gaps), len(gaps)):
         values = distances(probabilities[block], probabilities[block.start :])
         values /= -bandwidth
         np.exp(values, out=values)
@@ -269,38 +198,3 @@ def _root(squared: Estimate) -> Estimate:
     if error > 0:
         error /= max(2 * value, math.sqrt(error))
     return Estimate(value, error, squared.samples)
-
-
-def _shares_nearby(labels: Integers, probabilities: Floats, chosen: Integers, bandwidth: float) -> Floats:
-    """Class shares among all other cases, weighted by Dirichlet kernels, at the chosen ones, shape (n, C)."""
-    weights_at = dirichlet_kernel(probabilities, bandwidth)
-    members = np.eye(probabilities.shape[1])[labels]
-    shares = np.empty((chosen.size, probabilities.shape[1]))
-    for block in _blocks(chosen.size, labels.size):
-        masses = weights_at(chosen[block]) @ members
-        totals = masses.sum(axis=1, keepdims=True)
-        shares[block] = masses / np.where(totals > 0, totals, np.nan)
-    return shares
-
-
-def dirichlet_kernel(probabilities: Floats, bandwidth: float) -> Callable[[Integers], Floats]:
-    """Weights (n, N) of all cases at n of them, relative to the largest of each row; 0 of a case at itself.
-
-    The computation uses logarithms, so that nothing overflows and only negligible weights underflow.
-    """
-    exponents = probabilities / bandwidth
-    normaliser = log_gamma((exponents + 1).sum(axis=1)) - log_gamma(exponents + 1).sum(axis=1)
-    is_zero = probabilities == 0
-    is_positive = (~is_zero).T.astype(np.float64)
-
-    def weights_at(rows: Integers) -> Floats:
-        weights = np.log(np.where(is_zero[rows], 1, probabilities[rows])) @ exponents.T
-        weights += normaliser
-        if is_zero[rows].any():  # 0**0 = 1, and 0**x = 0
-            weights[is_zero[rows].astype(np.float64) @ is_positive > 0] = -np.inf
-        weights[np.arange(rows.size), rows] = -np.inf
-        peaks = weights.max(axis=1, keepdims=True)
-        weights -= np.where(np.isfinite(peaks), peaks, 0)
-        return np.exp(weights, out=weights)
-
-    return weights_at

@@ -8,12 +8,10 @@ import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
 from lifelong_core.metrics.calibration.binned import as_norm
+from lifelong_core.metrics.calibration.density import Smoothing, evaluated_rows
 from lifelong_core.metrics.calibration.kernel import (
-    FEWEST_EVALUATED,
-    KERNEL_EVALUATIONS,
     PAIRED_SAMPLES,
     as_subsample,
-    dirichlet_kernel,
     draw_subsample,
     median_pairwise_distance,
 )
@@ -69,30 +67,27 @@ def weighted_ece_kde(
     labels: Integers, probabilities: Floats, unit: Integers, chosen: Parameters, *, seed: int
 ) -> Weighted:
     """`ece_kde` at the cases that it draws from the same seed; its arguments are those of `weighted_kernel_error`."""
-    default = max(FEWEST_EVALUATED, KERNEL_EVALUATIONS // max(labels.size, 1))
-    wanted = as_subsample(chosen.subsample, default)
-    rows = draw_subsample(labels.size, wanted, np.random.default_rng(seed))
+    rows = evaluated_rows(labels.size, chosen.subsample, seed)
     if labels.size < 2:
         return lambda weights: np.full(len(weights), np.nan)
-    power, points = as_norm(chosen.norm), probabilities[rows]
-    kernel = dirichlet_kernel(probabilities, chosen.dirichlet_bandwidth)(rows)
-    is_class = [np.flatnonzero(labels == k) for k in range(probabilities.shape[1])]
-    by_class = [np.ascontiguousarray(kernel[:, members].T, dtype=np.float32) for members in is_class]
+    power = as_norm(chosen.norm)
+    smoothing = Smoothing.of(labels, probabilities, chosen.bandwidth, rng=seed)
+    kernel = smoothing.weights_at(rows)
+    targets, offsets = smoothing.targets(labels), smoothing.offsets[rows]
+    # The last column counts the mass of the kernel.
+    values = np.concatenate([targets, np.ones((labels.size, 1))], axis=1)
     is_own = unit[rows][:, np.newaxis] == unit
-    own = [(kernel[:, members] * is_own[:, members]).sum(axis=1) for members in is_class]
+    own = (kernel * is_own) @ values
+    kernel, columns = np.ascontiguousarray(kernel.T, dtype=np.float32), values.T.astype(np.float32)
 
     def evaluate(weights: Counts) -> Floats:
         times = weights[:, rows].astype(np.float64)
-        copies = np.maximum(times - 1, 0)
-        masses = np.stack(
-            [
-                weights[:, members].astype(np.float32) @ weights_of - copies * of_own
-                for members, weights_of, of_own in zip(is_class, by_class, own, strict=True)
-            ],
-            axis=-1,
-        )
-        shares = ratio(masses, masses.sum(axis=-1, keepdims=True))
-        terms = (np.abs(shares - points) ** power).sum(axis=-1)
+        copies = np.maximum(times - 1, 0)[..., np.newaxis]
+        masses = np.stack([(weights * column) @ kernel for column in columns], axis=-1) - copies * own
+        nearby = ratio(masses[..., :-1], masses[..., -1:])
+        terms = (np.abs(nearby - offsets) ** power).sum(axis=-1)
+        if smoothing.is_centred:  # Far from all drawn cases, float32 has no mass.
+            times = np.where(np.isnan(terms), 0.0, times)
         return ratio(np.where(times > 0, times * terms, 0).sum(axis=1), times.sum(axis=1))
 
     return evaluate

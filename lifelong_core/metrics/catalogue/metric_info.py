@@ -5,7 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-Family: TypeAlias = Literal["counting", "multi-threshold", "calibration", "uncertainty-aware", "stability"]
+Family: TypeAlias = Literal[
+    "counting", "multi-threshold", "calibration", "calibration-agreement", "uncertainty-aware", "stability"
+]
+"""`calibration-agreement`: best at 1, so that no order of models follows; functions only, as are the last two."""
 RelationKind: TypeAlias = Literal["same information", "same if balanced", "special case", "ingredient"]
 """Kinds, in this order: each can be computed from the other; the same for balanced tasks, of two classes, with usual
 parameters; one is the other for some parameters, or in the limit; or one is a part or the mirror image of the other."""
@@ -43,8 +46,8 @@ class MetricInfo:
     range: str
     bounds: tuple[float, float]
     """the range as numbers"""
-    orientation: Literal["up", "down"]
-    """which values are better"""
+    orientation: Literal["up", "down", "one"]
+    """which values are better; `one`: those near 1"""
     scope: str
     prevalence_dependent: bool | None
     """None: the metric has no classes"""
@@ -66,7 +69,9 @@ class MetricInfo:
 
     @property
     def worst(self) -> float:
-        """Bound at the bad end; infinite where there is none."""
+        """Bound at the bad end; infinite where there is none, and where values near 1 are best."""
+        if self.orientation == "one":
+            return math.inf
         return self.bounds[0] if self.orientation == "up" else self.bounds[1]
 
     @property

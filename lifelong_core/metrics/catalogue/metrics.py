@@ -56,10 +56,11 @@ def metric_info(name: str) -> MetricInfo:
             f"there is no metric {str(name)[:80]!r}.", field="names", hint=_suggestion(str(name))
         )
     if not card.is_in_pool:
+        why = "has no better end" if card.orientation == "one" else "needs other inputs"
         raise InvalidInputError(
-            f"{name} needs other inputs.",
+            f"{name} {why}.",
             field="names",
-            hint=f"Call lifelong_core.metrics.{card.function.__name__} with them.",
+            hint=f"Call lifelong_core.metrics.{card.function.__name__}.",
         )
     return card
 

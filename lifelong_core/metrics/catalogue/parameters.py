@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.calibration.binned import DEFAULT_BINS
-from lifelong_core.metrics.calibration.kernel import DIRICHLET_BANDWIDTH, Estimator
+from lifelong_core.metrics.calibration.kernel import Estimator
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ class Parameters:
     norm: float = 1
     """ECE, CWCE, TCE, MCE, CE, ECE_KDE: power of the distance"""
     bandwidth: float | None = None
-    """KCE, ECE_KDE: bandwidth of the kernel; None: the median distance of two predictions, and 0.1"""
+    """KCE, ECE_KDE: bandwidth of the kernel; None: the median distance of two predictions, and by
+    leaving one out"""
     estimator: Estimator = "unbiased"
     """KCE: "unbiased" or "biased", of the squared error, or "root" of the biased one"""
     subsample: int | None = None
@@ -74,11 +75,6 @@ class Parameters:
     def bins_or_default(self) -> int:
         """Number of bins for metrics that always use bins."""
         return DEFAULT_BINS if self.bins is None else self.bins
-
-    @property
-    def dirichlet_bandwidth(self) -> float:
-        """Bandwidth of ECE_KDE."""
-        return DIRICHLET_BANDWIDTH if self.bandwidth is None else self.bandwidth
 
 
 def _as_target(target: Any) -> tuple[str, float] | None:

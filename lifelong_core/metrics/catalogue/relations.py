@@ -80,7 +80,7 @@ RELATIONS: tuple[Relation, ...] = (
         "BS",
         "CE",
         "ingredient",
-        "BS is refinement plus the mean square of the canonical error",
+        "BS is refinement plus the mean square of CE",
         "Theorem 2.72",
     ),
     Relation(
@@ -99,6 +99,13 @@ RELATIONS: tuple[Relation, ...] = (
     ),
     Relation(
         "ECE_KDE", "CE", "special case", "ECE_KDE is CE with a smoothed recalibration function", "Def. 2.70"
+    ),
+    Relation(
+        "ECCL",
+        "EC",
+        "ingredient",
+        "ECCL is EC of Bayes decisions, less EC of those after recalibration",
+        "Ferrer 2022",
     ),
     Relation(
         "UA-accuracy", "AC", "special case", "AC is its limit without damping or tolerance", "Sperling et al."

@@ -9,7 +9,10 @@ from lifelong_core.metrics.calibration.binned import (
     marginal_calibration_error,
     top_label_calibration_error,
 )
-from lifelong_core.metrics.calibration.kernel import ece_kde, kernel_calibration_error
+from lifelong_core.metrics.calibration.cost_loss import ec_calibration_loss
+from lifelong_core.metrics.calibration.density import ece_kde
+from lifelong_core.metrics.calibration.kernel import kernel_calibration_error
+from lifelong_core.metrics.calibration.slope import calibration_slope, observed_expected_ratio
 from lifelong_core.metrics.catalogue.metric_info import MetricInfo
 from lifelong_core.metrics.scores.ranking import auroc, average_precision
 from lifelong_core.metrics.scores.scoring_rules import (
@@ -72,7 +75,7 @@ SCORES: tuple[MetricInfo, ...] = (
         acronym="RBS",
         name="Root Brier score",
         function=root_brier_score,
-        meaning="An upper bound of the canonical calibration error, as a root mean square.",
+        meaning="An upper bound of the calibration error of all class probabilities together, as a root mean square.",
         definition="2.74",
         formula="sqrt(BS)",
         range="[0,sqrt2]",
@@ -184,7 +187,8 @@ SCORES: tuple[MetricInfo, ...] = (
         acronym="CE",
         name="Canonical calibration error",
         function=canonical_calibration_error,
-        meaning="Gap between the whole vector of probabilities and the frequencies, given exactly that vector.",
+        meaning="Canonical means of all class probabilities together: their distance from the class shares among the"
+        " cases with these probabilities.",
         definition="2.64",
         formula="E d(r(phi(X)),phi(X))",
         range="[0,2] for L1; [0,sqrt2] rooted L2",
@@ -224,8 +228,56 @@ SCORES: tuple[MetricInfo, ...] = (
         orientation="down",
         scope="multiclass",
         prevalence_dependent=True,
-        undefined="fewer than two samples; no kernel mass (an isolated probability of exactly 1)",
+        undefined="fewer than two samples; given bandwidth: no kernel mass (an isolated probability of exactly 1)",
         value_for_invalid_output="2",
         family="calibration",
+    ),
+    MetricInfo(
+        acronym="ECCL",
+        name="EC calibration loss",
+        function=ec_calibration_loss,
+        meaning="What miscalibration costs: expected cost of Bayes decisions, less that after recalibration.",
+        definition="Ferrer 2022",
+        formula="EC(rho_EC(phi))-EC(rho_EC(affine(phi)))",
+        range="(-inf,inf)",
+        bounds=(-inf, inf),
+        orientation="down",
+        scope="multiclass",
+        prevalence_dependent=True,
+        undefined="fewer than two samples; no sample of a class with positive target prevalence",
+        value_for_invalid_output="naive classifier value (0)",
+        family="calibration",
+    ),
+    MetricInfo(
+        acronym="CS",
+        name="Calibration slope",
+        function=calibration_slope,
+        meaning="Slope of the truth on the log odds: below 1 the probabilities are too extreme, above 1 too moderate.",
+        definition="Van Calster et al. 2019",
+        formula="b of logit P(y=k)=a+b logit(p_k)",
+        range="[-inf,inf]",
+        bounds=(-inf, inf),
+        orientation="one",
+        scope="per class",
+        prevalence_dependent=True,
+        undefined="no reference sample of the class, or none of another; one probability for all",
+        value_for_invalid_output="none: of valid outputs only",
+        family="calibration-agreement",
+    ),
+    MetricInfo(
+        acronym="O:E",
+        name="Observed to expected ratio",
+        function=observed_expected_ratio,
+        meaning="Cases of the class over the sum of its probabilities: above 1 it is predicted too rarely.",
+        definition="Van Calster et al. 2019",
+        formula="n_k/sum_i p_ik",
+        range="[0,inf]",
+        bounds=(0, inf),
+        orientation="one",
+        scope="per class",
+        prevalence_dependent=True,
+        undefined="no sample; a class that neither occurs nor is expected",
+        value_for_invalid_output="none: of valid outputs only",
+        family="calibration-agreement",
     ),
 )

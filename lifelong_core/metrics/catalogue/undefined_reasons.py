@@ -36,7 +36,9 @@ class _Case:
         """class, of a per-class metric"""
         is_counted = METRICS[acronym].family == "counting" and work.inputs.confusion is not None
         self.sizes = (
-            work.confusion.sum(axis=1) if is_counted else np.bincount(work.scored[0], minlength=k + 1)
+            work.confusion.sum(axis=1)
+            if is_counted
+            else np.bincount(work.scored[0], minlength=work.scored[1].shape[1])
         )
         """shape (C,), reference samples of each class"""
 
@@ -133,6 +135,7 @@ _CAUSES: Mapping[str, tuple[Cause, ...]] = MappingProxyType(
         "NB": (_says("threshold 1 has no exchange rate"),),
         "BSS": (_says("0/0: every reference sample is of one class, and predicted with certainty"),),
         "KCE": (_says("fewer than two samples, or a bandwidth of 0: the predictions hardly differ"),),
+        "ECCL": (_absent_in_population, _says("fewer than two samples: none is left to recalibrate by")),
         "ECE_KDE": (_says("fewer than two samples, or one at which the kernels of all others are 0"),),
     }
 )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, read_only
+from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.calibration.kernel import Estimate
 from lifelong_core.metrics.catalogue.metrics import metric_info
 from lifelong_core.metrics.catalogue.parameters import Parameters
@@ -16,6 +17,10 @@ from lifelong_core.metrics.catalogue.undefined_reasons import Reason, reason_of
 from lifelong_core.metrics.computation.inputs import CheckedInputs, Inputs
 from lifelong_core.metrics.computation.invalid_outputs import value_of
 from lifelong_core.metrics.computation.workbench import SharedComputations
+from lifelong_core.metrics.custom_metric import CustomMetric, custom_by_acronym
+
+UNDEFINED = "its function gave no number"
+"""Reason of a custom metric that is nan."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +54,7 @@ def compute_metrics(
     prevalence: ArrayLike | None = None,
     classes: int | None = None,
     rng: int | np.random.Generator = 0,
+    custom: Iterable[CustomMetric] = (),
     **parameters: Any,
 ) -> MetricResults:
     """Compute metrics, with a reason for every undefined value; shared work is done once.
@@ -58,7 +64,7 @@ def compute_metrics(
     else counts the decisions.
 
     Args:
-        names: acronyms, keys of METRICS; or one acronym.
+        names: acronyms, keys of METRICS or of custom metrics; or one acronym.
         confusion_matrix: shape (C, C), or (C, C + 1) where the last decision is to abstain; counts or weights.
         labels: shape (N,), true classes 0..C-1.
         probabilities: shape (N, C).
@@ -69,6 +75,7 @@ def compute_metrics(
         prevalence: for EC and NEC, shape (C,), prevalence of the target population; None: that of the samples.
         classes: number of classes, for labels without all classes and without a matrix or probabilities.
         rng: seed or generator of the subsamples for KCE and ECE_KDE; each metric restarts from a seed.
+        custom: metrics of the caller, computed where `names` holds their acronyms.
         parameters: fields of `Parameters`, such as `bins`, `beta`, `threshold`.
 
     Raises:
@@ -84,7 +91,9 @@ def compute_metrics(
         >>> compute_metrics(["ECE"], labels=[0, 1], probabilities=[[0.75, 0.25], [0.5, 0.5]], bins=10)["ECE"]
         0.375
     """
-    cards = [metric_info(name) for name in dict.fromkeys([names] if isinstance(names, str) else names)]
+    own = custom_by_acronym(custom)
+    asked = list(dict.fromkeys([names] if isinstance(names, str) else names))
+    cards = [metric_info(name) for name in asked if name not in own]
     chosen = Parameters.of(parameters)
     inputs = Inputs(
         confusion_matrix=confusion_matrix,
@@ -95,7 +104,7 @@ def compute_metrics(
         prevalence=prevalence,
         classes=classes,
     )
-    work = SharedComputations(CheckedInputs.of(inputs), chosen, rng)
+    work = SharedComputations(CheckedInputs.of(inputs), chosen, rng, (card.acronym for card in cards))
     values: dict[str, float | Floats] = {}
     reasons: dict[str, Reason] = {}
     errors: dict[str, float] = {}
@@ -109,4 +118,24 @@ def compute_metrics(
         reason = reason_of(card.acronym, found, work)
         if reason is not None:
             reasons[card.acronym] = reason
+    for name in asked:
+        if name in own:
+            values[name] = found = _custom_value(own[name], work.inputs)
+            if np.isnan(found):
+                reasons[name] = UNDEFINED
+    values = {name: values[name] for name in asked}
     return MetricResults(MappingProxyType(values), MappingProxyType(reasons), MappingProxyType(errors))
+
+
+def _custom_value(metric: CustomMetric, inputs: CheckedInputs) -> float:
+    if inputs.labels is None:
+        raise InvalidInputError(f"{metric.acronym} needs labels.", field="labels")
+    decisions, probabilities = inputs.decisions, inputs.probabilities
+    if decisions is None and probabilities is not None and "decisions" in metric.needs:
+        decisions = probabilities.argmax(axis=1)
+    return metric.value(
+        labels=inputs.labels,
+        decisions=decisions,
+        probabilities=probabilities,
+        invalid=int(inputs.invalid.sum()),
+    )

@@ -1,5 +1,6 @@
 """Evaluation of each metric of the pool on samples with a valid output."""
 
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
@@ -8,13 +9,15 @@ import numpy as np
 
 from lifelong_core.arrays import Floats
 from lifelong_core.metrics.calibration.binned import canonical_gap
-from lifelong_core.metrics.calibration.kernel import Estimate, ece_kde, kernel_calibration_error
+from lifelong_core.metrics.calibration.cost_loss import ec_calibration_loss
+from lifelong_core.metrics.calibration.density import ece_kde
+from lifelong_core.metrics.calibration.kernel import Estimate, kernel_calibration_error
 from lifelong_core.metrics.catalogue.metrics import METRICS, PER_CLASS_COUNTS
 from lifelong_core.metrics.computation.workbench import SharedComputations
 from lifelong_core.metrics.counting.cost import expected_cost, normalised_expected_cost
 from lifelong_core.metrics.counting.multiclass import weighted_cohen_kappa
 from lifelong_core.metrics.counting.net_benefit import net_benefit_from_probabilities
-from lifelong_core.metrics.scores.labelled_probabilities import equal_predictions
+from lifelong_core.metrics.scores.labelled_probabilities import equal_prediction_blocks
 from lifelong_core.metrics.scores.scoring_rules import mean_log_loss, naive_brier_score, skill
 
 Value: TypeAlias = float | Floats
@@ -48,6 +51,11 @@ def _brier_skill_score(work: SharedComputations) -> float:
     return skill(work.brier_score, naive_brier_score(labels, probabilities.shape[1]))
 
 
+def _canonical_calibration_error(work: SharedComputations) -> float:
+    parts = equal_prediction_blocks(*work.scored)
+    return math.fsum(canonical_gap(part, norm=work.parameters.norm) for part in parts)
+
+
 def _kernel_calibration_error(work: SharedComputations) -> Estimate:
     chosen = work.parameters
     return kernel_calibration_error(
@@ -63,10 +71,17 @@ def _ece_kde(work: SharedComputations) -> Estimate:
     chosen = work.parameters
     return ece_kde(
         *work.scored,
-        bandwidth=chosen.dirichlet_bandwidth,
+        bandwidth=chosen.bandwidth,
         norm=chosen.norm,
         subsample=chosen.subsample,
         rng=work.rng,
+    )
+
+
+def _ec_calibration_loss(work: SharedComputations) -> float:
+    labels, probabilities = work.scored
+    return ec_calibration_loss(
+        labels, probabilities, work.inputs.costs, prevalence=work.inputs.prevalence, rng=work.rng
     )
 
 
@@ -77,8 +92,8 @@ _BY_THEMSELVES: dict[str, Evaluator] = {
     ),
     "WCK": lambda work: weighted_cohen_kappa(work.confusion, work.costs),
     "NB": _net_benefit,
-    "AUROC": lambda work: np.array([ranking.roc_area for ranking in work.rankings]),
-    "AP": lambda work: np.array([ranking.average_precision for ranking in work.rankings]),
+    "AUROC": lambda work: work.of_rankings("AUROC"),
+    "AP": lambda work: work.of_rankings("AP"),
     "BS": lambda work: work.brier_score,
     "RBS": lambda work: float(np.sqrt(work.brier_score)),
     "BSS": _brier_skill_score,
@@ -87,9 +102,10 @@ _BY_THEMSELVES: dict[str, Evaluator] = {
     "TCE": lambda work: work.top_label_error(work.parameters.bins),
     "CWCE": lambda work: float(work.marginal_errors(is_binned=True).mean()),
     "MCE": lambda work: work.marginal_errors(is_binned=work.parameters.bins is not None),
-    "CE": lambda work: canonical_gap(equal_predictions(*work.scored), norm=work.parameters.norm),
+    "CE": _canonical_calibration_error,
     "KCE": _kernel_calibration_error,
     "ECE_KDE": _ece_kde,
+    "ECCL": _ec_calibration_loss,
 }
 
 EVALUATORS: Mapping[str, Evaluator] = MappingProxyType(

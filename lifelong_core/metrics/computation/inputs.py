@@ -54,8 +54,10 @@ class CheckedInputs:
     """shape (C, D)"""
     prevalence: Floats | None
     """shape (C,), prevalence of the target population; None: that of the samples"""
-    invalid: Integers
-    """shape (C,), excluded samples of each true class"""
+    invalid: Integers | Floats
+    """shape (C,), excluded samples of each true class, or their shares where `confusion` holds shares"""
+    decisions: Integers | None = None
+    """shape (N,): given; None: the most probable classes"""
 
     @classmethod
     def of(cls, inputs: Inputs) -> Self:
@@ -81,6 +83,7 @@ class CheckedInputs:
                 None if inputs.prevalence is None else as_prevalence(inputs.prevalence, classes=classes)
             ),
             invalid=np.bincount(samples.invalid if samples else [], minlength=classes).astype(np.int64),
+            decisions=samples.decisions if samples else None,
         )
 
 

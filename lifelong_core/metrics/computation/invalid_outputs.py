@@ -64,13 +64,14 @@ class _Shares:
     @classmethod
     def of(cls, work: SharedComputations) -> Self:
         invalid, labels = work.inputs.invalid, work.inputs.labels
-        sizes = invalid + (0 if labels is None else np.bincount(labels, minlength=invalid.size))
+        valid = work.confusion.sum(axis=1) if labels is None else np.bincount(labels, minlength=invalid.size)
+        sizes = invalid + valid
         rest, rest_invalid = sizes.sum() - sizes, invalid.sum() - invalid
         return cls(
             prevalence=sizes / sizes.sum(),
             of_all=np.asarray(invalid.sum() / sizes.sum()),
-            of_class=invalid / np.maximum(sizes, 1),
-            of_rest=rest_invalid / np.maximum(rest, 1),
+            of_class=invalid / np.where(sizes > 0, sizes, 1),
+            of_rest=rest_invalid / np.where(rest > 0, rest, 1),
         )
 
     def among_those_of(self, acronym: str) -> Floats:
@@ -161,6 +162,7 @@ _NAIVE: Mapping[str, Callable[[SharedComputations, _Shares], Value]] = MappingPr
         "NB": _naive_net_benefit,
         "NLL": _entropy,
         "KCE": lambda _work, _shares: 0.0,
+        "ECCL": lambda _work, _shares: 0.0,
     }
 )
 """Values of a classifier that ignores the image, for metrics without a worst value; its predictions are the class

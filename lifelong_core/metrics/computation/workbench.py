@@ -1,7 +1,8 @@
 """Intermediate results that the metrics of one call share; each is computed at most once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,19 +15,38 @@ from lifelong_core.metrics.catalogue.parameters import Parameters
 from lifelong_core.metrics.computation.inputs import CheckedInputs
 from lifelong_core.metrics.counting.confusion import OneVersusRest
 from lifelong_core.metrics.counting.cost import costs_of
-from lifelong_core.metrics.scores.at_target import PerClassMetric, at_target
+from lifelong_core.metrics.counting.one_versus_rest import positive_share
+from lifelong_core.metrics.scores.at_target import SHARE_OF_POSITIVES, PerClassMetric, at_target
+from lifelong_core.metrics.scores.blockwise import columns_of
 from lifelong_core.metrics.scores.labelled_probabilities import as_labelled_probabilities
-from lifelong_core.metrics.scores.ranking import Ranking, class_rankings
+from lifelong_core.metrics.scores.ranking import Ranking, class_rankings, rank
 from lifelong_core.metrics.scores.scoring_rules import mean_squared_distance
+
+OF_RANKING: Mapping[str, Callable[[Ranking, Parameters], float]] = MappingProxyType(
+    {
+        "AUROC": lambda ranking, _: ranking.roc_area,
+        "AP": lambda ranking, _: ranking.average_precision,
+        "MCE": lambda ranking, chosen: exact_reliability(ranking).error(chosen.norm),
+    }
+)
+"""Metrics of one class's sorted probabilities; MCE without bins."""
 
 
 class SharedComputations:
     """Checked inputs and parameters, with what several metrics need of them."""
 
-    def __init__(self, inputs: CheckedInputs, parameters: Parameters, rng: int | np.random.Generator) -> None:
+    def __init__(
+        self,
+        inputs: CheckedInputs,
+        parameters: Parameters,
+        rng: int | np.random.Generator,
+        names: Iterable[str] = (),
+    ) -> None:
         self.inputs = inputs
         self.parameters = parameters
         self.rng = rng
+        self.names = frozenset(names)
+        """acronyms of the metrics of this call, as far as they are known"""
 
     @property
     def confusion(self) -> Floats:
@@ -80,6 +100,24 @@ class SharedComputations:
             )
         return chosen_on
 
+    def of_rankings(self, acronym: str) -> Floats:
+        """A metric of each class's ranking, one of `OF_RANKING`, shape (C,)."""
+        return self._of_rankings[acronym] if acronym in self.names else self._evaluated([acronym])[acronym]
+
+    @cached_property
+    def _of_rankings(self) -> dict[str, Floats]:
+        return self._evaluated([acronym for acronym in OF_RANKING if acronym in self.names])
+
+    def _evaluated(self, acronyms: Sequence[str]) -> dict[str, Floats]:
+        """Metrics of one ranking after the other: all rankings together take thrice the memory of the samples."""
+        if self.parameters.target is not None:
+            rankings = iter(self.rankings)
+        else:
+            labels, probabilities = self.scored
+            rankings = (rank(column, labels == k) for k, column in enumerate(columns_of(probabilities)))
+        values = [[OF_RANKING[name](ranking, self.parameters) for name in acronyms] for ranking in rankings]
+        return dict(zip(acronyms, np.array(values).T, strict=True))
+
     @cached_property
     def brier_score(self) -> float:
         """Brier score."""
@@ -94,7 +132,7 @@ class SharedComputations:
         labels, probabilities = self.scored
         return tuple(
             self._binned(column, labels == k, self.parameters.bins_or_default)
-            for k, column in enumerate(probabilities.T)
+            for k, column in enumerate(columns_of(probabilities))
         )
 
     def _binned(self, scores: Floats, is_hit: Mask, bins: int | None) -> Reliability:
@@ -106,8 +144,9 @@ class SharedComputations:
 
     def marginal_errors(self, *, is_binned: bool) -> Floats:
         """Calibration error of each class's probability, shape (C,)."""
-        found = self._binned_classes if is_binned else map(exact_reliability, self.rankings)
-        return np.array([one.error(self.parameters.norm) for one in found])
+        if not is_binned:
+            return self.of_rankings("MCE")
+        return np.array([one.error(self.parameters.norm) for one in self._binned_classes])
 
     def one_class_metric(self, acronym: str) -> PerClassMetric:
         """Metric of one class against the rest, with its parameters; always the same object."""
@@ -116,21 +155,22 @@ class SharedComputations:
     @cached_property
     def _one_class_metrics(self) -> dict[str, Callable[..., Any]]:
         own = {"F_beta": {"beta": self.parameters.beta}, "NB": {"threshold": self.parameters.threshold}}
-        return {
+        found = {
             acronym: partial(METRICS[acronym].function, **own[acronym])
             if acronym in own
             else METRICS[acronym].function
             for acronym in PER_CLASS_COUNTS
         }
+        return {**found, SHARE_OF_POSITIVES: positive_share}
 
     def at_target(self, acronym: str, target: tuple[str, float]) -> Floats:
         """Metric of each class at the cut-off that brings another metric to a value, shape (C,)."""
         wanted, value = target
-        if wanted not in PER_CLASS_COUNTS:
+        if wanted not in self._one_class_metrics:
             raise InvalidInputError(
                 f"{wanted!r} does not count one class against the rest.",
                 field="target",
-                hint=f"Use one of {', '.join(PER_CLASS_COUNTS)}.",
+                hint=f"Use one of {', '.join(self._one_class_metrics)}.",
             )
         metric, target_metric = self.one_class_metric(acronym), self.one_class_metric(wanted)
         return np.array(

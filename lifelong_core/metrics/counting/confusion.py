@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Floats, Integers, as_confusion, as_labels
+from lifelong_core.arrays import Floats, Integers, as_confusion, as_labels, as_prevalence
 from lifelong_core.errors import InvalidInputError
 
 
@@ -73,6 +73,28 @@ def as_confusions(values: ArrayLike) -> Floats:
     counts = _stack(np.asarray(values)) if _dimensions(values) > 2 else as_confusion(values)
     _, exponent = np.frexp(counts.max(axis=(-2, -1), keepdims=True))
     return np.ldexp(counts, -exponent)
+
+
+def reweight_classes(confusions: ArrayLike, prevalence: ArrayLike) -> Floats:
+    """Confusion matrices with the same rates within each class and other class shares (thesis Prop. 2.25).
+
+    Args:
+        confusions: shape (C, D), or (..., C, D).
+        prevalence: shape (C,), the class shares to have.
+
+    Returns:
+        Shape (..., C, D), row i sums to prevalence[i]; nan in the row of a class that has a share and no sample.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> reweight_classes([[40, 10], [5, 45]], [0.9, 0.1]).round(2).tolist()
+        [[0.72, 0.18], [0.01, 0.09]]
+    """
+    counts = as_confusions(confusions)
+    shares = as_prevalence(prevalence, classes=counts.shape[-2])[:, np.newaxis]
+    return np.where(shares > 0, shares * ratio(counts, counts.sum(axis=-1, keepdims=True)), 0.0)
 
 
 def ratio(numerator: Floats | float, denominator: Floats | float) -> Floats:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, read_only
-from lifelong_core.metrics.counting.confusion import OneVersusRest, as_confusions, ratio
+from lifelong_core.arrays import Floats, Integers, as_prevalence, read_only
+from lifelong_core.metrics.counting.confusion import OneVersusRest, as_confusions, ratio, reweight_classes
+from lifelong_core.metrics.scores.blockwise import columns_of
 from lifelong_core.metrics.scores.labelled_probabilities import as_class, as_labelled_probabilities
 from lifelong_core.metrics.scores.values import as_values
 
@@ -23,7 +24,7 @@ class DecisionCurve:
     """shape (T,), net benefit of always deciding for the class"""
 
 
-def net_benefit(confusion: ArrayLike, *, threshold: float) -> Floats:
+def net_benefit(confusion: ArrayLike, *, threshold: float, prevalence: ArrayLike | None = None) -> Floats:
     """True positives minus false positives per sample, TP / N - FP / N t / (1 - t) (NB; thesis Def. 2.57).
 
     A threshold of t means that a false positive is t / (1 - t) times as bad as a true positive is good. NB = P(class)
@@ -32,10 +33,12 @@ def net_benefit(confusion: ArrayLike, *, threshold: float) -> Floats:
     Args:
         confusion: shape (C, D), or (..., C, D), of decisions made with this threshold.
         threshold: t, in [0, 1].
+        prevalence: shape (C,), class shares of another population with the same rates within each class, where NB =
+            P(class) TPR - P(rest) FPR t / (1 - t) (thesis Remark 2.58); None: the shares of the confusion matrix.
 
     Returns:
         Shape (C,), or (..., C): each class against the rest, at most its prevalence, high is good, 0 for never
-        deciding for the class. nan without any sample, and for t = 1.
+        deciding for the class. nan without any sample, without one of a class that has a prevalence, and for t = 1.
 
     Raises:
         InvalidInputError: a shape or a value does not fit.
@@ -43,8 +46,10 @@ def net_benefit(confusion: ArrayLike, *, threshold: float) -> Floats:
     Examples:
         >>> net_benefit([[4, 1], [2, 3]], threshold=0.2).tolist()
         [0.35, 0.275]
+        >>> net_benefit([[4, 1], [2, 3]], threshold=0.2, prevalence=[0.9, 0.1]).round(3).tolist()
+        [0.71, 0.015]
     """
-    counts = as_confusions(confusion)
+    counts = as_confusions(confusion) if prevalence is None else reweight_classes(confusion, prevalence)
     one, total = OneVersusRest.of(counts), counts.sum(axis=(-2, -1))[..., np.newaxis]
     rate = _exchange_rate(threshold)
     return ratio(one.true_positives - one.false_positives * rate, total)
@@ -74,14 +79,20 @@ def net_benefit_from_probabilities(
     """
     reference, predicted = as_labelled_probabilities(labels, probabilities)
     rate = _exchange_rate(threshold)
-    is_class = np.eye(predicted.shape[1], dtype=np.bool_)[reference]
-    decided = predicted >= threshold
-    true, false = ((decided & part).sum(axis=0).astype(np.float64) for part in (is_class, ~is_class))
-    return ratio(true - false * rate, float(reference.size))
+    classes = predicted.shape[1]
+    is_found = predicted[np.arange(reference.size), reference] >= threshold
+    true = np.bincount(reference[is_found], minlength=classes).astype(np.float64)
+    decided = np.array([np.count_nonzero(column >= threshold) for column in columns_of(predicted)])
+    return ratio(true - (decided - true) * rate, float(reference.size))
 
 
 def decision_curve(
-    labels: ArrayLike, probabilities: ArrayLike, *, positive: int, thresholds: ArrayLike | None = None
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    positive: int,
+    thresholds: ArrayLike | None = None,
+    prevalence: ArrayLike | None = None,
 ) -> DecisionCurve:
     """Net benefit of one class against the rest, for many thresholds (thesis Def. 2.57).
 
@@ -90,9 +101,11 @@ def decision_curve(
         probabilities: shape (N, C).
         positive: index of the class.
         thresholds: shape (T,), in [0, 1]; None: 0, 0.01, ..., 0.99.
+        prevalence: shape (C,), class shares of another population with the same rates within each class; the
+            probabilities have to hold for it (`corrected_probabilities`). None: the shares of the labels.
 
     Returns:
-        The curve; nan without any sample, and at threshold 1.
+        The curve; nan without any sample, without one of a class that has a prevalence, and at threshold 1.
 
     Raises:
         InvalidInputError: a shape or a value does not fit.
@@ -109,8 +122,13 @@ def decision_curve(
     limits = as_values(given, field="thresholds", low=0, high=1).copy()
     rates = _exchange_rates(limits)
     scores, is_class = predicted[:, chosen], reference == chosen
-    found, alarms = (_at_least(scores[part], limits) for part in (is_class, ~is_class))
-    total, positives = float(reference.size), float(is_class.sum())
+    if prevalence is None:
+        found, alarms = (_at_least(scores[part], limits) for part in (is_class, ~is_class))
+        total, positives = float(reference.size), float(is_class.sum())
+    else:
+        shares = as_prevalence(prevalence, classes=predicted.shape[1])
+        found, alarms = _shares_at_least(scores, reference, shares, chosen, limits)
+        total, positives = 1.0, float(shares[chosen])
     return DecisionCurve(
         thresholds=read_only(limits),
         net_benefit=read_only(ratio(found - alarms * rates, total)),
@@ -121,6 +139,20 @@ def decision_curve(
 def _at_least(scores: Floats, limits: Floats) -> Floats:
     """Number of scores at or above each limit."""
     return (scores.size - np.searchsorted(np.sort(scores), limits, side="left")).astype(np.float64)
+
+
+def _shares_at_least(
+    scores: Floats, labels: Integers, prevalence: Floats, chosen: int, limits: Floats
+) -> tuple[Floats, Floats]:
+    """Shares of a population at or above each limit: cases of the class, and all others."""
+    by_class = [
+        share * ratio(_at_least(scores[labels == k], limits), float((labels == k).sum()))
+        if share > 0
+        else np.zeros(limits.size)
+        for k, share in enumerate(prevalence)
+    ]
+    found = by_class.pop(chosen)
+    return found, np.sum(by_class, axis=0)
 
 
 def _exchange_rate(threshold: float) -> float:

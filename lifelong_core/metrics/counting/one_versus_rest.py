@@ -152,6 +152,26 @@ def negative_predictive_value(confusion: ArrayLike) -> Floats:
     return ratio(counts.true_negatives, counts.decided_negative)
 
 
+def positive_share(confusion: ArrayLike) -> Floats:
+    """Share of all samples that are decided as a class, (TP + FP) / N (PPR).
+
+    Args:
+        confusion: shape (C, D).
+
+    Returns:
+        Shape (C,), in [0, 1]; nan without any sample.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> positive_share([[4, 1], [2, 3]]).tolist()
+        [0.6, 0.4]
+    """
+    counts = _counts(confusion)
+    return ratio(counts.decided_positive, counts.positives + counts.negatives)
+
+
 def false_omission_rate(confusion: ArrayLike) -> Floats:
     """Share of the decisions against a class that are wrong, FN / (TN + FN) (FOR; thesis Def. 2.35).
 

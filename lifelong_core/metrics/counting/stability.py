@@ -1,7 +1,10 @@
-"""Agreement of two models: metrics of their outputs for the same images, without labels.
+"""Agreement of two models on the instances of one image, without labels.
 
-The first functions take four counts: `n10` is the number of images with decision 1 of the first model and 0 of the
-second, and so on. The correlations take two vectors of scores. All follow R. Romanova, Localization stability of weakly
+Instances are the parts of an image that a model decides on, such as patches. The first functions take four counts:
+`n10` is the number of instances of the image with decision 1 of the first model and 0 of the second, and so on. The
+correlations take two vectors of scores, one for each instance. Count and correlate each image by itself and then take
+the mean over the images (`lifelong_core.develop.localization.classifier_stability`): counts of several images together
+mix the sizes of their findings into the agreement. All follow R. Romanova, Localization stability of weakly
 supervised deep neural networks (2020), with its misprints corrected.
 """
 
@@ -29,11 +32,11 @@ class Agreement(NamedTuple):
 
 
 def agreement(first: ArrayLike, second: ArrayLike) -> Agreement:
-    """Count the decisions 0 and 1 of two models for the same images, the arguments of the functions of this module.
+    """Count the decisions 0 and 1 of two models for the instances of one image, for the functions of this module.
 
     Args:
         first: shape (N,), decisions 0 and 1 of a model.
-        second: shape (N,), scores of the other model.
+        second: shape (N,), decisions of the other model.
 
     Raises:
         InvalidInputError: a shape or a value does not fit.
@@ -51,9 +54,10 @@ def agreement(first: ArrayLike, second: ArrayLike) -> Agreement:
 
 
 def positive_jaccard(n00: float, n01: float, n10: float, n11: float) -> float:
-    """Share of the images positive for both models among those positive for any: n11 / (n01 + n10 + n11) (S_J; eq. 7).
+    """Share of the instances positive for both models among those positive for any, n11 / (n01 + n10 + n11) (S_J;
+    eq. 7).
 
-    In [0, 1], high is stable; nan if neither model calls any image positive.
+    In [0, 1], high is stable; nan if neither model calls any instance positive.
 
     Raises:
         InvalidInputError: a count is negative or not finite.
@@ -66,10 +70,10 @@ def positive_jaccard(n00: float, n01: float, n10: float, n11: float) -> float:
 
 
 def positive_overlap(n00: float, n01: float, n10: float, n11: float) -> float:
-    """Share of the images positive for both models among those of the model with fewer positives (S_PO; eq. 15).
+    """Share of the instances positive for both models among those of the model with fewer (S_PO; eq. 15).
 
-    In [0, 1], high is stable, but 1 as soon as one model's positives contain the other's; nan if a model calls no image
-    positive.
+    In [0, 1], high is stable, but 1 as soon as one model's positives contain the other's; nan if a model calls no
+    instance positive.
 
     Raises:
         InvalidInputError: a count is negative or not finite.
@@ -86,7 +90,7 @@ def adjusted_positive_overlap(n00: float, n01: float, n10: float, n11: float) ->
     """`positive_overlap` beyond what chance would give, relative to the most possible (S_APO; eq. 16).
 
     (n11 - E) / (min(n10, n01) + n11 - E), where E = (n10 + n11) (n01 + n11) / N. In [1 - N, 1], high is stable, 0 for
-    independent models; nan if a model calls no image positive, or all.
+    independent models; nan if a model calls no instance positive, or all.
 
     Raises:
         InvalidInputError: a count is negative or not finite.
@@ -104,8 +108,8 @@ def adjusted_positive_overlap(n00: float, n01: float, n10: float, n11: float) ->
 def heuristically_adjusted_positive_jaccard(n00: float, n01: float, n10: float, n11: float) -> float:
     """`positive_jaccard` without the overlap that large numbers of positives cause by themselves (S_HAPJ; eq. 17).
 
-    min(n11, n00) / (n10 + n01 + min(n11, n00)), in [0, 1], high is stable; nan if both models give all images the same
-    decision.
+    min(n11, n00) / (n10 + n01 + min(n11, n00)), in [0, 1], high is stable; nan if both models give all instances the
+    same decision.
 
     Raises:
         InvalidInputError: a count is negative or not finite.
@@ -123,7 +127,7 @@ def adjusted_positive_jaccard(n00: float, n01: float, n10: float, n11: float) ->
     """`positive_jaccard` beyond what chance would give (S_APJ; eq. 18).
 
     (n11 - E) / (n10 + n01 + n11 - E), where E = (n10 + n11) (n01 + n11) / N. In [-1/3, 1], high is stable, 0 for
-    independent models; nan if both models give all images the same decision.
+    independent models; nan if both models give all instances the same decision.
 
     Raises:
         InvalidInputError: a count is negative or not finite.
@@ -140,7 +144,7 @@ def adjusted_positive_jaccard(n00: float, n01: float, n10: float, n11: float) ->
 def adjusted_jaccard(n00: float, n01: float, n10: float, n11: float) -> float:
     """Agreement beyond what chance would give, which is Cohen's kappa of the two models (S_AJ; eq. 19).
 
-    In [-1, 1], high is stable, 0 for independent models; nan if both models give all images the same decision.
+    In [-1, 1], high is stable, 0 for independent models; nan if both models give all instances the same decision.
 
     Raises:
         InvalidInputError: a count is negative or not finite.
@@ -153,9 +157,9 @@ def adjusted_jaccard(n00: float, n01: float, n10: float, n11: float) -> float:
 
 
 def total_agreement_ratio(n00: float, n01: float, n10: float, n11: float) -> float:
-    """Share of the images with the same decision of both models, (n00 + n11) / N (TAR; eq. 20, which omits n00).
+    """Share of the instances with the same decision of both models, (n00 + n11) / N (TAR; eq. 20, which omits n00).
 
-    In [0, 1], high is stable; nan without any image.
+    In [0, 1], high is stable; nan without any instance.
 
     Raises:
         InvalidInputError: a count is negative or not finite.
@@ -170,7 +174,7 @@ def total_agreement_ratio(n00: float, n01: float, n10: float, n11: float) -> flo
 def positive_agreement_ratio(n00: float, n01: float, n10: float, n11: float) -> float:
     """Share of all positive decisions that both models have in common (PAR; eq. 21).
 
-    2 n11 / (2 n11 + n01 + n10), in [0, 1], high is stable; nan if neither model calls any image positive.
+    2 n11 / (2 n11 + n01 + n10), in [0, 1], high is stable; nan if neither model calls any instance positive.
 
     Raises:
         InvalidInputError: a count is negative or not finite.
@@ -185,7 +189,7 @@ def positive_agreement_ratio(n00: float, n01: float, n10: float, n11: float) -> 
 def negative_agreement_ratio(n00: float, n01: float, n10: float, n11: float) -> float:
     """Share of all negative decisions that both models have in common (NAR; eq. 22).
 
-    2 n00 / (2 n00 + n01 + n10), in [0, 1], high is stable; nan if both models call every image positive.
+    2 n00 / (2 n00 + n01 + n10), in [0, 1], high is stable; nan if both models call every instance positive.
 
     Raises:
         InvalidInputError: a count is negative or not finite.
@@ -198,14 +202,14 @@ def negative_agreement_ratio(n00: float, n01: float, n10: float, n11: float) -> 
 
 
 def pearson_correlation(first: ArrayLike, second: ArrayLike) -> float:
-    """Linear correlation of two models' scores for the same images (S_Pearson).
+    """Linear correlation of two models' scores for the same instances (S_Pearson).
 
     Args:
         first: shape (N,), scores of a model.
         second: shape (N,), scores of the other model.
 
     Returns:
-        A number in [-1, 1], high is stable; nan if a model gives all images the same score.
+        A number in [-1, 1], high is stable; nan if a model gives all instances the same score.
 
     Raises:
         InvalidInputError: a shape or a value does not fit.
@@ -225,7 +229,7 @@ def spearman_correlation(first: ArrayLike, second: ArrayLike) -> float:
         second: shape (N,), scores of the other model.
 
     Returns:
-        A number in [-1, 1], high is stable; nan if a model gives all images the same score.
+        A number in [-1, 1], high is stable; nan if a model gives all instances the same score.
 
     Raises:
         InvalidInputError: a shape or a value does not fit.
@@ -238,7 +242,7 @@ def spearman_correlation(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def kendall_correlation(first: ArrayLike, second: ArrayLike) -> float:
-    """Kendall's tau-b: pairs of images in the same order for both models minus pairs in opposite order (S_Kendall).
+    """Kendall's tau-b: pairs of instances in the same order for both models minus pairs in opposite order (S_Kendall).
 
     It is relative to the ordered pairs. The publication prints tau-a, which cannot reach 1 with equal scores.
 
@@ -247,7 +251,7 @@ def kendall_correlation(first: ArrayLike, second: ArrayLike) -> float:
         second: shape (N,), scores of the other model.
 
     Returns:
-        A number in [-1, 1], high is stable; nan if a model gives all images the same score.
+        A number in [-1, 1], high is stable; nan if a model gives all instances the same score.
 
     Raises:
         InvalidInputError: a shape or a value does not fit.

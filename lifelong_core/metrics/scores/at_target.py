@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, Mask, as_labels
+from lifelong_core.arrays import Floats, Mask, as_labels, as_prevalence
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.one_versus_rest import (
     fall_out,
@@ -15,23 +15,35 @@ from lifelong_core.metrics.counting.one_versus_rest import (
     miss_rate,
     negative_likelihood_ratio,
     negative_predictive_value,
+    positive_share,
     precision,
     sensitivity,
     specificity,
     youden_index,
 )
 from lifelong_core.metrics.scores.labelled_probabilities import as_class, as_labelled_probabilities
+from lifelong_core.metrics.scores.operating_points import OperatingPoints
 from lifelong_core.metrics.scores.ranking import Ranking, class_rankings, rank
 
 PerClassMetric: TypeAlias = Callable[[Floats], Floats]
 """from confusion matrices (..., 2, 2) to values (..., 2), such as `sensitivity` or `partial(f_beta, beta=2)`; more true
-positives, or fewer false ones, never make it worse"""
+positives, or fewer false ones, never make it worse, but for the share of positives"""
 
 MOST_CLASSES = 1_000_000
 """limit of class indices, where the scores of one class do not show the number of classes"""
 
+SHARE_OF_POSITIVES = "PPR"
+"""acronym of `positive_share`, which is a target and no metric of quality"""
+
 LOW_IS_GOOD: frozenset[PerClassMetric] = frozenset(
-    {miss_rate, fall_out, false_discovery_rate, false_omission_rate, negative_likelihood_ratio}
+    {
+        miss_rate,
+        fall_out,
+        false_discovery_rate,
+        false_omission_rate,
+        negative_likelihood_ratio,
+        positive_share,
+    }
 )
 COMPLEMENTS: tuple[frozenset[PerClassMetric], ...] = (
     frozenset({sensitivity, miss_rate}),
@@ -49,13 +61,14 @@ def choose_threshold(
     metric: PerClassMetric,
     target: float,
     best: PerClassMetric | None = None,
+    prevalence: ArrayLike | None = None,
 ) -> float:
     """Choose the cut-off at which a metric of one class against the rest reaches a target (thesis section 4.1.3,
     DG3.1).
 
     Use cases that are not those on which the model is then validated. A case is positive where its score is
     at least the cut-off, which is one of the scores, or inf. "Reaches" is at most the target for
-    error rates and LR-, and at least the target for all others.
+    error rates, LR- and the share of positives, and at least the target for all others.
 
     Args:
         labels: shape (N,), true classes.
@@ -65,6 +78,8 @@ def choose_threshold(
         target: its value.
         best: of all cut-offs that reach the target, choose one at which this metric is best; None: one that
             just reaches it. Among equals, the highest Youden index and then the highest cut-off are chosen.
+        prevalence: shape (C,), class shares at which the metrics are computed, with the rates of each class as in the
+            given cases; None: those of these cases.
 
     Returns:
         The cut-off; nan if none reaches the target.
@@ -77,11 +92,49 @@ def choose_threshold(
         >>> choose_threshold([1, 0, 1, 1, 0, 0], scores, positive=1, metric=sensitivity, target=0.6)
         0.7
     """
-    return cut_off(_ranking(labels, scores, positive), metric=metric, target=target, best=best)
+    points = _points(labels, scores, positive, prevalence)
+    return _cut_off(points, metric=metric, target=target, best=best)
+
+
+def best_threshold(
+    labels: ArrayLike,
+    scores: ArrayLike,
+    *,
+    positive: int,
+    metric: PerClassMetric,
+    prevalence: ArrayLike | None = None,
+) -> float:
+    """Choose the cut-off at which a metric of one class against the rest is best (thesis section 4.1.3, FP2.6).
+
+    Args:
+        labels: shape (N,), true classes.
+        scores: shape (N,), finite, higher for the positive class, such as its probability.
+        positive: index of the class.
+        metric: metric to optimise, e.g. `f_beta`, of confusion matrices (..., 2, 2) with the class first.
+        prevalence: shape (C,), class shares at which the metric is computed; None: those of the given cases.
+
+    Returns:
+        The cut-off, as `choose_threshold` chooses among equals; nan if the metric is undefined at all of them.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> scores = [0.9, 0.8, 0.7, 0.6, 0.5, 0.2]
+        >>> best_threshold([1, 0, 1, 1, 0, 0], scores, positive=1, metric=youden_index)
+        0.6
+    """
+    return _best(_points(labels, scores, positive, prevalence), metric)
 
 
 def value_at_threshold(
-    labels: ArrayLike, scores: ArrayLike, *, positive: int, threshold: float, metric: PerClassMetric
+    labels: ArrayLike,
+    scores: ArrayLike,
+    *,
+    positive: int,
+    threshold: float,
+    metric: PerClassMetric,
+    prevalence: ArrayLike | None = None,
 ) -> float:
     """A metric of one class against the rest at a given cut-off.
 
@@ -91,6 +144,7 @@ def value_at_threshold(
         positive: index of the class.
         threshold: a case is positive where its score is at least this.
         metric: e.g. `specificity`.
+        prevalence: shape (C,), class shares at which the metric is computed; None: those of the given cases.
 
     Returns:
         The value; nan where the metric is undefined, or the threshold is nan.
@@ -103,7 +157,7 @@ def value_at_threshold(
         >>> value_at_threshold([1, 0, 0, 0, 1, 0], scores, positive=1, threshold=0.8, metric=precision)
         0.5
     """
-    return value_at(_ranking(labels, scores, positive), threshold=threshold, metric=metric)
+    return _value_at(_points(labels, scores, positive, prevalence), threshold=threshold, metric=metric)
 
 
 def metric_at_target(
@@ -159,16 +213,17 @@ def at_target(
     ranking: Ranking, split: Ranking, *, metric: PerClassMetric, target_metric: PerClassMetric, target: float
 ) -> float:
     """`metric_at_target` of one class, from its rankings."""
-    threshold = target_cut_off(split, metric=metric, target_metric=target_metric, target=target)
+    points = OperatingPoints.of(split)
+    threshold = target_cut_off(points, metric=metric, target_metric=target_metric, target=target)
     return value_at(ranking, threshold=threshold, metric=metric)
 
 
 def target_cut_off(
-    split: Ranking, *, metric: PerClassMetric, target_metric: PerClassMetric, target: float
+    split: OperatingPoints, *, metric: PerClassMetric, target_metric: PerClassMetric, target: float
 ) -> float:
     """Cut-off for `metric_at_target` of one class; nan if none reaches the target."""
     says_the_same = metric is target_metric or any({metric, target_metric} <= pair for pair in COMPLEMENTS)
-    return cut_off(split, metric=target_metric, target=target, best=None if says_the_same else metric)
+    return _cut_off(split, metric=target_metric, target=target, best=None if says_the_same else metric)
 
 
 def cut_off(
@@ -179,50 +234,61 @@ def cut_off(
     Raises:
         InvalidInputError: the target is nan.
     """
-    if np.isnan(target):
-        raise InvalidInputError("expected a number, got nan.", field="target")
-    true_positives = np.append(0, ranking.true_positives)
-    false_positives = np.append(0, ranking.false_positives)
-    thresholds = np.append(np.inf, ranking.thresholds)
-    used = np.flatnonzero(_corners(true_positives, false_positives)) if best else np.arange(thresholds.size)
-    confusions = _confusions(true_positives[used], false_positives[used], ranking)
-    reached = _goodness(metric, confusions)
-    left = np.flatnonzero(reached >= (-target if metric in LOW_IS_GOOD else target))
-    if left.size == 0:
-        return float("nan")
-    left = left[_is_best(-reached[left] if best is None else _goodness(best, confusions[left]))]
-    left = left[_is_best(_goodness(youden_index, confusions[left]))]
-    return float(thresholds[used[left[0]]])
+    return _cut_off(OperatingPoints.of(ranking), metric=metric, target=target, best=best)
 
 
 def value_at(ranking: Ranking, *, threshold: float, metric: PerClassMetric) -> float:
     """`value_at_threshold` of the cases of a ranking."""
+    return _value_at(OperatingPoints.of(ranking), threshold=threshold, metric=metric)
+
+
+def _cut_off(
+    points: OperatingPoints, *, metric: PerClassMetric, target: float, best: PerClassMetric | None
+) -> float:
+    if np.isnan(target):
+        raise InvalidInputError("expected a number, got nan.", field="target")
+    # More true positives raise the share of positives too, so that a dominated cut-off may be the best that is allowed.
+    by_corners = best is not None and metric is not positive_share
+    used = np.flatnonzero(_corners(points)) if by_corners else np.arange(points.thresholds.size)
+    confusions = points.confusions(used)
+    reached = _goodness(metric, confusions)
+    left = np.flatnonzero(reached >= (-target if metric in LOW_IS_GOOD else target) - points.slack)
+    if left.size == 0:
+        return float("nan")
+    left = left[_is_best(-reached[left] if best is None else _goodness(best, confusions[left]))]
+    left = left[_is_best(_goodness(youden_index, confusions[left]))]
+    return float(points.thresholds[used[left[0]]])
+
+
+def _best(points: OperatingPoints, metric: PerClassMetric) -> float:
+    confusions = points.confusions()
+    values = _goodness(metric, confusions)
+    if np.isnan(values).all():
+        return float("nan")
+    left = np.flatnonzero(_is_best(values))
+    left = left[_is_best(_goodness(youden_index, confusions[left]))]
+    return float(points.thresholds[left[0]])
+
+
+def _value_at(points: OperatingPoints, *, threshold: float, metric: PerClassMetric) -> float:
     if np.isnan(threshold):
         return float("nan")
-    above = np.searchsorted(-ranking.thresholds, -threshold, side="right")
-    true_positives = np.append(0, ranking.true_positives)[above]
-    false_positives = np.append(0, ranking.false_positives)[above]
-    return float(metric(_confusions(true_positives, false_positives, ranking))[0])
+    # A threshold of inf is that of the first point, which is always there.
+    above = np.searchsorted(-points.thresholds, -threshold, side="right") - 1
+    return float(metric(points.confusions(np.array([above])))[0, 0])
 
 
-def _corners(true_positives: Integers, false_positives: Integers) -> Mask:
+def _corners(points: OperatingPoints) -> Mask:
     """Cut-offs that no other dominates (more true positives and no more false ones, or fewer false and no fewer true).
 
     The first two are always included: without any decision for the class, some metrics are undefined.
     """
+    true_positives, false_positives = points.true_positives, points.false_positives
     is_corner = np.ones(true_positives.size, dtype=np.bool_)
     is_corner[:-1] &= false_positives[1:] > false_positives[:-1]
     is_corner[1:] &= true_positives[1:] > true_positives[:-1]
     is_corner[:2] = True
     return is_corner
-
-
-def _confusions(true_positives: Integers, false_positives: Integers, ranking: Ranking) -> Floats:
-    """Confusion matrices, shape (..., 2, 2), the positive class first."""
-    of_positives = [true_positives, ranking.positives - true_positives]
-    of_negatives = [false_positives, ranking.negatives - false_positives]
-    # In memory each entry lies together: sums over so short rows would else take five times as long.
-    return np.moveaxis(np.array([of_positives, of_negatives], dtype=np.float64), (0, 1), (-2, -1))
 
 
 def _goodness(metric: PerClassMetric, confusions: Floats) -> Floats:
@@ -235,7 +301,9 @@ def _is_best(values: Floats) -> Mask:
     return comparable == comparable.max()
 
 
-def _ranking(labels: ArrayLike, scores: ArrayLike, positive: int) -> Ranking:
+def _points(
+    labels: ArrayLike, scores: ArrayLike, positive: int, prevalence: ArrayLike | None
+) -> OperatingPoints:
     reference = as_labels(labels, classes=MOST_CLASSES)
     column = as_class(positive, classes=MOST_CLASSES)
     values = np.asarray(scores)
@@ -245,4 +313,7 @@ def _ranking(labels: ArrayLike, scores: ArrayLike, positive: int) -> Ranking:
             field="scores",
             hint="Give the scores of the positive class alone.",
         )
-    return rank(values.astype(np.float64), reference == column)
+    numbers = values.astype(np.float64)
+    if prevalence is None:
+        return OperatingPoints.of(rank(numbers, reference == column))
+    return OperatingPoints.in_population(numbers, reference, column, as_prevalence(prevalence))

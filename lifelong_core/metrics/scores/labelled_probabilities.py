@@ -1,12 +1,15 @@
 """Labelled probabilities: the inputs of every metric of scores."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.arrays import Floats, Integers, as_labels, as_probabilities
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.metrics.scores.blockwise import blocks, columns_of
 
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 """odd, without a pattern in its bits (2**64 / golden ratio)"""
@@ -49,7 +52,7 @@ def as_class(positive: int, *, classes: int, field: str = "positive") -> int:
 
 @dataclass(frozen=True, eq=False)
 class EqualPredictions:
-    """Cases grouped by exactly equal predicted probabilities."""
+    """Cases grouped by exactly equal predicted probabilities: all groups, or some of them."""
 
     weights: Floats
     """shape (G,), share of the cases in each group"""
@@ -66,25 +69,74 @@ def equal_predictions(labels: Integers, probabilities: Floats) -> EqualPredictio
         >>> equal_predictions(np.array([0, 1]), np.array([[0.5, 0.5], [0.5, 0.5]])).class_shares.tolist()
         [[0.5, 0.5]]
     """
-    classes = probabilities.shape[1]
-    first, groups = _groups(probabilities)
-    members = np.bincount(labels + classes * groups, minlength=classes * first.size).reshape(-1, classes)
-    sizes = members.sum(axis=1)
-    return EqualPredictions(sizes / max(labels.size, 1), probabilities[first], members / sizes[:, np.newaxis])
+    groups = _Groups.of(probabilities)
+    return groups.part(slice(0, groups.starts.size), labels, probabilities)
 
 
-def _groups(probabilities: Floats) -> tuple[Integers, Integers]:
-    """First row of each group, shape (G,), and the group of each row, shape (N,).
+def equal_prediction_blocks(labels: Integers, probabilities: Floats) -> Iterator[EqualPredictions]:
+    """`equal_predictions` in parts of some groups each, for many cases; at least one part."""
+    groups = _Groups.of(probabilities)
+    parts = list(blocks(groups.starts.size, probabilities.shape[1])) or [slice(0, 0)]
+    return (groups.part(part, labels, probabilities) for part in parts)
 
-    Rows are compared by a hash of their bits, because sorting whole rows takes ten times as long. If two different rows
-    have the same hash, the rows are sorted.
-    """
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """Cases in the order of their groups."""
+
+    order: Integers
+    """shape (N,), cases group by group"""
+    starts: Integers
+    """shape (G,), place of the first case of each group in this order"""
+
+    @classmethod
+    def of(cls, probabilities: Floats) -> Self:
+        """The groups of equal rows.
+
+        Rows are compared by a hash of their bits, because sorting whole rows takes ten times as long. If two different
+        rows have the same hash, the rows are sorted.
+        """
+        found = cls._of_keys(_hashes(probabilities))
+        if found._is_equal_within(probabilities):
+            return found
+        _, keys = np.unique(probabilities, axis=0, return_inverse=True)
+        return cls._of_keys(keys)
+
+    @classmethod
+    def _of_keys(cls, keys: NDArray[np.integer[Any]]) -> Self:
+        order = np.argsort(keys, kind="stable")
+        ordered = keys[order]
+        is_first = np.ones(keys.size, dtype=np.bool_)
+        is_first[1:] = ordered[1:] != ordered[:-1]
+        return cls(order, np.flatnonzero(is_first))
+
+    def _is_equal_within(self, probabilities: Floats) -> bool:
+        """Whether each case equals the first of its group."""
+        sizes = np.diff(self.starts, append=self.order.size)
+        firsts = np.repeat(self.order[self.starts], sizes)
+        others = np.flatnonzero(firsts != self.order)
+        return all(
+            np.array_equal(probabilities[firsts[others[part]]], probabilities[self.order[others[part]]])
+            for part in blocks(others.size, probabilities.shape[1])
+        )
+
+    def part(self, groups: slice, labels: Integers, probabilities: Floats) -> EqualPredictions:
+        """Some groups; the weights are shares of all cases."""
+        classes, starts = probabilities.shape[1], self.starts[groups]
+        stop = self.starts[groups.stop] if groups.stop < self.starts.size else self.order.size
+        sizes = np.diff(starts, append=stop)
+        rows = self.order[starts[0] if starts.size else stop : stop]
+        cells = labels[rows] + classes * np.repeat(np.arange(starts.size), sizes)
+        members = np.bincount(cells, minlength=classes * starts.size).reshape(-1, classes)
+        return EqualPredictions(
+            sizes / max(self.order.size, 1), probabilities[self.order[starts]], members / sizes[:, np.newaxis]
+        )
+
+
+def _hashes(probabilities: Floats) -> NDArray[np.uint64]:
     hashes = np.zeros(len(probabilities), dtype=np.uint64)
-    for column in probabilities.T:
-        bits = (column + 0.0).view(np.uint64)  # the sum makes 0.0 of -0.0
-        hashes = (hashes ^ bits) * MULTIPLIER
+    for column in columns_of(probabilities):
+        hashes ^= (column + 0.0).view(np.uint64)  # the sum makes 0.0 of -0.0
+        hashes *= MULTIPLIER
         hashes ^= hashes >> np.uint64(32)
-    _, first, groups = np.unique(hashes, return_index=True, return_inverse=True)
-    if not np.array_equal(probabilities[first][groups], probabilities):
-        _, first, groups = np.unique(probabilities, axis=0, return_index=True, return_inverse=True)
-    return first.astype(np.int64), groups.astype(np.int64)
+    return hashes

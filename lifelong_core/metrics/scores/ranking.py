@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Integers, Mask, read_only
+from lifelong_core.metrics.scores.blockwise import columns_of
 from lifelong_core.metrics.scores.labelled_probabilities import as_class, as_labelled_probabilities
 
 
@@ -73,7 +74,7 @@ def rank(scores: Floats, is_positive: Mask) -> Ranking:
 
 def class_rankings(labels: Integers, probabilities: Floats) -> tuple[Ranking, ...]:
     """Rankings of all classes, each by its probability, against the rest."""
-    return tuple(rank(column, labels == k) for k, column in enumerate(probabilities.T))
+    return tuple(rank(column, labels == k) for k, column in enumerate(columns_of(probabilities)))
 
 
 def auroc(labels: ArrayLike, probabilities: ArrayLike) -> Floats:

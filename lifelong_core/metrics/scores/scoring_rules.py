@@ -1,11 +1,13 @@
 """Strictly proper scoring rules: Brier score and negative log likelihood."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Integers
+from lifelong_core.metrics.scores.blockwise import blocks
 from lifelong_core.metrics.scores.labelled_probabilities import (
     EqualPredictions,
     as_labelled_probabilities,
@@ -148,8 +150,8 @@ def mean_squared_distance(labels: Integers, probabilities: Floats) -> float:
     """`brier_score` of checked arrays."""
     if labels.size == 0:
         return float("nan")
-    distances = truth_gaps(labels, probabilities)
-    return float(np.vdot(distances, distances)) / labels.size
+    gaps = (truth_gaps(labels[part], probabilities[part]) for part in blocks(*probabilities.shape))
+    return math.fsum(float(np.vdot(one, one)) for one in gaps) / labels.size
 
 
 def mean_log_loss(labels: Integers, probabilities: Floats) -> float:

@@ -1,6 +1,7 @@
-"""Recommendations attached to tasks: metrics, acceptance thresholds and costs for the models of a task."""
+"""Recommendations attached to tasks: metrics, acceptance thresholds, costs and decision rule for their models."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -8,6 +9,7 @@ import sqlalchemy as sa
 from lifelong_core.arrays import Floats, as_costs
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store.access.audit_log import write_audit
+from lifelong_core.store.design.decision_rules import recommended_rule
 from lifelong_core.store.design.records import AttachedRecommendation
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
@@ -15,7 +17,7 @@ from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import as_bytes, document_text, text_digest
 from lifelong_core.store.registry.records import Task
 from lifelong_core.store.registry.registry import change_registry
-from lifelong_core.store.registry.tasks import replace_costs, task_named
+from lifelong_core.store.registry.tasks import replace_costs, replace_decision_rule, task_named
 from lifelong_core.store.schema import tables
 
 if TYPE_CHECKING:
@@ -41,11 +43,11 @@ class Recommendations:
         expected_version: int | None = None,
         actor: str,
     ) -> AttachedRecommendation:
-        """Put a recommendation in force for a task, and replace the task's costs by those that it depends on.
+        """Put a recommendation in force for a task, and give the task the costs and the decision rule that it states.
 
-        Costs of the fingerprint become those of the task, in the same transaction, unless no part of the
-        recommendation depends on them (`unused`). Published heads, and the heads that cycles derive from them, keep
-        their costs: `attach_and_refit` also refits the heads for the new costs.
+        Costs and decision rule of the fingerprint become those of the task, in the same transaction, unless no part of
+        the recommendation depends on them (`unused`) or no head can execute the rule (`recommended_rule`). Published
+        heads, and the heads that cycles derive from them, keep theirs: `attach_and_refit` also refits them.
 
         Args:
             task: the task.
@@ -127,7 +129,7 @@ def attach_recommendation(
     document = document_text(recommendation.to_json, field="recommendation")
     limits = document_text(lambda: _thresholds_text(thresholds), field="thresholds")
     found = task_named(connection, task)
-    costs = recommended_costs(recommendation, found)
+    after = task_after(recommendation, found)
     version = _newest_version(connection, found)
     if expected_version not in (None, version):
         raise ConflictError(
@@ -148,18 +150,28 @@ def attach_recommendation(
     insert = sa.insert(_recommendations).values(values).returning(_recommendations)
     attached = _attached(connection.execute(insert).one(), found)
     details: dict[str, Any] = {"version": attached.version, "digest": attached.digest}
-    if costs is not None:
-        replace_costs(connection, found, costs, actor=actor, details=details)
+    replace_costs(connection, found, after.costs, actor=actor, details=details)
+    replace_decision_rule(connection, found, after.decision_rule, actor=actor, details=details)
     write_audit(connection, actor=actor, action="recommendations.attach", subject=task, details=details)
     return attached
 
 
-def recommended_costs(recommendation: "Recommendation", task: Task) -> Floats | None:
-    """The costs that a recommendation depends on; None: it depends on none.
+def task_after(recommendation: "Recommendation", task: Task) -> Task:
+    """The task with the costs and the decision rule that a recommendation states, else its own.
 
     Raises:
         InvalidInputError: the recommendation or its costs are for another number of classes.
     """
+    costs, rule = _recommended_costs(recommendation, task), recommended_rule(recommendation).rule
+    return replace(
+        task,
+        costs=task.costs if costs is None else costs,
+        decision_rule=task.decision_rule if rule is None else rule,
+    )
+
+
+def _recommended_costs(recommendation: "Recommendation", task: Task) -> Floats | None:
+    """The costs that a recommendation depends on; None: it depends on none."""
     fingerprint, classes = recommendation.fingerprint, len(task.class_names)
     if fingerprint.number_of_classes != classes:
         raise InvalidInputError(

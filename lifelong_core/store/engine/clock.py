@@ -1,6 +1,6 @@
 """The common clock of all processes on a database, and the calendar."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 import sqlalchemy as sa
 
@@ -20,3 +20,8 @@ def database_time(connection: sa.Connection) -> datetime:
 def days_before(day: date, count: int) -> date:
     """Return the day `count` days earlier, at least the first day of the calendar."""
     return day - timedelta(days=min(count, (day - date.min).days))
+
+
+def midnight(day: date) -> datetime:
+    """Return the beginning of a day in UTC."""
+    return datetime.combine(day, time(), UTC)

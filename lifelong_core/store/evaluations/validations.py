@@ -31,6 +31,7 @@ def submit_validation(
     level: float,
     actor: str,
     uncertainty: "UncertaintySettings | None" = None,
+    by_group: bool = False,
 ) -> Job:
     """Submit the job that validates a model with the metrics that are recommended for its task.
 
@@ -44,6 +45,7 @@ def submit_validation(
         actor: name for the audit log.
         uncertainty: settings of the uncertainty-aware scores of a set with uncertainties or members; None: the
             defaults.
+        by_group: whether metrics are those of each group, and then their mean; the set needs groups.
 
     Raises:
         NotFoundError: there is no such model or environment.
@@ -62,6 +64,14 @@ def submit_validation(
         "replicates": replicates,
         "level": level,
     }
+    if by_group:
+        if data.labelled.groups is None:
+            raise InvalidInputError(
+                "metrics of each group need groups.",
+                field="aggregate",
+                hint="Add the array groups: the group of each sample, such as its patient.",
+            )
+        payload["aggregation"] = "by_group"
     check_classes(data.labelled, task)
     expect_logits(data.labelled.logits)
     if data.uncertainties is not None or data.members is not None or uncertainty is not None:

@@ -2,6 +2,7 @@
 
 - `heads`, `checks`, `damaged_heads`: versions of heads
 - `records`, `rows`: their value types, and those from rows
+- `expectations`, `wording`: what their decision rules will reach, and both in words
 - `activations`, `pins`: history of the heads in force; heads that no cycle replaces
 - `calibration_sets`: labelled logits
 - `registration`, `refitting`: from a calibration set, or from new costs, to heads in force

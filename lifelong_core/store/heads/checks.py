@@ -1,5 +1,6 @@
-"""Checks that a head fits a model: classes and costs of the task, and the calibration set."""
+"""Checks that a head fits a model: classes, costs and decision rule of the task, and the calibration set."""
 
+import numpy as np
 import sqlalchemy as sa
 
 from lifelong_core.deploy.head import PostProcessingHead
@@ -26,6 +27,11 @@ def check_fit(task: Task, head: PostProcessingHead, *, field: str = "head") -> N
             field=field,
             hint="Use a cost matrix with the task's decisions.",
         )
+
+
+def follows_task(head: PostProcessingHead, task: Task) -> bool:
+    """Whether a head decides by the present costs and the present decision rule of the task."""
+    return np.array_equal(head.costs, task.costs) and head.decision_rule == task.decision_rule
 
 
 def check_digest(head: PostProcessingHead, expected: str | None) -> None:

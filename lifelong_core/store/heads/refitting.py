@@ -1,6 +1,7 @@
-"""Attaches a recommendation and publishes heads fitted for its costs, in one transaction."""
+"""Attaches a recommendation and publishes heads fitted for its costs and decision rule, in one transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -9,10 +10,12 @@ import sqlalchemy as sa
 
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy import PostProcessingHead, fit_head
-from lifelong_core.errors import ConflictError
-from lifelong_core.store.design.recommendations import attach_recommendation, recommended_costs
+from lifelong_core.errors import ConflictError, InvalidInputError
+from lifelong_core.store.design.recommendations import attach_recommendation, task_after
 from lifelong_core.store.design.records import KeptHead, PublishedHead, Refit
+from lifelong_core.store.heads.checks import follows_task
 from lifelong_core.store.heads.damaged_heads import read_heads, split_damaged
+from lifelong_core.store.heads.expectations import with_expectation
 from lifelong_core.store.heads.heads import publish_head, put_in_force
 from lifelong_core.store.heads.pins import all_pins
 from lifelong_core.store.heads.records import HeadPin, HeadRecord
@@ -63,14 +66,14 @@ def attach_and_refit(
 ) -> Refit:
     """Attach a recommendation, and refit all heads in force of the task's promoted model; both or neither.
 
-    Heads are fitted on the active calibration set of the model, with the costs of the task after the attachment. The
-    default head is fitted for the class mix that the recommendation states for the use; if it states none, for the
-    class mix of the present default head. An environment's own head is fitted for the class mix that it assumes at
-    present.
+    Heads are fitted on the active calibration set of the model, with the costs and the decision rule of the task after
+    the attachment. The default head is fitted for the class mix that the recommendation states for the use; if it
+    states none, for the class mix of the present default head. An environment's own head is fitted for the class mix
+    that it assumes at present.
 
     A head stays in force
 
-    - if it already has these costs and this class mix;
+    - if it already has these costs, this decision rule and this class mix;
     - if it is pinned (`Heads.pin`). For a pinned environment that uses the default head, the present default head
       becomes its own head;
     - if it is damaged, because its class mix is unknown.
@@ -80,7 +83,8 @@ def attach_and_refit(
 
     Raises:
         NotFoundError: there is no such task.
-        InvalidInputError: the recommendation does not fit the task.
+        InvalidInputError: the recommendation does not fit the task, or a head's class mix does not fit the decision
+            rule: a target or an F score needs a positive prevalence of its class.
         UnidentifiableError: a class with a positive target prevalence has no calibration sample.
         PayloadTooLargeError: the document is too large to be stored.
         ConflictError: the task has no promoted model, the model has no calibration set, or one of these, a head in
@@ -183,8 +187,7 @@ def _plan(
     present: dict[str | None, HeadRecord | str],
     recommendation: "Recommendation",
 ) -> _Plan:
-    stated_costs = recommended_costs(recommendation, found.task)
-    costs = found.task.costs if stated_costs is None else stated_costs
+    after = task_after(recommendation, found.task)
     calibration = store.calibration_sets.load(found.set_id)
     provenance = {"origin": "recommendation", "model": found.model.reference, "task": found.task.name}
     fitted: dict[str | None, PostProcessingHead] = {}
@@ -194,19 +197,33 @@ def _plan(
         target = _stated_prevalences(recommendation) if environment is None else None
         if target is None and isinstance(head, HeadRecord):
             target = head.head.assumed_prevalence
-        stays = None if head is None else _kept(found, environment, head, target, costs)
+        stays = None if head is None else _kept(found, environment, head, target, after)
         if stays is not None:
             kept.append(stays)
             continue
-        fitted[environment] = fit_head(
-            calibration,
-            costs,
-            target_prevalence=target,
-            class_names=found.task.class_names,
-            provenance=provenance,
-        )
+        with _name_place_in_errors(environment):
+            head = fit_head(
+                calibration,
+                after.costs,
+                target_prevalence=target,
+                class_names=after.class_names,
+                provenance=provenance,
+                decision_rule=after.decision_rule,
+            )
+            fitted[environment] = with_expectation(head, calibration)
     held = _held(found) if None in fitted and isinstance(present.get(None), HeadRecord) else ()
     return _Plan(fitted, (*kept, *held), tuple(head.environment for head in held if head.environment))
+
+
+@contextmanager
+def _name_place_in_errors(environment: str | None) -> Generator[None]:
+    place = "the default head" if environment is None else f"the head of {environment}"
+    try:
+        yield
+    except InvalidInputError as error:
+        raise type(error)(
+            f"{place} cannot be fitted again: {error.message}", field=error.field, hint=error.hint
+        ) from error
 
 
 def _stated_prevalences(recommendation: "Recommendation") -> Floats | None:
@@ -221,12 +238,17 @@ def _kept(
     environment: str | None,
     present: HeadRecord | str,
     target: Floats | None,
-    costs: Floats,
+    after: Task,
 ) -> KeptHead | None:
     """Why a head stays; None: it does not."""
     version = found.versions[environment]
-    if isinstance(present, HeadRecord) and _fits(present.head, target, costs):
-        return KeptHead(environment, version, "fits", "it decides by these costs for this class mix already.")
+    if isinstance(present, HeadRecord) and _fits(present.head, target, after):
+        return KeptHead(
+            environment,
+            version,
+            "fits",
+            "it decides by these costs and this rule for this class mix already.",
+        )
     if environment in found.pins:
         return KeptHead(environment, version, "pinned", f"it is {_pinned(found.pins[environment])}.")
     if target is None:
@@ -253,9 +275,9 @@ def _pinned(pin: HeadPin) -> str:
     return f"pinned by {pin.pinned_by}: {pin.reason!r}"
 
 
-def _fits(head: PostProcessingHead, target: Floats | None, costs: Floats) -> bool:
+def _fits(head: PostProcessingHead, target: Floats | None, after: Task) -> bool:
     return (
         target is not None
-        and np.array_equal(head.costs, costs)
+        and follows_task(head, after)
         and np.allclose(head.assumed_prevalence, target, rtol=0, atol=_SAME_SHARE)
     )

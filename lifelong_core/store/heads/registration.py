@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import expect_logits
@@ -18,6 +17,8 @@ from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.names import check_reason
 from lifelong_core.store.evaluations.acceptance import check_accepted
 from lifelong_core.store.heads.calibration_sets import check_classes, insert_calibration_set
+from lifelong_core.store.heads.checks import follows_task
+from lifelong_core.store.heads.expectations import with_expectation
 from lifelong_core.store.heads.heads import publish_head
 from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.lifecycle.privacy import without_group_keys
@@ -115,7 +116,7 @@ def register_calibration(
         InvalidInputError: logits or prevalence do not fit the task, or the reason is empty.
         UnidentifiableError: a class has no sample.
         RefusedCalibrationError: the report refuses the set, and there is no reason.
-        ConflictError: the costs of the task, or the model's calibration set, changed during the call.
+        ConflictError: costs or decision rule of the task, or the model's calibration set, changed during the call.
     """
     candidate = examine_candidate(store, reference, labelled, target_prevalence=target_prevalence)
     return publish_candidate(store, candidate, actor=actor, force_reason=force_reason)
@@ -150,16 +151,19 @@ def examine_candidate(
         target_prevalence=target_prevalence,
         class_names=task.class_names,
         provenance={"origin": "calibration", "model": model.reference},
+        decision_rule=task.decision_rule,
     )
     old = store.registry().heads.get((model.id, None))
     report = examine_calibration(
         labelled,
         task.costs,
         task.class_names,
+        decision_rule=task.decision_rule,
         old_head=old.head if old is not None else None,
         previous=_baseline(store, model),
     )
     report = replace(report, findings=report.findings + _beside_promoted(store, task, labelled, model))
+    head = with_expectation(head, labelled)
     return CalibrationCandidate(model, task, labelled, head, old.version if old is not None else None, report)
 
 
@@ -171,7 +175,7 @@ def examine_first(store: Store, labelled: LabeledLogits, task: Task) -> Calibrat
         UnidentifiableError: a class has no sample.
     """
     _check_labelled(labelled, task)
-    report = examine_calibration(labelled, task.costs, task.class_names)
+    report = examine_calibration(labelled, task.costs, task.class_names, decision_rule=task.decision_rule)
     return replace(report, findings=report.findings + _beside_promoted(store, task, labelled))
 
 
@@ -333,8 +337,8 @@ def publish_candidate(
     Raises:
         InvalidInputError: the reason is empty.
         RefusedCalibrationError: the report refuses the set, and there is no reason.
-        ConflictError: the costs of the task, or the model's calibration set, changed since it was examined; or the
-            task has no promoted model and the stored graph of this one is missing or damaged.
+        ConflictError: costs or decision rule of the task, or the model's calibration set, changed since it was
+            examined; or the task has no promoted model and the stored graph of this one is missing or damaged.
     """
     check_publishable(store, candidate, force_reason=force_reason)
     model, task, labelled = candidate.model, candidate.task, candidate.labelled
@@ -344,9 +348,9 @@ def publish_candidate(
         details["force_reason"] = force_reason
     with change_registry(store.database) as connection:
         present = task_with_id(connection, task.id)
-        if not np.array_equal(present.costs, task.costs):
+        if not follows_task(candidate.head, present):
             raise ConflictError(
-                f"the costs of {task.name} changed while the head was fitted.",
+                f"the costs or the decision rule of {task.name} changed while the head was fitted.",
                 field="costs",
                 hint="Try again.",
             )

@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date
 from typing import Any
 
 import sqlalchemy as sa
 
 from lifelong_core.store.access.audit_log import write_audit
-from lifelong_core.store.engine.clock import database_time, days_before
+from lifelong_core.store.engine.clock import database_time, days_before, midnight
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.deletion import Batches, Pause, delete_rows, never_stop
 from lifelong_core.store.engine.errors import BusyError
@@ -217,7 +217,7 @@ class _Run:
         """Delete the summaries of hours without predictions, those that are no longer updated included."""
         key = list(_summaries.primary_key.columns)
         for environment, day in self._first_kept.items():
-            old = _summaries.c.environment == environment, _summaries.c.bucket < _midnight(day)
+            old = _summaries.c.environment == environment, _summaries.c.bucket < midnight(day)
             while not self._batches.is_stopped:
                 query = sa.select(*key).where(*old).order_by(*key).limit(self._batches.size)
                 with self._database.read() as connection:
@@ -250,14 +250,10 @@ def _older(table: sa.Table, model: int, environment: str, day: date) -> tuple[sa
     return (
         table.c.model_id == model,
         table.c.environment == environment,
-        identity < first_id_at(_midnight(day)),
+        identity < first_id_at(midnight(day)),
         table.c.logged_on < day,
     )
 
 
 def _mark_stale(connection: sa.Connection, model: int | None, environment: str, day: date) -> None:
-    Summaries.mark_stale(connection, model_id=model, environment=environment, until=_midnight(day))
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, datetime.min.time(), UTC)
+    Summaries.mark_stale(connection, model_id=model, environment=environment, until=midnight(day))

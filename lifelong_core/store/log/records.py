@@ -1,8 +1,8 @@
 """Rows of the prediction log, requests, windows and labels."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -135,3 +135,13 @@ class LabelledPredictions(ArrayValue):
     """shape (N,), in (0, 1]: probability with which each was chosen for labelling; NaN: unknown; None: all unknown"""
     quarantined: int = 0
     """number of rows left out because their number of logits is not the number of classes"""
+
+    def select(self, rows: Integers) -> Self:
+        """The predictions at these indices."""
+        names = ("labels", "decisions", "head_versions", "logits", "groups", "propensities")
+        found = {name: getattr(self, name) for name in names}
+        return replace(
+            self,
+            ids=tuple(self.ids[int(row)] for row in rows),
+            **{name: None if values is None else values[rows] for name, values in found.items()},
+        )

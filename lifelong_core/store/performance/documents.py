@@ -3,7 +3,11 @@
 from typing import Any
 
 from lifelong_core.store.performance.records import PopulationPerformance
-from lifelong_core.store.performance.statements import describe_comparison, describe_warnings
+from lifelong_core.store.performance.statements import (
+    describe_class_mixes,
+    describe_comparison,
+    describe_warnings,
+)
 
 
 def performance_document(
@@ -16,7 +20,7 @@ def performance_document(
     return {
         "model": model,
         "environment": environment,
-        "statements": describe_comparison(performance),
+        "statements": [*describe_comparison(performance), *describe_class_mixes(performance.class_mixes)],
         "warnings": describe_warnings(performance),
         **document,
     }

@@ -10,6 +10,8 @@ from uuid import UUID
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.store.performance.class_mixes import MetricAtClassMix
+from lifelong_core.store.performance.rule_metric import RealisedRuleMetric
 
 METRICS = ("AC", "EC")
 """Metrics that are compared: accuracy and expected cost."""
@@ -167,6 +169,11 @@ class PopulationPerformance:
     """whether the logits of labelled and unlabelled predictions of the newest window differ; None: too few of one"""
     left_out: tuple[str, ...] = ()
     """reasons why a part is missing, as sentences"""
+    class_mixes: tuple[MetricAtClassMix, ...] = ()
+    """recommended metrics at stated prevalences, each also at the estimated and the realised ones; empty: none has
+    stated prevalences, or there is no label"""
+    rule_metric: RealisedRuleMetric | None = None
+    """of the head of the newest labelled prediction; None: its rule has no searched cut-off, or too few labels"""
 
     @property
     def newest(self) -> ComparedPeriod | None:
@@ -188,6 +195,8 @@ class PopulationPerformance:
             "calibration_drift": None if drift is None else drift.to_document(),
             "selection": None if selection is None else selection.to_document(),
             "left_out": list(self.left_out),
+            "class_mixes": [one.to_document() for one in self.class_mixes],
+            "rule_metric": None if self.rule_metric is None else self.rule_metric.to_document(),
         }
 
     @classmethod
@@ -210,9 +219,16 @@ class PopulationPerformance:
                 calibration_drift=_check_of(document["calibration_drift"]),
                 selection=_check_of(document["selection"]),
                 left_out=tuple(document["left_out"]),
+                # Older comparisons lack these.
+                class_mixes=tuple(map(MetricAtClassMix.from_document, document.get("class_mixes", ()))),
+                rule_metric=_rule_metric_of(document.get("rule_metric")),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InvalidInputError("a value has another form than expected.", field="document") from error
+
+
+def _rule_metric_of(document: Mapping[str, Any] | None) -> RealisedRuleMetric | None:
+    return None if document is None else RealisedRuleMetric.from_document(document)
 
 
 def _check_of(document: Mapping[str, Any] | None) -> LabelCheck | None:

@@ -1,12 +1,15 @@
 """The comparison of estimated and realised performance in words, for people."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.errors import NotFoundError
+from lifelong_core.store.performance.class_mixes import CLASS_MIXES, MetricAtClassMix
 from lifelong_core.store.performance.records import ComparedPeriod, PopulationPerformance
+from lifelong_core.store.performance.rule_metric import RealisedRuleMetric
 
 TITLES = {"AC": "accuracy", "EC": "expected cost"}
 """Names of the compared metrics, by acronym."""
@@ -41,10 +44,14 @@ def describe_metric(metric: EstimatedMetric | None) -> str:
 
 def describe_comparison(performance: PopulationPerformance) -> list[str]:
     """Return sentences about the newest estimate, the labelled predictions beside it, and whether they agree."""
-    newest = performance.newest
+    newest, rule = performance.newest, performance.rule_metric
+    kept = [] if rule is None else [_describe_rule_metric(rule)]
     if newest is None:
-        return ["No cycle has estimated the performance yet, so there is nothing to compare labels with."]
-    return list(_sentences(newest))
+        return [
+            "No cycle has estimated the performance yet, so there is nothing to compare labels with.",
+            *kept,
+        ]
+    return [*_sentences(newest), *kept]
 
 
 def describe_warnings(performance: PopulationPerformance) -> list[str]:
@@ -55,9 +62,65 @@ def describe_warnings(performance: PopulationPerformance) -> list[str]:
     return [
         *(one.text for one in agreement if one.verdict == "disagree"),
         *(check.text for check in checks if check is not None and check.rejected),
+        *warn_of_class_mixes(performance.class_mixes),
+        *_warn_of_rule(performance.rule_metric),
         *(() if newest is None or newest.estimated is None else newest.estimated.warnings),
         *performance.left_out,
     ]
+
+
+def describe_class_mixes(figures: Iterable[MetricAtClassMix]) -> list[str]:
+    """Return a sentence for each metric with its values at all class mixes.
+
+    Examples:
+        >>> def figure(mix, share, value, accepted):
+        ...     shares = {"healthy": 1 - share, "ill": share}
+        ...     return MetricAtClassMix("EC", mix, shares, 400, EstimatedMetric(value, value, value), 0.2, accepted)
+        >>> print(describe_class_mixes([figure("stated", 0.02, 0.093, True), figure("realised", 0.4, 1.76, False)])[0])
+        EC is 0.093 (0.093 to 0.093) at the stated prevalences (healthy 0.98, ill 0.02) and 1.760 (1.760 to 1.760) at the realised prevalences (healthy 0.60, ill 0.40), on 400 labelled predictions.
+    """  # noqa: E501 - one printed line
+    return [
+        f"{label} is {_join(list(map(_describe, found)))}, on {found[0].samples} labelled predictions."
+        for label, found in _by_label(figures)
+    ]
+
+
+def warn_of_class_mixes(figures: Iterable[MetricAtClassMix]) -> list[str]:
+    """Return a warning for each metric that reaches its threshold at the stated prevalences only.
+
+    Examples:
+        >>> def figure(mix, accepted):
+        ...     metric = EstimatedMetric(0.5, 0.4, 0.6)
+        ...     return MetricAtClassMix("EC", mix, {"ill": 1.0}, 90, metric, 0.2, accepted)
+        >>> warn_of_class_mixes([figure("stated", True), figure("realised", False)])
+        ['EC reaches its threshold 0.2 at the stated prevalences, but misses it at the realised ones.']
+        >>> warn_of_class_mixes([figure("stated", True), figure("realised", None)])
+        []
+    """
+    warnings: list[str] = []
+    for label, found in _by_label(figures):
+        accepted = {one.mix: one.accepted for one in found}
+        missed = [mix for mix in CLASS_MIXES if accepted.get(mix) is False]
+        if accepted.get("stated") and missed:
+            warnings.append(
+                f"{label} reaches its threshold {found[0].threshold:g} at the stated prevalences, but misses it at the"
+                f" {' and the '.join(missed)} ones."
+            )
+    return warnings
+
+
+def _describe_rule_metric(found: RealisedRuleMetric) -> str:
+    of_class = f" of {found.class_name}" if found.class_name else ""
+    return (
+        f"Head {found.head_version}: {found.metric}{of_class} is {describe_metric(found.value)} on"
+        f" {_labels(found.samples)}. Its decision rule: {found.rule}."
+    )
+
+
+def _warn_of_rule(found: RealisedRuleMetric | None) -> list[str]:
+    if found is None or not found.is_missed:
+        return []
+    return [f"By its labels, head {found.head_version} misses the target of its decision rule: {found.rule}."]
 
 
 def _sentences(newest: ComparedPeriod) -> Iterator[str]:
@@ -82,3 +145,17 @@ def _verdict(found: Agreement | None) -> str:
     if found is None or found.verdict == "too_few_labels" or found.p_value is None:
         return "; that is too few labels to compare them."
     return f". They {found.verdict} (p = {found.p_value:.2g})."
+
+
+def _by_label(figures: Iterable[MetricAtClassMix]) -> Iterator[tuple[str, list[MetricAtClassMix]]]:
+    for label, found in groupby(figures, key=lambda one: one.label):
+        yield label, list(found)
+
+
+def _describe(one: MetricAtClassMix) -> str:
+    shares = ", ".join(f"{name} {share:.2f}" for name, share in one.prevalences.items())
+    return f"{describe_metric(one.metric) or 'undefined'} at the {one.mix} prevalences ({shares})"
+
+
+def _join(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from lifelong_core.deploy.decision_rules.rules import BayesRule, rule_document, rule_from_document
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.preprocessing import Preprocessing
@@ -87,12 +88,17 @@ def _from_populations(
 
 
 def _task_document(task: Task) -> dict[str, Any]:
-    return {
+    document = {
         **vars(task),
         "class_names": list(task.class_names),
         "costs": task.costs.tolist(),
         "created_at": task.created_at.isoformat(),
+        "decision_rule": rule_document(task.decision_rule),
     }
+    if isinstance(task.decision_rule, BayesRule):
+        # Workers of older versions refuse unknown fields, and they may read this file during an upgrade.
+        del document["decision_rule"]
+    return document
 
 
 def _task_from(item: Mapping[str, Any]) -> Task:
@@ -101,6 +107,10 @@ def _task_from(item: Mapping[str, Any]) -> Task:
         "class_names": tuple(item["class_names"]),
         "costs": unpack_floats(item["costs"]),
         "created_at": _moment(item["created_at"]),
+        # Documents of older versions lack this field.
+        "decision_rule": rule_from_document(item["decision_rule"])
+        if "decision_rule" in item
+        else BayesRule(),
     }
     return Task(**values)
 

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from lifelong_core.arrays import Floats
+from lifelong_core.deploy.decision_rules.rules import BayesRule, DecisionRule
 from lifelong_core.errors import (
     ConflictError,
     ForbiddenError,
@@ -26,7 +27,7 @@ ModelRole: TypeAlias = Literal["promoted", "canary", "shadow", "former", "other"
 
 @dataclass(frozen=True, eq=False)
 class Task(ArrayValue):
-    """A classification problem: class names and confusion costs (rows true class, columns decision)."""
+    """A classification problem: class names, confusion costs (rows true class, columns decision) and decision rule."""
 
     id: int
     name: str
@@ -34,6 +35,8 @@ class Task(ArrayValue):
     costs: Floats
     promoted_model_id: int | None
     created_at: datetime
+    decision_rule: DecisionRule = field(default_factory=BayesRule)
+    """for heads fitted from now on"""
 
 
 @dataclass(frozen=True)

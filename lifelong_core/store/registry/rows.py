@@ -1,5 +1,6 @@
 """Tasks and models from rows of their tables."""
 
+from lifelong_core.deploy.decision_rules.rules import BayesRule, rule_from_document
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store.engine.columns import Row, read_record, unpack_floats
 from lifelong_core.store.registry.records import Model, Task
@@ -7,7 +8,9 @@ from lifelong_core.store.registry.records import Model, Task
 
 def task_of(row: Row) -> Task:
     """A task from a row of `tasks`."""
-    return read_record(row, Task, class_names=tuple(row.class_names), costs=unpack_floats(row.costs))
+    rule = BayesRule() if row.decision_rule is None else rule_from_document(row.decision_rule)
+    names, costs = tuple(row.class_names), unpack_floats(row.costs)
+    return read_record(row, Task, class_names=names, costs=costs, decision_rule=rule)
 
 
 def model_of(row: Row) -> Model:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, as_costs
 from lifelong_core.deploy.checks import as_class_names
+from lifelong_core.deploy.decision_rules.rules import BayesRule, DecisionRule, check_rule, rule_document
 from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.names import check_name
 from lifelong_core.store.access.audit_log import write_audit
@@ -22,20 +23,29 @@ from lifelong_core.store.schema import tables
 class Tasks:
     """Adds and finds tasks.
 
-    Name and classes of a task never change. Attaching a recommendation with other costs changes its costs
-    (`Recommendations.attach`); promoting a model changes its promoted model.
+    Name and classes of a task never change. Attaching a recommendation with other costs or another decision rule
+    changes these (`Recommendations.attach`); promoting a model changes its promoted model.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, name: str, class_names: Sequence[str], costs: ArrayLike, *, actor: str) -> Task:
+    def add(
+        self,
+        name: str,
+        class_names: Sequence[str],
+        costs: ArrayLike,
+        *,
+        decision_rule: DecisionRule | None = None,
+        actor: str,
+    ) -> Task:
         """Add a task.
 
         Args:
             name: unique name of the task.
             class_names: (C,) different names, C >= 2; their order is that of the logits.
             costs: (C, D), cost of deciding the column when the row is true; D = C, or C + 1 to abstain.
+            decision_rule: how the heads of the task decide; None: the Bayes rule.
             actor: name for the audit log.
 
         Raises:
@@ -45,7 +55,16 @@ class Tasks:
         check_name(name, field="name")
         names = as_class_names(class_names)
         matrix = as_costs(costs, classes=len(names))
-        row = {"name": name, "class_names": list(names), "costs": matrix.tolist(), "created_at": now()}
+        rule = BayesRule() if decision_rule is None else decision_rule
+        check_rule(rule, len(names))
+        row = {
+            "name": name,
+            "class_names": list(names),
+            "costs": matrix.tolist(),
+            "created_at": now(),
+            "decision_rule": rule_document(rule),
+        }
+        details = {"classes": list(names), **_unless_bayes(rule)}
         with change_registry(self._database) as connection:
             if find_task(connection, name) is not None:
                 raise ConflictError(
@@ -54,9 +73,7 @@ class Tasks:
                     hint="Choose another name: the classes of a task never change.",
                 )
             created = connection.execute(sa.insert(tables.tasks).values(row).returning(tables.tasks)).one()
-            write_audit(
-                connection, actor=actor, action="tasks.add", subject=name, details={"classes": list(names)}
-            )
+            write_audit(connection, actor=actor, action="tasks.add", subject=name, details=details)
         return task_of(created)
 
     def get(self, name: str) -> Task:
@@ -133,6 +150,41 @@ def replace_costs(
         subject=task.name,
         details={**details, "old": task.costs.tolist(), "new": costs.tolist()},
     )
+
+
+def replace_decision_rule(
+    connection: sa.Connection, task: Task, rule: DecisionRule, *, actor: str, details: dict[str, Any]
+) -> None:
+    """Replace the decision rule of a task, within a transaction that changes the registry.
+
+    Published heads keep their own rule.
+
+    Args:
+        connection: the transaction.
+        task: the task.
+        rule: the new rule.
+        actor: name for the audit log.
+        details: the reason, for the audit log.
+
+    Raises:
+        InvalidInputError: the rule does not fit the classes of the task.
+    """
+    check_rule(rule, len(task.class_names))
+    if rule == task.decision_rule:
+        return
+    tasks, new = tables.tasks, rule_document(rule)
+    connection.execute(sa.update(tasks).where(tasks.c.id == task.id).values(decision_rule=new))
+    write_audit(
+        connection,
+        actor=actor,
+        action="tasks.decision_rule",
+        subject=task.name,
+        details={**details, "old": rule_document(task.decision_rule), "new": new},
+    )
+
+
+def _unless_bayes(rule: DecisionRule) -> dict[str, Any]:
+    return {} if isinstance(rule, BayesRule) else {"decision_rule": rule_document(rule)}
 
 
 def _has_head(connection: sa.Connection, task: Task) -> bool:

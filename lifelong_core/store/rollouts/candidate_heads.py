@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy import PostProcessingHead, fit_head
+from lifelong_core.deploy.decision_rules.rules import DecisionRule
 from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.store.cycles.records import Cycle
+from lifelong_core.store.heads.expectations import with_expectation
 from lifelong_core.store.heads.heads import publish_head
 from lifelong_core.store.registry.models import model_with_id
 from lifelong_core.store.registry.records import Model, Registry, Task
@@ -45,6 +47,7 @@ class CandidateHeads:
     model: Model
     promoted_model_id: int | None
     costs: Floats
+    decision_rule: DecisionRule
     versions: Mapping[str | None, int]
     """heads of the candidate in force when these were fitted, by environment"""
     heads: Mapping[str, PostProcessingHead]
@@ -63,7 +66,7 @@ def fit_candidate_heads(store: Store, model: Model) -> CandidateHeads:
     registry = store.registry()
     task = registry.tasks[model.task_id]
     versions = _versions(registry, model)
-    nothing = CandidateHeads(model, task.promoted_model_id, task.costs, versions, {})
+    nothing = CandidateHeads(model, task.promoted_model_id, task.costs, task.decision_rule, versions, {})
     promoted = registry.models.get(task.promoted_model_id or 0)
     if promoted is None or promoted.id == model.id or model.calibration_set_id is None:
         return nothing
@@ -80,21 +83,25 @@ def fit_candidate_heads(store: Store, model: Model) -> CandidateHeads:
     except NotFoundError:
         return nothing
     heads = {
-        environment: fit_head(
+        environment: with_expectation(
+            fit_head(
+                calibration,
+                task.costs,
+                target_prevalence=prevalence.values,
+                class_names=task.class_names,
+                provenance={
+                    "origin": ORIGIN,
+                    "model": model.reference,
+                    "environment": environment,
+                    "prevalence": f"{prevalence.source} of {promoted.reference}",
+                },
+                decision_rule=task.decision_rule,
+            ),
             calibration,
-            task.costs,
-            target_prevalence=prevalence.values,
-            class_names=task.class_names,
-            provenance={
-                "origin": ORIGIN,
-                "model": model.reference,
-                "environment": environment,
-                "prevalence": f"{prevalence.source} of {promoted.reference}",
-            },
         )
         for environment, prevalence in sorted(wanted.items())
     }
-    return CandidateHeads(model, task.promoted_model_id, task.costs, versions, heads)
+    return CandidateHeads(model, task.promoted_model_id, task.costs, task.decision_rule, versions, heads)
 
 
 def known_prevalences(store: Store, registry: Registry, promoted: Model) -> dict[str, KnownPrevalence]:
@@ -121,7 +128,8 @@ def publish_candidate_heads(connection: sa.Connection, fitted: CandidateHeads, *
     """Put the heads in force, within a transaction that changes the registry; return their environments.
 
     Raises:
-        ConflictError: the promoted model, the costs, the calibration set or a head changed since they were fitted.
+        ConflictError: the promoted model, costs or decision rule of the task, the calibration set or a head changed
+            since they were fitted.
     """
     model = model_with_id(connection, fitted.model.id)
     task: Task = task_with_id(connection, model.task_id)
@@ -134,11 +142,13 @@ def publish_candidate_heads(connection: sa.Connection, fitted: CandidateHeads, *
         model.calibration_set_id == fitted.model.calibration_set_id
         and task.promoted_model_id == fitted.promoted_model_id
         and np.array_equal(task.costs, fitted.costs)
+        and task.decision_rule == fitted.decision_rule
         and present == dict(fitted.versions)
     )
     if not unchanged:
         raise ConflictError(
-            f"the promoted model, or a head of {model.reference}, changed while heads were fitted.",
+            f"the promoted model, costs or decision rule of {task.name}, or a head of {model.reference}, changed while"
+            " heads were fitted.",
             field="model",
             hint="Look at them and try again.",
         )

@@ -43,6 +43,8 @@ tasks = sa.Table(
     # No foreign key: the two tables refer to each other, and SQLite cannot add a constraint later.
     sa.Column("promoted_model_id", sa.Integer),
     sa.Column("created_at", Moment, nullable=False),
+    # Null in rows that older versions wrote: the Bayes rule.
+    sa.Column("decision_rule", sa.JSON(none_as_null=True)),
     sa.UniqueConstraint("name"),
 )
 

@@ -26,7 +26,7 @@ from lifelong_monitor.cycle.context import load_context
 from lifelong_monitor.cycle.labels import load_labelled_evidence
 from lifelong_monitor.cycle.new_samples import NewSamples, collect_new_samples
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
-from lifelong_monitor.cycle.reports import Inputs, document_of
+from lifelong_monitor.cycle.reports import Inputs, count_missed_cycles, document_of
 from lifelong_monitor.cycle.subject import Subject, load_subject
 from lifelong_monitor.cycle.summaries import update_summaries
 from lifelong_monitor.cycle.traffic import load_traffic
@@ -274,7 +274,8 @@ class _Population:
             traffic = load_traffic(self.store, self.model.id, self.environment, window, fitted)
             report = judge(replace(context, traffic=traffic))
         report = judge_acceptance(judge_window(report, window), wanted, subject.task.class_names)
-        return report, replace(samples.inputs, wanted=wanted)
+        missed = count_missed_cycles(report, moment.last)
+        return report, replace(samples.inputs, wanted=wanted, missed_cycles=missed)
 
     def _labelled(self, subject: Subject, window: CycleWindow, moment: _Moment) -> LabelledEvidence | None:
         return load_labelled_evidence(

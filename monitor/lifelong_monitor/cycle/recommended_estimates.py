@@ -45,8 +45,8 @@ def select_estimates(
     """Select accuracy, expected cost, and the recommended metrics that can be estimated without labels.
 
     Metrics with a threshold come first, then those of all classes; at most MOST_ESTIMATES. Left out are metrics of
-    probabilities other than AUROC, metrics at a target or a cut-off, for another class mix or for other costs than
-    those of the head, and means over classes other than BA.
+    probabilities other than AUROC, metrics at a target or a cut-off or for other costs than those of the head, and
+    means over classes other than BA. A metric with stated prevalences is estimated at the estimated ones.
 
     Args:
         attached: the recommendation of the task.
@@ -82,6 +82,8 @@ def _is_estimable(metric: RecommendedMetric, costs: Floats) -> bool:
     if not is_counting and metric.metric != "AUROC":
         return False
     parameters = dict(metric.parameters)
+    # What counts in use is the metric at the estimated prevalences, not at those that were stated beforehand.
+    parameters.pop("prevalence", None)
     own_costs = parameters.pop("costs", None)
     if metric.metric in _WITH_COSTS and (own_costs is None or not np.array_equal(own_costs, costs)):
         return False

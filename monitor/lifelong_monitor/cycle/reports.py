@@ -67,6 +67,8 @@ class Inputs:
     """None: the window was made of rows"""
     wanted: tuple[WantedEstimate, ...] | None = None
     """metrics that were estimated without labels, with their thresholds; None: an older version estimated none"""
+    missed_cycles: int = 0
+    """cycles in a row, up to this one, in which the judged head misses the target of its decision rule"""
 
     def to_document(self) -> dict[str, Any]:
         """The inputs as JSON values."""
@@ -114,6 +116,17 @@ def inputs_of(cycle: Cycle) -> Inputs:
         "wanted": None if wanted is None else tuple(map(WantedEstimate.from_document, wanted)),
     }
     return Inputs(**{**document, **parts})
+
+
+def count_missed_cycles(report: AdaptationReport, last: Cycle | None) -> int:
+    """Cycles in a row, up to that of this report, that expect the target of the decision rule to be missed.
+
+    A cycle that expects nothing, for instance without a judgeable window, leaves the number of the `last` one.
+    """
+    before = 0 if last is None else (last.report.get(_INPUTS) or {}).get("missed_cycles", 0)
+    if report.criterion is None:
+        return before if report.prevalence is None else 0
+    return before + 1 if report.criterion.is_missed else 0
 
 
 def _base_of(document: dict[str, Any]) -> Base:

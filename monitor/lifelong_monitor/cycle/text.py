@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from lifelong_core.deploy.decision_rules.wording import describe_criterion
 from lifelong_core.store import Cycle
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_monitor.cycle.cycle import CycleResult
@@ -23,6 +24,10 @@ def format_cycle(result: CycleResult, class_names: Sequence[str]) -> str:
                 f"{name} {value:.3f} ({low:.3f} to {high:.3f})" for name, value, low, high in classes
             )
             parts.append(f"Estimated prevalence: {shares}.")
+        if report is not None and report.criterion is not None:
+            parts.append(describe_criterion(report.criterion))
+        if report is not None and report.outcome == "swap" and report.candidate_criterion is not None:
+            parts.append(f"With the new head: {describe_criterion(report.candidate_criterion)}")
         left_out = 0 if result.inputs is None else result.inputs.quarantined or 0
         apart = f", and {left_out} that cannot be judged and were left out" if left_out else ""
         parts.append(f"Window: {result.last.window_samples} predictions{apart}.")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lifelong_core.deploy import AdaptationReport, ExpectedGain, ExpectedProbabilityGain
+from lifelong_core.deploy.decision_rules.expected_criterion import ExpectedCriterion
 from lifelong_core.deploy.performance.estimate import PerformanceEstimate
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_monitor.cycle.reports import Inputs, inputs_of, readable_report_of
@@ -58,7 +59,17 @@ def extract_figures(
         worst_case_cost_increase=report.worst_case_cost_increase,
         performance=_performance(report.performance, inputs.wanted or ()),
         candidate_performance=_performance(report.candidate_performance, inputs.wanted or ()),
+        criteria=_criteria(report),
+        missed_cycles=inputs.missed_cycles,
     )
+
+
+def _criteria(report: AdaptationReport) -> dict[str, ExpectedCriterion]:
+    """What the rules of the judged head and of the head to swap in will reach, by digest."""
+    found = {report.head_digest: report.criterion}
+    if report.candidate is not None:
+        found[report.candidate.digest] = report.candidate_criterion
+    return {digest: one for digest, one in found.items() if one is not None}
 
 
 def _performance(

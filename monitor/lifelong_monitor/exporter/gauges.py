@@ -10,6 +10,7 @@ from lifelong_core.policy_defaults import MODES
 from lifelong_core.store.cycles.records import Outcome
 from lifelong_core.store.performance.records import LabelCheck
 from lifelong_monitor.exporter.performance_gauges import PERFORMANCE_GAUGES, Gauge, Values
+from lifelong_monitor.exporter.rule_gauges import RULE_GAUGES
 from lifelong_monitor.exporter.status import PopulationStatus, RealisedMetric
 
 
@@ -26,19 +27,22 @@ def _which(chosen: str, names: Iterable[str]) -> Values:
 
 
 def _realised(status: PopulationStatus, part: Callable[[RealisedMetric], float | None]) -> Values:
-    """By metric and class, where it is defined."""
-    found = (
-        []
-        if status.realised is None
-        else [(metric, part(metric)) for metric in status.realised.recommended.values]
-    )
+    """By metric, class and class mix, where it is defined.
+
+    Metrics with stated prevalences come from the comparison at all class mixes: all of these have the same labels.
+    """
+    metrics = () if status.realised is None else status.realised.recommended.values
+    found = {(metric.label, _class(status, metric), "realised"): part(metric) for metric in metrics}
+    for one in () if status.performance is None else status.performance.class_mixes:
+        metric = RealisedMetric(one.label, None, *one.metric, one.threshold, one.accepted)
+        found[one.label, "", one.mix] = part(metric)
     return {
-        (metric.label, "" if metric.class_index is None else status.class_names[metric.class_index]): float(
-            value
-        )
-        for metric, value in found
-        if value is not None and not math.isnan(value)
+        labels: float(value) for labels, value in found.items() if value is not None and not math.isnan(value)
     }
+
+
+def _class(status: PopulationStatus, metric: RealisedMetric) -> str:
+    return "" if metric.class_index is None else status.class_names[metric.class_index]
 
 
 def _defined(value: float | None) -> Values:
@@ -240,6 +244,7 @@ GAUGES: Final[Mapping[str, Gauge]] = {
         lambda status: _one(status.affected and status.affected.counts.expected_cost),
     ),
     **PERFORMANCE_GAUGES,
+    **RULE_GAUGES,
     "lifelong_realised_accuracy": (
         "Share of correct decisions among the newest predictions with a known true class.",
         (),
@@ -310,24 +315,25 @@ GAUGES: Final[Mapping[str, Gauge]] = {
     ),
     "lifelong_realised_metric": (
         "Metric that the recommendation of the task names, of the answers to the newest predictions with a known true"
-        " class; class is empty for all classes.",
-        ("metric", "class"),
+        " class; class is empty for all classes; prevalence: realised (the class mix of the labels), and where the"
+        " recommendation states prevalences also stated and estimated (of the last cycle).",
+        ("metric", "class", "prevalence"),
         lambda status: _realised(status, lambda metric: metric.estimate),
     ),
     "lifelong_realised_metric_low": (
         "Lower bound of the interval of lifelong_realised_metric.",
-        ("metric", "class"),
+        ("metric", "class", "prevalence"),
         lambda status: _realised(status, lambda metric: metric.low),
     ),
     "lifelong_realised_metric_high": (
         "Upper bound of the interval of lifelong_realised_metric.",
-        ("metric", "class"),
+        ("metric", "class", "prevalence"),
         lambda status: _realised(status, lambda metric: metric.high),
     ),
     "lifelong_realised_metric_accepted": (
         "1 where lifelong_realised_metric reaches its acceptance threshold, 0 where its whole interval misses it;"
         " absent while there are too few labels to tell.",
-        ("metric", "class"),
+        ("metric", "class", "prevalence"),
         lambda status: _realised(status, lambda metric: metric.accepted),
     ),
     "lifelong_labelled_samples": (

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from lifelong_core.deploy import AdaptationReport
+from lifelong_core.deploy import AdaptationReport, PostProcessingHead
+from lifelong_core.deploy.decision_rules.rules import needs_cut_off
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
@@ -157,10 +158,15 @@ class PopulationMetrics:
 
     def find_stale_comparisons(self, registry: Registry) -> Iterator[tuple[Model, str, str]]:
         """Yield the populations whose comparison may have changed, with the digest of its inputs."""
-        labels, cycles = self._store.watching.labels(), self._store.watching.newest_cycles()
+        watching = self._store.watching
+        labels, cycles, recommended = watching.labels(), watching.newest_cycles(), watching.recommendations()
         for population, model in list(self._models.items()):
             inputs = self._comparer.digest_inputs(
-                registry.tasks[model.task_id], population[1], labels.get(population), cycles.get(population)
+                registry.tasks[model.task_id],
+                population[1],
+                labels.get(population),
+                cycles.get(population),
+                recommended.get(model.task_id),
             )
             if inputs is not None and self._compared.get(population) != inputs:
                 yield model, population[1], inputs
@@ -252,4 +258,16 @@ def _serving_head(
     # An environment may have come back to the default head: the later of the two changes counts.
     places = ((model_id, environment), *(() if own else ((model_id, None),)))
     activated_at = max(changes[place] for place in places if place in changes)
-    return ServingHead(record.version, activated_at, record.head.assumed_prevalence, record.head.digest)
+    head = record.head
+    return ServingHead(
+        record.version,
+        activated_at,
+        head.assumed_prevalence,
+        head.digest,
+        _rule_class(head),
+    )
+
+
+def _rule_class(head: PostProcessingHead) -> str:
+    rule = head.decision_rule
+    return head.class_names[rule.positive_class] if needs_cut_off(rule) and rule.metric != "MCC" else ""

@@ -1,10 +1,12 @@
 """Status of one population for the exporter, as plain values."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from lifelong_core.arrays import Floats
+from lifelong_core.deploy.decision_rules.expected_criterion import ExpectedCriterion
 from lifelong_core.deploy.performance.acceptance import Acceptance
 from lifelong_core.policy_defaults import Mode
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
@@ -22,6 +24,8 @@ class ServingHead:
     assumed_prevalence: Floats
     """shape (C,)"""
     digest: str = ""
+    rule_class: str = ""
+    """class whose cut-off the decision rule searches; empty: it searches none, or for a metric of all classes"""
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,11 @@ class CycleFigures:
     performance: PerformanceFigures | None = None
     """of the judged head"""
     candidate_performance: PerformanceFigures | None = None
+    criteria: Mapping[str, ExpectedCriterion] = field(default_factory=dict[str, ExpectedCriterion])
+    """by digest of the judged head and of the swapped-in one: what its decision rule will reach; empty for rules that
+    minimise a cost"""
+    missed_cycles: int = 0
+    """cycles in a row, up to this one, that expected the judged head to miss the target of its rule"""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ _FIRST_WORD_SECONDS = 60.0
 
 
 def end_with_runner() -> None:
-    """Watch standard input, and end this process at once when nobody holds its job any more.
+    """Watch standard input, and end this process at once when no monitor holds its job.
 
     Another runner begins the job of one that was killed or hangs anew, and must not have company.
     """

@@ -152,7 +152,11 @@ def _populations(
         head: PostProcessingHead = compared.head if own is None else own.head
         if own is None and compared.calibration is not None:
             head = fit_head(
-                compared.calibration, task.costs, target_prevalence=known.values, class_names=task.class_names
+                compared.calibration,
+                task.costs,
+                target_prevalence=known.values,
+                class_names=task.class_names,
+                decision_rule=task.decision_rule,
             )
         yield Population(
             environment=environment,

@@ -42,7 +42,7 @@ class StateWatch:
         self._thread.start()
 
     def join(self, seconds: float) -> None:
-        """Wait for its end, so that nobody closes the store under it, but no longer than this."""
+        """Wait for its end, at most this long: the store must stay open until then."""
         self._thread.join(seconds)
 
     def _run(self) -> None:

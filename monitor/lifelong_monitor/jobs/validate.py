@@ -1,5 +1,6 @@
 """The kind `validate`: is a model good enough, on labelled samples, by the metrics that its task recommends?"""
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import numpy as np
@@ -8,14 +9,17 @@ from pydantic import Field
 
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
+from lifelong_core.deploy.decision_rules.wording import describe_rule
 from lifelong_core.deploy.labelled_set import LabelledSet
+from lifelong_core.design import Recommendation
 from lifelong_core.design.report.pages import validation_html
-from lifelong_core.design.validation.result import ValidationResult
+from lifelong_core.design.validation.result import Aggregation, ValidationResult
 from lifelong_core.design.validation.uncertainty.settings import UncertaintySettings
 from lifelong_core.design.validation.validate import validate
 from lifelong_core.documents import FrozenDocument
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import Job, Store
+from lifelong_core.store.design.decision_rules import recommended_rule
 from lifelong_core.store.heads.calibration_sets import check_classes
 from lifelong_core.store.registry.records import Model, Task
 
@@ -42,6 +46,9 @@ class Payload(FrozenDocument):
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
     uncertainty: UncertaintySettings | None = Field(
         default=None, description="Of uncertainty-aware scores; None: the defaults."
+    )
+    aggregation: Aggregation = Field(
+        default="pooled", description="`by_group`: metrics of each group, then their mean."
     )
 
 
@@ -106,16 +113,27 @@ def _validated(
         class_names=task.class_names,
         thresholds=attached.thresholds,
         cut_off_data=cut_off_data,
+        score_prevalence=head.assumed_prevalence,
         uncertainties=data.uncertainties,
         members=_member_probabilities(data, head),
         uncertainty_settings=asked.uncertainty,
         name=model.reference,
         replicates=asked.replicates,
         level=asked.level,
+        aggregation=asked.aggregation,
     )
+    cautions = [*_of_the_rule(attached.recommendation, head, task)]
     if calibration is not None and _are_same_cases(calibration, data.labelled):
-        return result.model_copy(update={"warnings": (_SEEN, *result.warnings)})
-    return result
+        cautions.insert(0, _SEEN)
+    return result.model_copy(update={"warnings": (*cautions, *result.warnings)})
+
+
+def _of_the_rule(recommendation: Recommendation, head: PostProcessingHead, task: Task) -> Iterator[str]:
+    """A caution where the head, whose decisions are judged, decides by another rule than the answers ask for."""
+    wanted = recommended_rule(recommendation).rule
+    if wanted is not None and wanted != head.decision_rule:
+        own, other = (describe_rule(rule, task.class_names) for rule in (head.decision_rule, wanted))
+        yield f"The head decides by another rule ({own}) than the recommendation asks for ({other}): refit it."
 
 
 def _member_probabilities(data: LabelledSet, head: PostProcessingHead) -> list[Floats] | None:

@@ -2,30 +2,38 @@
 
 import hashlib
 import json
-from dataclasses import replace
+import logging
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
+from lifelong_core.arrays import Floats
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import NotFoundError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import LabelledPredictions, Store, logged_at
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.watching import LabelState, NewestCycle
+from lifelong_core.store.engine.clock import midnight
 from lifelong_core.store.heads.damaged_heads import DamagedHeadError
+from lifelong_core.store.performance.class_mixes import MetricAtClassMix
 from lifelong_core.store.performance.records import (
     ComparedPeriod,
     HeadSwap,
     LabelCheck,
     PopulationPerformance,
 )
+from lifelong_core.store.performance.rule_metric import RealisedRuleMetric
 from lifelong_core.store.registry.records import Model, Task
 from lifelong_monitor.cycle.context import list_head_services
+from lifelong_monitor.cycle.reports import readable_report_of
 from lifelong_monitor.realised.label_checks import check_calibration, check_selection
 from lifelong_monitor.realised.periods import Evidence, compare_days, compare_heads
+from lifelong_monitor.realised.rule_metric import realised_rule_metric
+
+log = logging.getLogger(__name__)
 
 DAYS = 30
 """Days that a comparison covers, up to the newest cycle or label."""
@@ -49,9 +57,17 @@ class PerformanceComparer:
         self._settings = settings
 
     def digest_inputs(
-        self, task: Task, environment: str, labels: LabelState | None, cycle: NewestCycle | None
+        self,
+        task: Task,
+        environment: str,
+        labels: LabelState | None,
+        cycle: NewestCycle | None,
+        recommendation: int | None = None,
     ) -> str | None:
-        """Digest of what the comparison of a population depends on; None: there is neither a label nor a cycle."""
+        """Digest of what the comparison of a population depends on; None: there is neither a label nor a cycle.
+
+        `recommendation` is the version in force; None: the task has none.
+        """
         if labels is None and cycle is None:
             return None
         parts = {
@@ -64,6 +80,7 @@ class PerformanceComparer:
                 self._settings.task_label_error_rates.get(task.name, {}),
             ],
             "costs": task.costs.tolist(),
+            "recommendation": recommendation,
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -104,9 +121,9 @@ class PerformanceComparer:
             except (NotFoundError, DamagedHeadError):
                 return task.costs
 
-        since = _midnight(_newest(labelled, store.cycles.last(model.id, environment), now)) - timedelta(
-            days=DAYS - 1
-        )
+        last = store.cycles.last(model.id, environment)
+        newest = _newest(labelled, last, now)
+        since = midnight(newest.astimezone(UTC).date()) - (DAYS - 1) * _DAY
         labelled = _logged_since(labelled, since)
         estimates = store.performance.daily_estimates(model.id, environment, since=since)
         evidence = Evidence(
@@ -127,7 +144,27 @@ class PerformanceComparer:
             calibration_drift=drift if isinstance(drift, LabelCheck) else None,
             selection=selection if isinstance(selection, LabelCheck) else None,
             left_out=tuple(text for text in (drift, selection) if isinstance(text, str)),
+            class_mixes=self._class_mixes(task, labelled, last),
+            rule_metric=_rule_metric(present, head_of, evidence),
         )
+
+    def _class_mixes(
+        self, task: Task, labelled: LabelledPredictions, last: Cycle | None
+    ) -> tuple[MetricAtClassMix, ...]:
+        attached = self._store.recommendations.current(task.name)
+        if attached is None or not labelled.ids:
+            return ()
+        # Takes a moment, and only where it is needed.
+        from lifelong_monitor.realised.class_mixes import compute_class_mixes
+
+        report = None if last is None else readable_report_of(last)
+        estimate = None if report is None else report.prevalence
+        try:
+            return compute_class_mixes(attached, labelled, estimate, task.class_names)
+        except UnavailableError as error:
+            # The other figures do not depend on it.
+            log.warning("%s: no expected cost at other prevalences: %s", attached.name, error)
+            return ()
 
     def _check_selection(
         self, model: Model, environment: str, labelled: LabelledPredictions, classes: int
@@ -139,7 +176,7 @@ class PerformanceComparer:
             environment,
             limit=MOST_COMPARED,
             since=logged_at(labelled.ids[0]),
-            until=_midnight(logged_at(labelled.ids[-1])) + _DAY,
+            until=midnight(logged_at(labelled.ids[-1]).date()) + _DAY,
             classes=classes,
         )
         return check_selection(labelled, window)
@@ -162,6 +199,22 @@ class PerformanceComparer:
         return self._settings.policy_for(environment).confidence
 
 
+def _rule_metric(
+    present: LabelledPredictions, head_of: Callable[[int], PostProcessingHead], evidence: Evidence
+) -> RealisedRuleMetric | None:
+    """Of the head that decided the newest labelled prediction."""
+    if not present.ids:
+        return None
+    version = int(present.head_versions[-1])
+    try:
+        head = head_of(version)
+    except (NotFoundError, DamagedHeadError):
+        return None
+    return realised_rule_metric(
+        present, head, version, error_rates=evidence.error_rates, confidence=evidence.confidence
+    )
+
+
 def error_rates_of(settings: Settings, task: Task) -> Floats | None:
     """Assumed largest share of wrong labels of each class, shape (C,); None: every label is right.
 
@@ -180,26 +233,13 @@ def _newest(labelled: LabelledPredictions, cycle: Cycle | None, now: datetime) -
     return max(times, default=now)
 
 
-def _midnight(at: datetime) -> datetime:
-    return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-
-
 def _logged_since(labelled: LabelledPredictions, since: datetime) -> LabelledPredictions:
     """Leave out earlier predictions; they are in order of time."""
     times = np.array([logged_at(one).timestamp() for one in labelled.ids])
-    return _select(labelled, np.flatnonzero(times >= since.timestamp()))
+    return labelled.select(np.flatnonzero(times >= since.timestamp()))
 
 
 def _of_newest_head(labelled: LabelledPredictions) -> LabelledPredictions:
     """Those that the head of the newest labelled prediction decided."""
     versions = labelled.head_versions
-    return _select(labelled, np.flatnonzero(versions == versions[-1]) if versions.size else np.arange(0))
-
-
-def _select(labelled: LabelledPredictions, rows: Integers) -> LabelledPredictions:
-    arrays = {
-        name: None if values is None else values[rows]
-        for name in ("labels", "decisions", "head_versions", "logits", "groups", "propensities")
-        for values in (getattr(labelled, name),)
-    }
-    return replace(labelled, ids=tuple(labelled.ids[row] for row in rows.tolist()), **arrays)
+    return labelled.select(np.flatnonzero(versions == versions[-1:]))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from typing import TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.labelled.agreement import Agreement, adjust_for_number, agreement
 from lifelong_core.store import LabelledPredictions, logged_at
+from lifelong_core.store.engine.clock import midnight
 from lifelong_core.store.performance.comparisons import CycleEstimate
 from lifelong_core.store.performance.records import METRICS, ComparedPeriod, Estimated, Realised
 from lifelong_core.store.performance.statements import TITLES
@@ -67,8 +68,8 @@ def compare_days(evidence: Evidence) -> tuple[ComparedPeriod, ...]:
     days = [
         _compare(
             evidence,
-            _begin_of(day),
-            _begin_of(day) + _DAY,
+            midnight(day),
+            midnight(day) + _DAY,
             head_version,
             estimates.get((day, head_version)),
             evidence.realised(rows.get((day, head_version)), head_version),
@@ -169,7 +170,3 @@ def _estimated(one: CycleEstimate) -> Estimated:
         metrics={name: estimate.estimates[name] for name in METRICS if name in estimate.estimates},
         warnings=tuple(warning.text for warning in estimate.warnings),
     )
-
-
-def _begin_of(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC)

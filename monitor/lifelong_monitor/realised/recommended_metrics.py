@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from lifelong_core.arrays import Floats
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.recommendation.labels import label_metrics
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
@@ -55,6 +56,8 @@ def compute_recommended_metrics(
     only_with_threshold: bool = False,
 ) -> RecommendedMetrics:
     """Compute the recommended metrics, each with its interval and whether it meets its thresholds.
+
+    The class mix is that of the labels, also for metrics with stated prevalences; `class_mixes` compares them.
 
     Args:
         attached: the recommendation of the task.
@@ -115,15 +118,27 @@ def _compute_metric(
     if predictions is None:
         return _UNKNOWN
     try:
-        return _compute_values(label, metric, predictions, attached)
+        return compute_values(label, with_prevalences(metric, None), predictions, attached)
     except InvalidInputError as error:
         return str(error)
 
 
-def _compute_values(
+def with_prevalences(metric: RecommendedMetric, prevalences: Floats | None) -> RecommendedMetric:
+    """Return a metric for another class mix, shape (C,); None: for that of the labels."""
+    parameters = {name: value for name, value in metric.parameters.items() if name != "prevalence"}
+    if prevalences is not None:
+        parameters["prevalence"] = tuple(prevalences.tolist())
+    return metric.model_copy(update={"parameters": parameters})
+
+
+def compute_values(
     label: str, metric: RecommendedMetric, predictions: ResampledPredictions, attached: AttachedRecommendation
 ) -> list[RealisedMetric]:
-    """Return the summary value of a metric, then the values of its classes, as a validation does."""
+    """Return the summary value of a metric, then the values of its classes, as a validation does.
+
+    Raises:
+        InvalidInputError: the metric cannot be computed for these predictions.
+    """
     weights = class_weights_of(metric, attached.recommendation.fingerprint)
     recipe = Recipe.of(label, metric, weights=weights, split=None, seed=SEED)
     evaluated = evaluate_metric(
@@ -151,7 +166,7 @@ def _compare(
     )
     if realised.threshold is None or not predictions.is_enough(value):
         return realised
-    return replace(realised, accepted=_check_acceptance(realised, realised.threshold, sign))
+    return replace(realised, accepted=check_acceptance(realised, realised.threshold, sign))
 
 
 def _select_thresholds(
@@ -166,7 +181,7 @@ def _select_thresholds(
     ]
 
 
-def _check_acceptance(metric: RealisedMetric, threshold: float, sign: int) -> bool | None:
+def check_acceptance(metric: RealisedMetric, threshold: float, sign: int) -> bool | None:
     """Return True if the estimate reaches the threshold, False if its whole interval misses it, else None.
 
     `sign` is -1 where lower values are better.

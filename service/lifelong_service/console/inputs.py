@@ -13,11 +13,17 @@ if TYPE_CHECKING:
 MOST_BOXES = 12
 """Largest number of classes with an input each; for more or an unknown number, a text area takes a copied table."""
 
+MOST_TABLE_CLASSES = 20
+"""Largest number of classes whose costs are a table of inputs, which scrolls within its box."""
+
 MOST_SHOWN = 10_000
 """Largest number of values that a text area shows; a longer answer must be pasted again."""
 
 MOST_ORDERED = 100
 """Largest number of classes whose order is listed in the help of a text area."""
+
+RULE = "rule"
+"""Name of the input for a rule or a table that fills in the costs."""
 
 Typed = Mapping[str, Any]
 
@@ -90,7 +96,7 @@ def entry_of(
     chosen = None if typed is None else typed.get("value")
     options = [
         Option(_token(answer.value), answer.label, answer.explanation)
-        for answer in possible_answers(question, labels)
+        for answer in possible_answers(question, labels, interview.fingerprint.answers())
     ]
     match question.kind:
         case "class" if len(labels) > MOST_BOXES:
@@ -100,7 +106,7 @@ def entry_of(
             return _choices(options, _token(value) if chosen is None else chosen)
         case "class_values" if has_boxes:
             return _column(labels, value, typed, wrong)
-        case "matrix" if has_boxes:
+        case "matrix" if 0 < len(labels) <= MOST_TABLE_CLASSES:
             return _table(labels, value, typed, wrong, abstains=abstains)
         case _:
             return _line(question, interview, value, chosen, is_wrong=wrong is not None)
@@ -112,10 +118,8 @@ def answer_of(question: "Question", interview: "Interview", form: Typed) -> obje
     Raises:
         InvalidInputError: an input is empty or cannot be read; `field` names it.
     """
-    from lifelong_core.design.interview.answer_texts import parse_answer
     from lifelong_core.design.interview.class_names import decision_names
 
-    names = interview.class_names
     labels = interview.class_labels
     has_boxes = 0 < len(labels) <= MOST_BOXES
     text = str(form.get("value", "")).strip()
@@ -131,7 +135,7 @@ def answer_of(question: "Question", interview: "Interview", form: Typed) -> obje
             return int(text)
         case "class_values" if has_boxes:
             return [_number(form, f"value-{row}", label) for row, label in enumerate(labels)]
-        case "matrix" if has_boxes:
+        case "matrix" if 0 < len(labels) <= MOST_TABLE_CLASSES:
             columns = decision_names(labels, len(labels) + _has_abstention(form))
             return [
                 [
@@ -143,7 +147,24 @@ def answer_of(question: "Question", interview: "Interview", form: Typed) -> obje
         case _:
             if not text:
                 raise InvalidInputError("there is no answer yet.", field="value", hint="Type one.")
-            return parse_answer(question, text, class_names=names)
+            return interview.parse_answer(question.field, text)
+
+
+def filled_costs(interview: "Interview", form: Typed) -> dict[str, str]:
+    """Return the inputs of the table of costs, filled in by the rule or the pasted table of a form.
+
+    Raises:
+        InvalidInputError: the text is neither.
+    """
+    text = str(form.get(RULE, "")).strip()
+    if not text:
+        raise InvalidInputError("there is no rule and no table.", field=RULE, hint="Type or paste one.")
+    costs: Any = interview.parse_answer("costs", text)
+    return {
+        f"value-{row}-{column}": _plain(cost)
+        for row, costs_of_row in enumerate(costs)
+        for column, cost in enumerate(costs_of_row)
+    }
 
 
 def number(text: str, *, field: str, what: str) -> float:
@@ -269,7 +290,8 @@ def _order(question: "Question", interview: "Interview") -> str:
         f", in this order: {', '.join(names)}" if names and len(names) <= MOST_ORDERED else ", in their order"
     )
     if question.kind == "matrix":
-        return f"A line for each true class; on it {count[0].lower()}{count[1:]} that is decided on{order}."
+        lines = f"A line for each true class; on it {count[0].lower()}{count[1:]} that is decided on{order}."
+        return f"{lines} Or a rule: linear; quadratic; all 1 but a -> b = 50; blocks 1, 10: a, b | c."
     return f"{count}{order}, with blanks or lines between them."
 
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store.access.records import Scope
-from lifelong_service.console.inputs import answer_of
+from lifelong_service.console.inputs import RULE, answer_of, filled_costs
 from lifelong_service.console.interview_pages import interview_page, item_page
 from lifelong_service.console.pages import see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 GONE_ON = (
     "The interview has changed since that page was shown. "
     "Your answer is not saved yet; save it if it still holds."
+)
+
+FILLED_IN = (
+    "The table is filled in and not saved yet. Look through it, change what does not fit, and save it."
 )
 
 router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
@@ -48,11 +52,23 @@ def show(request: Request, identifier: UUID, item: str = "", columns: str = "") 
 def answer(request: Request, identifier: UUID, form: Form) -> Response:
     """Answer a question, or change its answer."""
     question = question_of(str(form.get("field", "")))
+    if "fill" in form and question.kind == "matrix":
+        return _fill_in(request, identifier, form)
 
     def answered(interview: "Interview") -> "Interview":
         return interview.answer(question.field, answer_of(question, interview, form))
 
     return _changed(request, identifier, form, answered, item=question.field)
+
+
+def _fill_in(request: Request, identifier: UUID, form: Form) -> Response:
+    """Show the table of costs as a rule or a pasted table fills it in; nothing is saved."""
+    record = worker_of(request).store.interviews.get(identifier)
+    try:
+        filled = filled_costs(record.interview, form)
+    except InvalidInputError as error:
+        return item_page(request, record, "costs", rule=str(form.get(RULE, "")), error=error)
+    return item_page(request, record, "costs", typed=filled, rule=str(form.get(RULE, "")), notice=FILLED_IN)
 
 
 @router.post("/console/interviews/{identifier}/withdraw")

@@ -64,6 +64,7 @@ def item_page(
     error: InvalidInputError | None = None,
     abstains: bool | None = None,
     notice: str | None = None,
+    rule: str | None = None,
 ) -> Response:
     """Return the page of one question or choice, in any order.
 
@@ -75,14 +76,23 @@ def item_page(
         error: the error in the form.
         abstains: whether the costs get a column for abstaining.
         notice: why a form without errors was not saved.
+        rule: the rule by which the table of costs was filled in; None: it was not.
 
     Raises:
         NotFoundError: there is no such item, or no such choice at present.
     """
-    status = 422 if error is not None else 200 if notice is None else 409
+    status = 422 if error is not None else 200 if notice is None or rule is not None else 409
     if not is_guide(item):
         return _question(
-            request, record, item, typed=typed, error=error, abstains=abstains, status=status, notice=notice
+            request,
+            record,
+            item,
+            typed=typed,
+            error=error,
+            abstains=abstains,
+            status=status,
+            notice=notice,
+            rule=rule,
         )
     for guide in _guides(record):
         if guide.guide == item:
@@ -110,6 +120,7 @@ def _question(
     abstains: bool | None = None,
     status: int = 200,
     notice: str | None = None,
+    rule: str | None = None,
 ) -> Response:
     interview, question = record.interview, question_of(field)
     wrong = None if error is None else error.field
@@ -126,6 +137,7 @@ def _question(
         entry=entry,
         other_columns=f"{item_path(record, field)}&columns={'plain' if entry.abstains else 'abstain'}",
         is_answered=getattr(interview.fingerprint, field) is not None,
+        rule=rule or "",
         error=error,
     )
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from lifelong_core.errors import UnavailableError
 from lifelong_core.store import Store
 from lifelong_core.store.access.records import Scope
-from lifelong_core.store.performance.statements import describe_comparison, describe_warnings
+from lifelong_core.store.performance.statements import describe_comparison, describe_metric, describe_warnings
 from lifelong_service.console.pages import page
 from lifelong_service.console.performance_views import LEFT, RIGHT, TOP, charts_of, rows_of
 from lifelong_service.console.route import ConsoleRoute
@@ -73,6 +73,7 @@ def show_population(request: Request, reference: str, environment: str) -> Respo
         left=LEFT,
         right=RIGHT,
         top=TOP,
+        describe_metric=describe_metric,
     )
 
 

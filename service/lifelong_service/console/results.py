@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-import numpy as np
 from fastapi import APIRouter
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -12,6 +11,8 @@ from starlette.responses import Response
 from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError
 from lifelong_core.store import Store, attach_and_refit
 from lifelong_core.store.access.records import Scope
+from lifelong_core.store.design.effects import effects_of
+from lifelong_core.store.heads.checks import follows_task
 from lifelong_core.store.registry.records import Task
 from lifelong_service.console.interview_pages import interview_page
 from lifelong_service.console.pages import page, see_other
@@ -140,6 +141,7 @@ def _attached(store: Store, tasks: list[Task], document: str) -> list[dict[str, 
             "at": moment(found.created_at),
             "thresholds": [f"{threshold.metric} {threshold.value:g}" for threshold in found.thresholds],
             "heads": _heads(store, found.task),
+            "effects": effects_of(store, found),
         }
         for found in newest
         if found is not None and found.document == document
@@ -147,10 +149,10 @@ def _attached(store: Store, tasks: list[Task], document: str) -> list[dict[str, 
 
 
 def _heads(store: Store, task_name: str) -> dict[str, list[str]]:
-    """Return the heads of a task's promoted model, grouped by whether they use the costs of the task."""
+    """Return the heads of a task's promoted model, grouped by whether they use its costs and its rule."""
     registry = store.registry()
     task = next(task for task in registry.tasks.values() if task.name == task_name)
-    found: dict[str, list[str]] = {"costs": [], "others": []}
+    found: dict[str, list[str]] = {"follow": [], "others": []}
     for place in sorted({*registry.heads, *registry.damaged}, key=lambda place: place[1] or ""):
         if place[0] != task.promoted_model_id:
             continue
@@ -160,6 +162,7 @@ def _heads(store: Store, task_name: str) -> dict[str, list[str]]:
             continue
         record, pin = registry.heads[place], registry.pins.get(place)
         held = "" if pin is None else f", pinned by {pin.pinned_by}: {pin.reason}"
-        fits = np.array_equal(record.head.costs, task.costs)
-        found["costs" if fits else "others"].append(f"{where} ({record.version}{held})")
+        found["follow" if follows_task(record.head, task) else "others"].append(
+            f"{where} ({record.version}{held})"
+        )
     return found

@@ -5,6 +5,7 @@ from typing import Any
 from lifelong_core.store import Registry, Store, Task
 from lifelong_core.store.registry.records import ModelRole
 from lifelong_core.store.rollouts.populations import TrialPopulation, trial_populations
+from lifelong_service.console.head_views import decision_view
 
 ROLES: dict[ModelRole, str] = {
     "promoted": "promoted: answers requests without a version",
@@ -33,7 +34,9 @@ def task_lines(store: Store) -> list[dict[str, Any]]:
 
 
 def task_view(store: Store, task: Task) -> dict[str, Any]:
-    """The models of a task, its trial with the populations of both models, and its promotions, newest first."""
+    """The models of a task, its decision rule, its trial with the populations of both models, and its promotions,
+    newest first.
+    """
     registry = store.registry()
     rollout = store.rollouts.current(task.name)
     models = sorted(
@@ -49,6 +52,7 @@ def task_view(store: Store, task: Task) -> dict[str, Any]:
             {"model": model.reference, "kind": model.kind, "role": ROLES[registry.role(model.id)]}
             for model in models
         ],
+        "decision": decision_view(registry, task),
         "candidates": [
             model.reference
             for model in models

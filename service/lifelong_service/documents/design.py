@@ -5,10 +5,12 @@ The design loop is imported inside the functions that need it: a worker starts w
 
 from typing import TYPE_CHECKING
 
+from lifelong_core.deploy.decision_rules.rules import rule_document
 from lifelong_core.errors import UnavailableError
 from lifelong_service.schemas.design import (
     AttachedAnswer,
     AttachedSummary,
+    EffectsAnswer,
     InterviewAnswer,
     InterviewSummary,
     JobAnswer,
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from lifelong_core.design.interview.interview import Interview
     from lifelong_core.design.recommendation.document import Step
     from lifelong_core.design.recommendation.views import MetricView
+    from lifelong_core.store.design.effects import AttachmentEffects
     from lifelong_core.store.design.records import AttachedRecommendation, InterviewRecord, Refit
     from lifelong_core.store.jobs.records import Job, LogLine
 
@@ -77,7 +80,7 @@ def question_document(question: "Question", interview: "Interview") -> QuestionA
     """
     from lifelong_core.design.interview.views import possible_answers
 
-    offered = possible_answers(question, interview.class_labels)
+    offered = possible_answers(question, interview.class_labels, interview.fingerprint.answers())
     return {
         "id": question.id,
         "field": question.field,
@@ -147,7 +150,7 @@ def _metric(view: "MetricView", recommendation: "Recommendation") -> MetricAnswe
         "definition": card.definition,
         "formula": card.formula,
         "range": card.range,
-        "orientation": card.orientation,
+        "orientation": "up" if card.orientation == "up" else "down",
         "prevalence_dependent": card.prevalence_dependent,
         "undefined": card.undefined,
         "per_class": metric.per_class,
@@ -224,6 +227,27 @@ def refit_document(refit: "Refit") -> RefitAnswer:
             }
             for head in refit.kept
         ],
+    }
+
+
+def effects_document(effects: "AttachmentEffects") -> EffectsAnswer:
+    """Costs and decision rule of a task, and the heads in force that differ from them."""
+    return {
+        "costs": effects.task.costs.tolist(),
+        "decision_rule": rule_document(effects.task.decision_rule),
+        "decision_rule_text": effects.rule,
+        "not_executed": effects.not_executed,
+        "differing_heads": [
+            {
+                "model": head.model,
+                "environment": head.environment,
+                "version": head.version,
+                "differs_in": list(head.differs_in),
+                "sentence": head.sentence,
+            }
+            for head in effects.differing
+        ],
+        "hint": effects.hint,
     }
 
 

@@ -2,9 +2,12 @@
 
 from typing import cast
 
+from lifelong_core.deploy.decision_rules.rules import rule_document
+from lifelong_core.deploy.decision_rules.wording import describe_rule
 from lifelong_core.store import Store
 from lifelong_core.store.access.records import Token
 from lifelong_core.store.heads.records import CalibrationSet, HeadPin, HeadRecord
+from lifelong_core.store.heads.wording import describe_expectation, describe_head_rule
 from lifelong_core.store.registry.monitors import MonitorProcess
 from lifelong_core.store.registry.records import Environment, Model, Registry, ServingWorker, Task
 from lifelong_service.schemas.history import EnvironmentAnswer, MonitorAnswer, TokenAnswer, WorkerAnswer
@@ -26,6 +29,8 @@ def task_document(task: Task, models: dict[int, Model]) -> TaskAnswer:
         "name": task.name,
         "classes": list(task.class_names),
         "costs": task.costs.tolist(),
+        "decision_rule": rule_document(task.decision_rule),
+        "decision_rule_text": describe_rule(task.decision_rule, task.class_names),
         "promoted_model": promoted.reference if promoted else None,
         "created_at": task.created_at.isoformat(),
     }
@@ -66,6 +71,8 @@ def head_document(record: HeadRecord) -> HeadAnswer:
         "digest": record.head.digest,
         "created_at": record.created_at.isoformat(),
         "created_by": record.created_by,
+        "decision_rule_text": describe_head_rule(record.head),
+        "expected_criterion_text": describe_expectation(record.head),
         "head": cast("HeadParameters", record.head.to_document()),
     }
 

@@ -5,7 +5,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lifelong_service.schemas.registry import CalibrationSetAnswer
+from lifelong_service.schemas.registry import (
+    CalibrationSetAnswer,
+    DecisionRuleText,
+    ExpectedCriterionText,
+)
 
 Comparison = Annotated["HeadFigures | None", Field(description="null: there is nothing to compare with.")]
 
@@ -72,6 +76,8 @@ class CalibrationTrialAnswer(TypedDict):
         ),
     ]
     old_head_version: int | None
+    decision_rule_text: DecisionRuleText
+    expected_criterion_text: ExpectedCriterionText
     report: CalibrationReportAnswer
 
 
@@ -81,5 +87,7 @@ class NewCalibrationSetAnswer(CalibrationSetAnswer):
     model: str
     head_version: int
     old_head_version: int | None
+    decision_rule_text: DecisionRuleText
+    expected_criterion_text: ExpectedCriterionText
     report: CalibrationReportAnswer
     serving: Annotated[str, Field(description="What serves the model now, in words.")]

@@ -5,9 +5,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from lifelong_core.store.design.effects import Difference
 from lifelong_core.store.design.records import KeptCause
 from lifelong_core.store.jobs.records import JobState
 from lifelong_service.schemas.references import schema_of
+from lifelong_service.schemas.registry import DecisionRuleDocument
 
 _DESIGN = "lifelong_core.design"
 Value: TypeAlias = Annotated[Any, Field(description="A JSON value of the form that the question asks for.")]
@@ -223,10 +225,34 @@ class RefitAnswer(TypedDict):
     kept: list[KeptHead]
 
 
-class NewlyAttached(AttachedAnswer, RefitAnswer):
-    """A recommendation, the costs of its task, and the heads that became active with it."""
+class DifferingHead(TypedDict):
+    """A head in force that decides by other costs or another rule than its task; environment null: the default head."""
+
+    model: str
+    environment: str | None
+    version: int
+    differs_in: list[Difference]
+    sentence: Annotated[str, Field(description="The same in words, with the rule that the head keeps.")]
+
+
+class EffectsAnswer(TypedDict):
+    """Costs and decision rule of a task after a recommendation was attached, and the heads that differ from them."""
 
     costs: list[list[float]]
+    decision_rule: DecisionRuleDocument
+    decision_rule_text: Annotated[str, Field(description="The decision rule as a phrase.")]
+    not_executed: Annotated[
+        str | None,
+        Field(
+            description="Why the task keeps its rule although the answers state one; null: it took that rule over."
+        ),
+    ]
+    differing_heads: list[DifferingHead]
+    hint: Annotated[str | None, Field(description="How to fit these heads again; null: none differs.")]
+
+
+class NewlyAttached(AttachedAnswer, RefitAnswer, EffectsAnswer):
+    """A recommendation, costs and decision rule of its task, the heads that became active with it, and the others."""
 
 
 class JobAnswer(TypedDict):

@@ -69,6 +69,24 @@ class PerformanceDocument(TypedDict):
     head_digest: str
 
 
+class CriterionDocument(TypedDict):
+    """What the metric of a decision rule will be in the population, with its interval."""
+
+    schema_version: int
+    metric: str
+    value: float
+    low: float
+    high: float
+    confidence: float
+    target: Annotated[float | None, Field(description="At least, for PPR at most; null: optimised.")]
+    is_reachable: Annotated[bool, Field(description="Whether a cut-off reaches the target.")]
+    cut_off: float
+    cases: Annotated[int, Field(description="Independent calibration cases that limit the interval.")]
+    needed_cases: Annotated[
+        int | None, Field(description="Such cases for an interval of 0.05 to either side; null: enough.")
+    ]
+
+
 @with_config(ConfigDict(extra="allow"))
 class ReportDocument(TypedDict):
     """The report of a cycle, `AdaptationReport.to_document()`, with estimates, tests, policy and digests."""
@@ -84,6 +102,17 @@ class ReportDocument(TypedDict):
     ]
     candidate_performance: Annotated[
         NotRequired[PerformanceDocument | None],
+        Field(description="The same of the refitted head that the cycle considered; null: none."),
+    ]
+    criterion: Annotated[
+        NotRequired[CriterionDocument | None],
+        Field(
+            description="What the decision rule of the head that served reaches; null: it minimises a cost, or nothing"
+            " was estimated; absent: by an older version."
+        ),
+    ]
+    candidate_criterion: Annotated[
+        NotRequired[CriterionDocument | None],
         Field(description="The same of the refitted head that the cycle considered; null: none."),
     ]
 

@@ -6,6 +6,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from lifelong_core.deploy.performance.labelled.agreement import Verdict
+from lifelong_core.store.performance.class_mixes import ClassMix
 
 Metrics = Annotated[
     dict[str, list[float | None]],
@@ -80,6 +81,46 @@ class HeadSwapAnswer(TypedDict):
     head_version: int
 
 
+class MetricAtClassMixAnswer(TypedDict):
+    """A recommended metric of labelled predictions, their classes weighed to the prevalences of one class mix."""
+
+    label: Annotated[str, Field(description="Of the metric in the recommendation.")]
+    mix: Annotated[
+        ClassMix,
+        Field(
+            description="stated: by the recommendation; estimated: by the newest cycle, without labels; realised: of"
+            " the labels."
+        ),
+    ]
+    prevalences: Annotated[dict[str, float], Field(description="By class name.")]
+    samples: Annotated[int, Field(description="Labelled predictions.")]
+    metric: Annotated[
+        list[float | None], Field(description="Value, lower and upper bound (95 %); null: undefined.")
+    ]
+    threshold: Annotated[float | None, Field(description="Acceptance threshold; null: there is none.")]
+    accepted: Annotated[
+        bool | None,
+        Field(
+            description="True: the value reaches the threshold; false: its whole interval does not; null: no threshold,"
+            " or too few labels to tell."
+        ),
+    ]
+
+
+class RealisedRuleMetricAnswer(TypedDict):
+    """The metric of a head's decision rule on its labelled predictions."""
+
+    head_version: int
+    rule: Annotated[str, Field(description="As a phrase.")]
+    metric: str
+    class_name: Annotated[str, Field(description="Empty for a metric of all classes.")]
+    samples: Annotated[int, Field(description="Labelled predictions of the head.")]
+    value: Annotated[list[float | None], Field(description="Value, lower and upper bound; null: undefined.")]
+    target: Annotated[
+        float | None, Field(description="At least, for PPR at most; null: the metric is optimised.")
+    ]
+
+
 class PerformanceAnswer(TypedDict):
     """Estimated beside realised performance of a population."""
 
@@ -107,4 +148,18 @@ class PerformanceAnswer(TypedDict):
     selection: Annotated[
         LabelCheckAnswer | None,
         Field(description="Do labelled and unlabelled logits differ? Null: too few labels to test."),
+    ]
+    class_mixes: Annotated[
+        list[MetricAtClassMixAnswer],
+        Field(
+            description="Recommended metrics with stated prevalences on the labelled predictions, each also at the"
+            " estimated and the realised prevalences."
+        ),
+    ]
+    rule_metric: Annotated[
+        RealisedRuleMetricAnswer | None,
+        Field(
+            description="Of the head of the newest labelled prediction; null: its decision rule minimises a cost, or"
+            " there are too few labels."
+        ),
     ]

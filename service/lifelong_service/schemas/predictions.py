@@ -21,7 +21,12 @@ class PredictAnswer(TypedDict):
     model_version: int
     environment: str
     head_version: int
-    decision: Annotated[int, Field(description="Index of the decision: a class, or one more to abstain.")]
+    decision: Annotated[
+        int,
+        Field(
+            description="Index of the decision by the head's decision rule: a class, or one more to abstain."
+        ),
+    ]
     label: Annotated[str, Field(description="Name of the decision.")]
     probabilities: dict[str, float]
     expected_costs: dict[str, float]

@@ -15,12 +15,39 @@ PreprocessingDocument: TypeAlias = Annotated[
 Environment: TypeAlias = Annotated[str | None, Field(description="null: the model's default head.")]
 
 
+DecisionRuleDocument: TypeAlias = Annotated[
+    dict[str, Any],
+    Field(
+        description=(
+            "`kind` with the fields of the kind: `bayes` (least expected cost), `argmax`, `cut_offs` (`thresholds`),"
+            " `target_value` (`metric` TPR, TNR, PPV, NPV or PPR, `value`, `positive_class`), `optimised_metric`"
+            " (`metric` F_beta, BA, MCC, AC or EC, `beta`, `positive_class`)."
+        ),
+        examples=[{"kind": "target_value", "metric": "TPR", "value": 0.9, "positive_class": 1}],
+    ),
+]
+
+
+DecisionRuleText: TypeAlias = Annotated[
+    str, Field(description="The decision rule of the head as a phrase, with its cut-off.")
+]
+ExpectedCriterionText: TypeAlias = Annotated[
+    str | None,
+    Field(
+        description="What the rule's metric will be at the assumed prevalence, and its interval; `provenance` holds"
+        " the numbers (`expected_criterion`). Null: the rule searches no cut-off, or the head does not say."
+    ),
+]
+
+
 class TaskAnswer(TypedDict):
-    """A task: class names in the order of the logits, and costs (rows true class, columns decision)."""
+    """A task: class names in the order of the logits, costs (rows true class, columns decision) and decision rule."""
 
     name: str
     classes: list[str]
     costs: list[list[float]]
+    decision_rule: DecisionRuleDocument
+    decision_rule_text: Annotated[str, Field(description="The decision rule as a phrase.")]
     promoted_model: Annotated[str | None, Field(description="name@version of the model that is served.")]
     created_at: str
 
@@ -107,7 +134,10 @@ class CalibrationSetList(TypedDict):
 
 
 class HeadParameters(TypedDict):
-    """A head as a document: probabilities are softmax(logits / temperature + bias), adjusted to the prevalence."""
+    """A head as a document: probabilities are softmax(logits / temperature + bias), adjusted to the prevalence.
+
+    Without `decision_rule` (schema version 1) it decides for the least expected cost.
+    """
 
     schema_version: int
     temperature: float | list[float]
@@ -115,6 +145,15 @@ class HeadParameters(TypedDict):
     costs: list[list[float]]
     assumed_prevalence: list[float]
     class_names: list[str]
+    decision_rule: NotRequired[DecisionRuleDocument]
+    cut_off: NotRequired[
+        Annotated[
+            float | None,
+            Field(
+                description="Of the probability of the rule's class, found on the calibration set; null: there is none."
+            ),
+        ]
+    ]
     provenance: NotRequired[
         Annotated[dict[str, Any], Field(description="Where the head comes from; free-form values.")]
     ]
@@ -127,6 +166,8 @@ class HeadAnswer(TypedDict):
     digest: str
     created_at: str
     created_by: str
+    decision_rule_text: DecisionRuleText
+    expected_criterion_text: ExpectedCriterionText
     head: HeadParameters
 
 

@@ -72,16 +72,15 @@ def build_parts(settings: Settings) -> WorkerParts:
     refusals = RefusalCounter()
     audit = AuditTask(connection.get, serving.is_current, refusals, AnchorFile(settings.audit_anchor_file))
     cache = RegistryCache(settings.registry_cache_file, database_url=settings.resolved_database_url)
-    heartbeat = Heartbeat(
-        connection.get,
-        serving.is_current,
-        serving.loads,
-        authenticator.take_uses,
-        console_sessions.note_uses,
-    )
     periodic = PeriodicTasks(
         cache=CacheKeeper(cache, serving.is_current),
-        heartbeat=heartbeat,
+        heartbeat=Heartbeat(
+            connection.get,
+            serving.is_current,
+            serving.loads,
+            authenticator.take_uses,
+            console_sessions.note_uses,
+        ),
         audit=audit,
         is_current=serving.is_current,
     )
@@ -90,6 +89,14 @@ def build_parts(settings: Settings) -> WorkerParts:
     shadow_queue = ShadowQueue(
         capacity=settings.shadow_queue_capacity, maximum_bytes=settings.maximum_shadow_queue_bytes
     )
+    pipeline = BatchPipeline(
+        settings,
+        log=log,
+        snapshot=serving.current,
+        group_key=group_keyring.current,
+        router=router,
+        shadows=shadow_queue.offer,
+    )
     return WorkerParts(
         serving=serving,
         connection=connection,
@@ -97,20 +104,7 @@ def build_parts(settings: Settings) -> WorkerParts:
         run_limit=run_limit,
         models=models,
         log=log,
-        batcher=MicroBatcher(
-            BatchPipeline(
-                settings,
-                log=log,
-                snapshot=serving.current,
-                group_key=group_keyring.current,
-                router=router,
-                shadows=shadow_queue.offer,
-            ),
-            capacity=settings.queue_capacity,
-            maximum_samples=settings.maximum_batch_size,
-            maximum_wait_seconds=settings.maximum_wait_seconds,
-            watch=metrics.QUEUE_LENGTH.set,
-        ),
+        batcher=_build_batcher(settings, pipeline),
         shadow=Shadow(
             shadow_queue,
             snapshot=serving.current,
@@ -140,6 +134,16 @@ def build_parts(settings: Settings) -> WorkerParts:
             on_orphaned=stop_orphaned_worker,
             parent=parent_process(),
         ),
+    )
+
+
+def _build_batcher(settings: Settings, pipeline: BatchPipeline) -> MicroBatcher[PredictionRequest, bytes]:
+    return MicroBatcher(
+        pipeline,
+        capacity=settings.queue_capacity,
+        maximum_samples=settings.maximum_batch_size,
+        maximum_wait_seconds=settings.maximum_wait_seconds,
+        watch=metrics.QUEUE_LENGTH.set,
     )
 
 

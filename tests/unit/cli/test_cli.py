@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 
 from lifelong.cli import cli
 from lifelong.commands.common import open_store
-from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, PostProcessingHead
+from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, PostProcessingHead, TargetValue
 from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Cycle, Heartbeat, Tick, new_prediction_id
@@ -172,6 +172,18 @@ def test_the_head_uses_the_costs_of_the_task(run, served):
     head = PostProcessingHead.from_json(run("heads", "show", "net", "1"))
     assert head.costs.tolist() == [[0, 1, 1], [1, 0, 1], [2, 2, 0]]
     assert head.class_names == ("a", "b", "c")
+
+
+def test_a_task_takes_a_decision_rule(run):
+    run("init")
+    rule = '{"kind": "target_value", "metric": "PPV", "value": 0.8}'
+    run("tasks", "add", "triage", "--classes", "a,b", "--decision-rule", rule)
+    run("tasks", "add", "simple", "--classes", "a,b", "--decision-rule", "argmax")
+    found = [one["decision_rule"] for one in json.loads(run("tasks", "list", "--json"))]
+    assert found == ["precision of b at least 0.8, then the best sensitivity", "highest probability"]
+    with pytest.raises(LifelongError, match="there is no class 2") as caught:
+        run("tasks", "add", "x", "--classes", "a,b", "--decision-rule", rule[:-1] + ', "positive_class": 2}')
+    assert caught.value.field == "decision_rule.positive_class"
 
 
 def test_a_graph_that_cannot_be_served_is_refused_at_once(run, graph):
@@ -365,7 +377,8 @@ def test_what_a_cycle_proposes_is_listed_and_approved(run, served):
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     with open_store() as store:
         candidate = store.heads.get("net", 1).head
-        candidate = replace(candidate, assumed_prevalence=[0.5, 0.3, 0.2])
+        rule = TargetValue("PPV", 0.8, 2)
+        candidate = replace(candidate, assumed_prevalence=[0.5, 0.3, 0.2], decision_rule=rule, cut_off=0.625)
         reasons = [
             {
                 "code": "prevalence_shifted",
@@ -392,7 +405,10 @@ def test_what_a_cycle_proposes_is_listed_and_approved(run, served):
     assert (proposal["cycle"], proposal["environment"], proposal["replaces"]) == (str(cycle.id), "site-a", 1)
     assert [reason["code"] for reason in proposal["reasons"]] == ["prevalence_shifted", "gain_sufficient"]
     assert proposal["assumed_prevalence"][1] == {"class": "b", "now": pytest.approx(1 / 3), "proposed": 0.3}
+    assert proposal["cut_off"] == {"now": None, "proposed": 0.625}
     lines = run("heads", "proposals").splitlines()
+    assert "  decision rule: precision of c at least 0.8, then the best sensitivity" in lines
+    assert "  cut-off: none -> 0.625" in lines
     assert lines[0] == str(cycle.id)
     assert "  model: net@1" in lines
     assert "  environment: site-a" in lines

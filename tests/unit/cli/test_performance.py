@@ -31,6 +31,15 @@ def test_statements_warnings_and_a_row_for_each_day(installed: Callable[..., str
         "estimated accuracy",
     ):
         assert text in shown
+    flowing = " ".join(shown.split())
+    for text in (
+        "EC is 0.093 (0.073 to 0.113) at the stated prevalences (benign 0.98, malignant 0.02),"
+        " 1.500 (1.480 to 1.520) at the estimated prevalences (benign 0.65, malignant 0.35) and"
+        " 1.760 (1.740 to 1.780) at the realised prevalences (benign 0.60, malignant 0.40), on 360"
+        " labelled predictions.",
+        "Warning: EC reaches its threshold 0.2 at the stated prevalences, but misses it at the realised ones.",
+    ):
+        assert text in flowing
     rows = [line.split() for line in shown.splitlines() if line.startswith("2026-")]
     assert [(row[0], row[1], row[-1]) for row in rows] == [
         (f"2026-03-0{day}", head, agrees)
@@ -42,6 +51,15 @@ def test_json_holds_the_whole_comparison(installed: Callable[..., str], model: s
     document = json.loads(installed("performance", model, "site-a", "--json"))
     assert (document["model"], document["environment"]) == (model, "site-a")
     assert document["days"] == comparison().to_document()["days"]
+    assert document["class_mixes"][2] == {
+        "label": "EC",
+        "mix": "realised",
+        "prevalences": {"benign": 0.6, "malignant": 0.4},
+        "samples": 360,
+        "metric": [1.76, 1.74, 1.78],
+        "threshold": 0.2,
+        "accepted": False,
+    }
 
 
 def test_a_population_without_one_is_explained(installed: Callable[..., str], model: str) -> None:

@@ -125,7 +125,7 @@ def document(**changes):
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"schema_version": 2}, "schema_version"),
+        ({"schema_version": 3}, "schema_version"),
         ({"temperature": 0}, "temperature"),
         ({"temperature": -1.0}, "temperature"),
         ({"temperature": [1.0, 1.0]}, "temperature"),

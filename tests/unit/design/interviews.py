@@ -23,7 +23,7 @@ ALL_ALIKE: Sheet = {
     "dependent_cases": False,
     "invalid_outputs": False,
 }
-"""All but the number of classes, of the traversal that thesis section 5.1.3 prints: BA and AUROC fit."""
+"""All but the number of classes, of the traversal that thesis section 5.1.3 prints: BA, TPR and AUROC fit."""
 
 
 def values(question: Question, classes: int) -> st.SearchStrategy[Any]:

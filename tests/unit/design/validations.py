@@ -10,6 +10,9 @@ from tests.unit.design.interviews import ALL_ALIKE
 
 ANSWERS: dict[str, Any] = {"number_of_classes": 3, **ALL_ALIKE}
 
+OF_USE: dict[str, Any] = {"prevalences_representative": True, "class_imbalance": False}
+"""Answers by which the class mix of the data is that of use"""
+
 
 def metric(acronym: str, **given: Any) -> RecommendedMetric:
     """A metric with `parameters`, `target_class` or `class_weights`."""

@@ -7,6 +7,7 @@ from uuid import UUID
 import numpy as np
 
 from lifelong_core.deploy import LabeledLogits
+from lifelong_core.deploy.decision_rules.rules import DecisionRule
 from lifelong_core.settings import Settings
 from lifelong_core.store import (
     LogEntry,
@@ -44,9 +45,11 @@ def open_store(settings: Settings) -> Store:
     return Store.from_settings(settings)
 
 
-def add_model(store: Store, name: str = "lesions", *, calibrated: bool = True) -> Model:
+def add_model(
+    store: Store, name: str = "lesions", *, calibrated: bool = True, rule: DecisionRule | None = None
+) -> Model:
     """An external model of a task of the same name, with a default head when calibrated."""
-    store.tasks.add(name, CLASS_NAMES, COSTS, actor="tests")
+    store.tasks.add(name, CLASS_NAMES, COSTS, actor="tests", decision_rule=rule)
     model = store.models.add(name, name, kind="external", actor="tests")
     if calibrated:
         register_calibration(store, model.reference, draw(BALANCED, 600, seed=1), actor="tests")

@@ -1,12 +1,15 @@
 """Recommendations for the task of `population`, and the metrics that the monitor exports for them."""
 
+import json
+from datetime import UTC, datetime
 from typing import Any
 
 from lifelong_core.design import ProblemFingerprint, Recommendation, recommend
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.metrics import METRICS
-from lifelong_core.store import Model, Store
+from lifelong_core.store import AttachedRecommendation, Model, Store
+from lifelong_core.store.engine.documents import text_digest
 from lifelong_monitor.exporter.status import RealisedMetric, RealisedPerformance
 from lifelong_monitor.realised.performance import RealisedPerformances
 from tests.unit.monitor.population import COSTS
@@ -40,6 +43,17 @@ def naming(*metrics: RecommendedMetric | str) -> Recommendation:
     named = tuple(metric(one) if isinstance(one, str) else one for one in metrics)
     first = RECOMMENDED.steps[0].model_copy(update={"metrics": named})
     return RECOMMENDED.model_copy(update={"steps": (first,)})
+
+
+def attached(
+    *metrics: RecommendedMetric | str, thresholds: tuple[AcceptanceThreshold, ...] = ()
+) -> AttachedRecommendation:
+    """A recommendation of these that is in force, without a store."""
+    document = naming(*metrics).to_json()
+    texts = json.dumps([threshold.model_dump(mode="json") for threshold in thresholds])
+    return AttachedRecommendation(
+        "t", 1, document, texts, text_digest(document, texts), datetime(2026, 1, 1, tzinfo=UTC), "tests"
+    )
 
 
 def attach(store: Store, *thresholds: AcceptanceThreshold, what: Recommendation = RECOMMENDED) -> None:

@@ -13,6 +13,7 @@ from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.validate import validate
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.promotion import HeldOutCases, PromotionReport, SeenCases, promotion_report
+from tests.unit.design.validations import metric, recommending
 from tests.unit.promotion.reports import (
     CLASSES,
     COSTS,
@@ -47,6 +48,34 @@ def test_both_results_are_those_of_a_validation() -> None:
         )
         assert result.values == alone.values
         assert result.subgroups == alone.subgroups
+
+
+def test_probabilities_hold_for_the_class_shares_that_each_head_assumes() -> None:
+    new, current, cases = compared()
+    north = population("clinic-north", [0.8, 0.15, 0.05], new, current)
+    new = replace(new, head=north.new_head)
+    metrics_of = recommending(
+        metric("NB", parameters={"threshold": 0.2}),
+        target_prevalences_known=True,
+        target_prevalences=(0.6, 0.3, 0.1),
+    )
+    made = promotion_report(
+        "lesions",
+        new,
+        current,
+        cases,
+        recommendation=metrics_of,
+        class_names=CLASSES,
+        costs=COSTS,
+        replicates=50,
+    )
+    for model, result in ((new, made.new_result), (current, made.current_result)):
+        output = model.head.apply(model.logits)
+        weighted = output.probabilities * np.array([0.6, 0.3, 0.1]) / model.head.assumed_prevalence
+        decided = weighted[:, 2] / weighted.sum(axis=1) >= 0.2
+        rates = [decided[cases.labels == k].mean() for k in range(3)]
+        wanted = 0.1 * rates[2] - (0.6 * rates[0] + 0.3 * rates[1]) * 0.25
+        assert result.estimate("NB@0.2", 2) == pytest.approx(wanted)
 
 
 def test_a_better_model_is_to_be_promoted() -> None:

@@ -19,6 +19,7 @@ _ANSWERS: dict[str, Any] = {
     "unequal_interest": False,
     "prevalences_representative": False,
     "target_prevalences_known": False,
+    "assumed_prevalences": "test_data",
     "calibration_assessment": False,
     "dependent_cases": False,
     "invalid_outputs": False,
@@ -30,7 +31,52 @@ _WITHOUT_COSTS: dict[str, Any] = {
     "costs": None,
     "class_contribution": "equal",
     "target_prevalences_known": None,
+    "assumed_prevalences": None,
 }
+
+
+_BINARY: dict[str, Any] = {
+    "number_of_classes": 2,
+    "class_scores_available": True,
+    "unequal_interest": False,
+    "prevalences_representative": False,
+    "class_contribution": "target_prevalences",
+    "target_prevalences_known": True,
+    "target_prevalences": (0.98, 0.02),
+    "calibration_assessment": False,
+    "dependent_cases": False,
+    "invalid_outputs": False,
+}
+SENSITIVITY: dict[str, Any] = {
+    "decision_rule": "target_value",
+    "target_class": 1,
+    "target_metric": "TPR",
+    "target_value": 0.9,
+    "unequal_severity": False,
+}
+"""a sensitivity of at least 0.9"""
+SCREENING: dict[str, Any] = {
+    "decision_rule": "cost_benefit",
+    "unequal_severity": True,
+    "costs_available": True,
+    "threshold_perspective": "explicit_costs",
+    "costs": ((0.0, 1.0), (50.0, 0.0)),
+}
+"""a missed case costs fifty times a false alarm"""
+RISK_THRESHOLD: dict[str, Any] = {
+    "decision_rule": "cost_benefit",
+    "unequal_severity": True,
+    "costs_available": False,
+    "threshold_perspective": "risk_threshold",
+    "risk_threshold": 0.1,
+    "target_class": 1,
+    "threshold_range": False,
+}
+
+
+def binary_recommendation(rule: dict[str, Any]) -> Recommendation:
+    """For two classes whose second one is rare in use, with the answers about the rule."""
+    return start_interview(answers={**_BINARY, **rule}).recommendation()
 
 
 def interview(**answers: Any) -> Interview:
@@ -43,5 +89,5 @@ def recommendation(**answers: Any) -> Recommendation:
 
 
 def recommendation_without_costs(**answers: Any) -> Recommendation:
-    """For equally bad errors; its metrics are BA and AUROC."""
+    """For equally bad errors; its metrics are BA, TPR and AUROC."""
     return recommendation(**{**_WITHOUT_COSTS, **answers})

@@ -24,6 +24,7 @@ from lifelong_core.deploy.calibration.acceptance.findings import (
 from lifelong_core.deploy.calibration.held_out import crossfitted_output, held_out_output
 from lifelong_core.deploy.checks import as_class_names
 from lifelong_core.deploy.decision import ABSTAIN
+from lifelong_core.deploy.decision_rules.rules import BayesRule, DecisionRule
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.folds import crossfitting_folds
@@ -105,15 +106,20 @@ def examine_calibration(
     costs: Floats,
     class_names: Sequence[str],
     *,
+    decision_rule: DecisionRule | None = None,
     old_head: PostProcessingHead | None = None,
     previous: LabeledLogits | None = None,
 ) -> CalibrationReport:
     """Fit a head on a calibration set, and report its figures and the findings against publishing it.
 
+    The findings about costs judge the decisions of least expected cost, whatever the rule: they tell whether the
+    probabilities are right, and a rule such as a target sensitivity may be dear on purpose.
+
     Args:
         calibration: at least one case of each class.
         costs: of the task, shape (C, D), D = C or C + 1 (abstain).
         class_names: C names.
+        decision_rule: of the task, by which the head decides; None: the Bayes rule.
         old_head: the model's present default head.
         previous: the model's present calibration set.
 
@@ -136,6 +142,10 @@ def examine_calibration(
     names, matrix = as_class_names(class_names), as_costs(costs, classes=calibration.classes)
     mix = calibration.prevalence
     new = _CaseScores.of(calibration, crossfitted_output(calibration, matrix, mix), matrix, mix)
+    decided = new
+    if decision_rule is not None and not isinstance(decision_rule, BayesRule):
+        output = crossfitted_output(calibration, matrix, mix, decision_rule=decision_rule)
+        decided = _CaseScores.of(calibration, output, matrix, mix)
     old = before = None
     if old_head is not None and old_head.costs.shape == matrix.shape:
         old = _CaseScores.of(calibration, held_out_output(calibration, old_head), matrix, mix)
@@ -156,9 +166,9 @@ def examine_calibration(
         counts=tuple(calibration.counts.tolist()),
         groups=None if calibration.groups is None else int(np.unique(calibration.groups).size),
         crossfitted=crossfitted,
-        new=new.figures(),
+        new=decided.figures(),
         old=None if old is None else old.figures(),
-        change=None if old is None else new.figures(old),
+        change=None if old is None else decided.figures(old),
         previous=None if before is None else before.figures(),
         skill=skill,
         majority_accuracy=float(mix.max()),
@@ -174,7 +184,8 @@ def compare_with_promoted(
     """Findings against promoting a model: it is significantly worse than the promoted one, each on its own set.
 
     Cases are compared pair by pair where both sets have the same labels and groups in the same order. The test is
-    exact for equal cases, and valid for others: within a class, their pairing is then random.
+    exact for equal cases, and valid for others: within a class, their pairing is then random. Decisions are those of
+    least expected cost, as in `examine_calibration`.
 
     Args:
         calibration: the set of the model.

@@ -9,11 +9,14 @@ from lifelong_core.arrays import Floats, Integers
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.outputs import Samples
+from lifelong_core.design.validation.values.class_mix import ClassMix, is_converted
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS, compute_metrics, counting_metric, marginal_calibration_error
 from lifelong_core.metrics.catalogue.parameters import Parameters
 from lifelong_core.metrics.catalogue.undefined_reasons import Reason
-from lifelong_core.metrics.scores.at_target import PerClassMetric, target_cut_off
+from lifelong_core.metrics.counting.one_versus_rest import positive_share
+from lifelong_core.metrics.scores.at_target import SHARE_OF_POSITIVES, PerClassMetric, target_cut_off
+from lifelong_core.metrics.scores.operating_points import OperatingPoints
 from lifelong_core.metrics.scores.ranking import class_rankings
 
 
@@ -82,6 +85,12 @@ class Recipe:
     seed: int
     cut_offs: CutOffs | None = None
     """of a metric at a target"""
+    mix: ClassMix | None = None
+    """class mix of use; None: that of the data"""
+    judged: Integers | None = None
+    """rows whose decisions are judged, of a metric that counts decisions; None: all"""
+    by_group: bool = False
+    """whether the metric is computed within each group, and then averaged over the groups"""
 
     @classmethod
     def of(
@@ -92,6 +101,9 @@ class Recipe:
         weights: tuple[float, ...] | None,
         split: Split | None,
         seed: int,
+        mix: ClassMix | None = None,
+        judged: Integers | None = None,
+        by_group: bool = False,
     ) -> Self:
         """Check the parameters and choose the cut-offs.
 
@@ -108,6 +120,9 @@ class Recipe:
             prevalence=prevalence,
             parameters=Parameters.of(given),
             seed=seed,
+            mix=mix,
+            judged=judged,
+            by_group=by_group,
         )
         target = found.parameters.target
         if target is None or split is None:
@@ -119,12 +134,35 @@ class Recipe:
         """The acronym of the metric."""
         return self.metric.metric
 
+    @property
+    def converted(self) -> ClassMix | None:
+        """The class mix of use, if the metric is computed at it."""
+        has_prevalence = self.prevalence is not None
+        is_so = is_converted(self.acronym, self.mix, has_prevalence=has_prevalence)
+        return self.mix if is_so else None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the metric says nothing without the class mix of use, which is not known."""
+        return self.acronym == "NB" and self.mix is not None and self.mix.in_use is None
+
+    @property
+    def judges_decisions(self) -> bool:
+        """Whether the metric counts decisions, those of a rule with other metrics alike."""
+        return METRICS[self.acronym].family == "counting" and self.acronym != "NB" and self.cut_offs is None
+
     def rows(self, samples: Samples) -> Integers:
         """The rows of the samples for the metric."""
-        return np.arange(samples.size) if self.cut_offs is None else self.cut_offs.split.rows
+        if self.cut_offs is not None:
+            return self.cut_offs.split.rows
+        if self.judges_decisions and self.judged is not None:
+            return self.judged
+        return np.arange(samples.size)
 
     def counting(self, acronym: str) -> PerClassMetric:
-        """A counting metric with the parameters of this one."""
+        """A counting metric, or the share of positives, with the parameters of this one."""
+        if acronym == SHARE_OF_POSITIVES:
+            return positive_share
         return counting_metric(
             acronym,
             costs=self.costs,
@@ -135,11 +173,18 @@ class Recipe:
 
     def _thresholds(self, split: Split, target_metric: str, target_value: float) -> Floats:
         metric, wanted = self.counting(self.acronym), self.counting(target_metric)
-        return np.array(
-            [
-                target_cut_off(ranking, metric=metric, target_metric=wanted, target=target_value)
-                for ranking in class_rankings(*split.labelled)
+        in_use = None if self.mix is None else self.mix.in_use
+        labels, scores = split.labelled
+        if in_use is None:
+            points = [OperatingPoints.of(ranking) for ranking in class_rankings(labels, scores)]
+        elif self.mix is not None and self.mix.missing_class(labels) is not None:
+            return np.full(in_use.size, np.nan)
+        else:
+            points = [
+                OperatingPoints.in_population(column, labels, k, in_use) for k, column in enumerate(scores.T)
             ]
+        return np.array(
+            [target_cut_off(one, metric=metric, target_metric=wanted, target=target_value) for one in points]
         )
 
 
@@ -154,14 +199,15 @@ class MetricEstimate:
 
 
 def estimate_metric(recipe: Recipe, samples: Samples) -> MetricEstimate:
-    """The metric of these samples; its cut-offs were chosen on others.
+    """The metric of these samples; without values if it is one at cut-offs.
 
     Raises:
         InvalidInputError: the metric needs probabilities and there are none, or a parameter does not fit.
     """
-    given: dict[str, Any] = dict(recipe.metric.parameters)
     if recipe.cut_offs is not None:
-        given["target_split"] = recipe.cut_offs.split.labelled
+        # `part_values` computes the values at the cut-offs with those of resampled data, and gives the reasons.
+        return MetricEstimate(np.full(samples.classes, np.nan), None, None)
+    given: dict[str, Any] = dict(recipe.metric.parameters)
     found = compute_metrics([recipe.acronym], **samples.inputs(), rng=recipe.seed, **given)
     values = np.asarray(found[recipe.acronym], dtype=np.float64)
     if recipe.acronym == "CWCE" and recipe.weights is not None:

@@ -17,6 +17,7 @@ FEWEST_CASES = 2
 LARGEST_MISSING = 0.5
 """Of the resampled data sets; where the metric is undefined in more, the others do not speak for all"""
 TOO_FEW_CASES = "No interval: every class or decision that counts in it needs two independent cases."
+BY_CHANCE = "The interval allows for the error that calibrated predictions of as many cases have by chance."
 MOSTLY_UNDEFINED = "No interval: too few resampled data sets have a value."
 
 
@@ -32,7 +33,14 @@ class ValueBounds:
     notes: tuple[str, ...]
 
 
-def value_bounds(values: Bootstrap, *, level: float, limits: tuple[float, float], cases: int) -> ValueBounds:
+def value_bounds(
+    values: Bootstrap,
+    *,
+    level: float,
+    limits: tuple[float, float],
+    cases: int,
+    chance: tuple[float, float] | None = None,
+) -> ValueBounds:
     """The interval of a scalar metric.
 
     Args:
@@ -40,6 +48,8 @@ def value_bounds(values: Bootstrap, *, level: float, limits: tuple[float, float]
         level: nominal coverage.
         limits: the least and the largest value that the metric can have.
         cases: independent cases that the value rests on.
+        chance: how much too large and how much too small the estimate may be on average by chance, such as by the
+            calibration error of calibrated predictions and by 0; None: it has no such bias.
 
     Examples:
         >>> always_right = Bootstrap(np.array(1.0), np.ones(100), ())
@@ -52,17 +62,41 @@ def value_bounds(values: Bootstrap, *, level: float, limits: tuple[float, float]
     missing = len(values.replicates) - defined.size
     notes = (f"Undefined in {missing} of {len(values.replicates)} resampled data sets.",) if missing else ()
     if math.isnan(estimate) or defined.size == 0:
-        return ValueBounds(math.nan, math.nan, "bca", defined.size, notes)
+        said = notes if defined.size else ()  # the reason for the estimate says it
+        return ValueBounds(math.nan, math.nan, "bca", defined.size, said)
     if cases < FEWEST_CASES or missing > LARGEST_MISSING * len(values.replicates):
         why = TOO_FEW_CASES if cases < FEWEST_CASES else MOSTLY_UNDEFINED
         return ValueBounds(math.nan, math.nan, "bca", defined.size, (*notes, why))
     if (defined == defined[0]).all() or _is_constant(defined, estimate):
         return _unseen(estimate, level, limits, cases, defined.size, notes)
+    if chance is not None:
+        return _debiased(estimate, defined, level, limits, chance, notes)
     # From there on, a narrower interval would not hold the estimate.
     if abs(_bias(estimate, defined)) > min(LARGEST_BIAS, float(normal_quantile((1 + level) / 2))):
         return _reflected(values, estimate, level, limits, notes)
     found = values.interval(level=level)
     return ValueBounds(found.low, found.high, "bca", defined.size, notes)
+
+
+def _debiased(
+    estimate: float,
+    defined: Floats,
+    level: float,
+    limits: tuple[float, float],
+    chance: tuple[float, float],
+    notes: tuple[str, ...],
+) -> ValueBounds:
+    """The spread of the replicates around the estimate, widened by the bias that chance may make.
+
+    A mean of distances is too large by chance: the most where the true distances are 0, and by less the larger they
+    are. Resampling does not tell by how much, as the observed distances hold the chance already. So the lower end is
+    that of the largest bias, and the upper end that of none.
+    """
+    spread = defined - defined.mean()
+    below, above = np.quantile(spread, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    low = max(limits[0], min(estimate - max(chance[0], 0.0) - above, estimate))
+    high = min(limits[1], max(estimate + max(chance[1], 0.0) - below, estimate))
+    return ValueBounds(low, high, "debiased", defined.size, (*notes, BY_CHANCE))
 
 
 def _reflected(

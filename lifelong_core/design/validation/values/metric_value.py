@@ -15,11 +15,12 @@ Bound: TypeAlias = Literal["estimate", "low", "high"]
 ValueOf: TypeAlias = Literal["all_classes", "one_class", "mean", "weighted_mean"]
 """`all_classes`: the metric is one number; `one_class`: of a class against the rest; else the mean of these."""
 Orientation: TypeAlias = Literal["up", "down"]
-ValueInterval: TypeAlias = Literal["bca", "basic", "unseen"]
+ValueInterval: TypeAlias = Literal["bca", "basic", "debiased", "unseen"]
 """`bca`: bootstrap, bias-corrected and accelerated. `basic`: where the metric is more than a standard error larger or
-smaller on resampled data, as calibration errors are; the quantiles of the replicates reflected at the estimate, widened
-to hold it. `unseen`: nothing varied in the resamples, such as no error at all; the ends are those of the largest share
-of best and of worst outcomes that so many cases could have missed by chance."""
+smaller on resampled data; the quantiles of the replicates reflected at the estimate, widened to hold it. `debiased`:
+of calibration errors; the spread of the replicates around the estimate, at the lower end less the error that calibrated
+predictions have by chance. `unseen`: nothing varied in the resamples, such as no error at all; the ends are those of
+the largest share of best and of worst outcomes that so many cases could have missed by chance."""
 
 
 class CutOff(Frozen):
@@ -35,6 +36,15 @@ class CutOff(Frozen):
     )
     samples: int = Field(description="Number of samples of the metric.")
     reached: Number = Field(description="Value of the target metric on these samples.")
+
+
+class CalibrationReference(Frozen):
+    """A calibration error of perfectly calibrated predictions: the same probabilities, with labels drawn from them."""
+
+    mean: float
+    high: float = Field(description="95 % quantile: a smaller error is no evidence of miscalibration.")
+    excess: float = Field(description="Estimate less the mean, by which models are compared.")
+    draws: int = Field(description="Number of sets of labels that were drawn from the probabilities.")
 
 
 class EstimatedValue(Frozen):
@@ -57,6 +67,10 @@ class EstimatedValue(Frozen):
     method: ValueInterval
     replicates: int = Field(description="Resampled data sets in which the metric is defined.")
     notes: tuple[str, ...] = Field(default=(), description="Remarks, in sentences.")
+    calibrated: CalibrationReference | None = Field(
+        default=None,
+        description="Error of perfectly calibrated predictions beside a calibration error; None: another metric.",
+    )
 
     def number(self, bound: Bound) -> float:
         """The estimate or an end of its interval; nan if undefined, or infinite."""
@@ -78,6 +92,15 @@ class MetricValue(EstimatedValue):
         default=(), description="The steps that recommend it, S3 for instance."
     )
     class_weights: tuple[float, ...] | None = Field(default=None, description="Weights of a weighted mean.")
+    prevalence: tuple[float, ...] | None = Field(
+        default=None,
+        description="Stated or assumed class shares of use, at which the value is computed; None: those of the data.",
+    )
+    refusal: str | None = Field(
+        default=None,
+        description="Why no acceptance threshold is judged by the value: it holds for another class mix than that of"
+        " use; None: it may be.",
+    )
     level: float = Field(description="Nominal coverage of the interval.")
     standard_error: Number = Field(
         default=None,

@@ -1,13 +1,15 @@
 """From a recommended metric to its values: of all classes, of each class, and their mean."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from lifelong_core.arrays import Floats
 from lifelong_core.design.validation.outputs import Samples
+from lifelong_core.design.validation.values.by_group import is_by_group
+from lifelong_core.design.validation.values.class_mix import ClassMix, refusal
 from lifelong_core.design.validation.values.evaluation import Recipe, estimate_metric
 from lifelong_core.design.validation.values.metric_value import CutOff, MetricValue
 from lifelong_core.design.validation.values.parts import (
@@ -17,7 +19,7 @@ from lifelong_core.design.validation.values.parts import (
     part_values,
     select_part,
 )
-from lifelong_core.design.validation.values.resampled_metrics import KERNELS, at_cut_offs
+from lifelong_core.design.validation.values.resampled_metrics import KERNELS, at_cut_offs, values_in_use
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics import METRICS, compute_metrics, naive_decision
 from lifelong_core.metrics.counting.confusion import confusion_matrix
@@ -35,8 +37,8 @@ class EvaluatedMetric:
 
     @property
     def summary(self) -> Bootstrap:
-        """The resampled first value."""
-        return self.parts[0].resampled
+        """The resampled first value, as models are compared by it."""
+        return self.parts[0].compared
 
 
 def evaluate_metric(
@@ -56,13 +58,16 @@ def evaluate_metric(
     own, draws = samples.part(rows), resamples.part(rows)
     found = estimate_metric(recipe, own)
     parts = part_values(recipe, own, draws, found, level=level)
-    naive, cut_offs = _naive(recipe, own), _cut_offs(recipe, own, draws)
+    naive, cut_offs = _naive(recipe, own, draws), _cut_offs(recipe, own, draws)
     notes = _notes(recipe, own, found.standard_error)
     weights = None if recipe.weights is None else recipe.weights.tolist()
+    in_use = recipe.prevalence if recipe.converted is None else recipe.converted.in_use
     shared: dict[str, Any] = {
         "metric": recipe.acronym,
         "parameters": recipe.metric.parameters,
         "subprocesses": subprocesses,
+        "prevalence": None if in_use is None else np.asarray(in_use, dtype=np.float64).tolist(),
+        "refusal": refusal(recipe.label, _judged_metrics(recipe), recipe.mix, is_of_use=in_use is not None),
         "standard_error": found.standard_error,
         "orientation": METRICS[recipe.acronym].orientation,
         "range": tuple(map(finite, limits_of(recipe))),
@@ -84,15 +89,29 @@ def evaluate_metric(
     return EvaluatedMetric(tuple(made), parts)
 
 
-def _naive(recipe: Recipe, own: Samples) -> Floats | None:
+def _judged_metrics(recipe: Recipe) -> tuple[str, ...]:
+    """The metric, and the one whose target its cut-offs reach."""
+    return (recipe.acronym, *(() if recipe.cut_offs is None else (recipe.cut_offs.target_metric,)))
+
+
+def _naive(recipe: Recipe, own: Samples, draws: Resamples) -> Floats | None:
     """Value of a classifier that knows the class shares and ignores the image; nan where it is undefined."""
-    if recipe.acronym in KERNELS or recipe.cut_offs is not None:
-        # With one prediction for all, kernels say nothing.
+    if recipe.acronym in KERNELS or recipe.cut_offs is not None or recipe.is_refused or recipe.by_group:
+        # With one prediction for all, kernels say nothing; a group has other class shares than all samples.
         return None
     counts = confusion_matrix(own.labels, own.labels, classes=own.classes)
     width = own.classes + own.can_abstain if recipe.costs is None else np.shape(recipe.costs)[1]
     counts = np.pad(counts, ((0, 0), (0, width - own.classes)))
-    decision = naive_decision(counts, recipe.costs, prevalence=recipe.prevalence)
+    mix = recipe.converted
+    in_use = recipe.prevalence if mix is None else mix.in_use
+    decision = naive_decision(counts, recipe.costs, prevalence=in_use)
+    if mix is not None and decision is not None:
+        constant = replace(
+            own,
+            probabilities=None if own.probabilities is None else np.tile(mix.of_scores, (own.size, 1)),
+            decisions=np.full(own.size, decision),
+        )
+        return values_in_use(recipe, mix, constant, draws.as_they_are)[0]
     shares = counts.sum(axis=1) / own.size
     given: dict[str, Any] = {**recipe.metric.parameters, "labels": own.labels, "classes": own.classes}
     given["decisions"] = np.full(own.size, decision)
@@ -121,11 +140,24 @@ def _cut_offs(recipe: Recipe, own: Samples, draws: Resamples) -> Mapping[int, Cu
 
 def _notes(recipe: Recipe, own: Samples, standard_error: float | None) -> list[str]:
     found: list[str] = []
+    if recipe.converted is not None:
+        found.append(_conversion(recipe, recipe.converted))
     if recipe.cut_offs is not None and recipe.cut_offs.split.is_half:
         found.append(
             "Without other data, the cut-offs were chosen on a random half of the cases; "
             f"the values are those of the other {own.size} samples."
         )
+    if recipe.by_group and not is_by_group(recipe):
+        found.append("Pooled over all samples: in single groups it says nothing.")
     if standard_error is not None:
         found.append("Computed on a random part of the samples, which the interval allows for.")
     return found
+
+
+def _conversion(recipe: Recipe, mix: ClassMix) -> str:
+    """How the value was computed at the class mix of use."""
+    how = "At the stated class shares of use."
+    if recipe.acronym != "NB":
+        return how
+    whose = "these data" if mix.is_assumed else "their calibration"
+    return f"{how} The probabilities were corrected to them from the class shares of {whose}."

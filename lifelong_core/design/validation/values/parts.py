@@ -9,6 +9,18 @@ import numpy as np
 
 from lifelong_core.arrays import Floats, Mask
 from lifelong_core.design.validation.outputs import Samples
+from lifelong_core.design.validation.values.by_group import (
+    GroupMeans,
+    is_by_group,
+    resample_by_group,
+)
+from lifelong_core.design.validation.values.calibrated import (
+    calibrated_draws,
+    debias,
+    is_unbiased,
+    reference_fields,
+)
+from lifelong_core.design.validation.values.class_mix import NO_NET_BENEFIT
 from lifelong_core.design.validation.values.evaluation import MetricEstimate, Recipe, mean_over_classes
 from lifelong_core.design.validation.values.intervals import value_bounds
 from lifelong_core.design.validation.values.metric_value import Number, ValueOf
@@ -38,8 +50,17 @@ class PartValue:
     """those of an `EstimatedValue`"""
     cases: int
     """independent cases that it rests on"""
+    chance: float | None
+    """mean calibration error of calibrated predictions; None: the metric has no such bias"""
     limits: tuple[float, float]
     """the least and the largest value that it can have"""
+
+    @property
+    def compared(self) -> Bootstrap:
+        """The resampled value by which models are compared: a calibration error less that of calibrated predictions."""
+        if self.chance is None:
+            return self.resampled
+        return debias(self.resampled, self.chance)
 
 
 def part_values(
@@ -54,26 +75,53 @@ def part_values(
         found: the metric of them.
         level: nominal coverage of the intervals.
     """
-    values = resample_metric(recipe, own, draws, found.values)
+    grouped = resample_by_group(recipe, own, draws, found.values) if is_by_group(recipe) else None
+    values = resample_metric(recipe, own, draws, found.values) if grouped is None else grouped.resampled
+    by_chance = calibrated_draws(recipe, own)
+    if recipe.cut_offs is not None:
+        found = MetricEstimate(values.estimate, _cut_off_reasons(recipe, values.estimate), None)
     made: list[PartValue] = []
     for part in parts_of(recipe, own.classes):
         chosen = map_values(values, lambda array, part=part: select_part(array, part, recipe))
         cases = _cases(recipe, own, part.class_index)
-        bounds = value_bounds(chosen, level=level, limits=limits_of(recipe), cases=cases)
+        notes: tuple[str, ...] = ()
+        if grouped is not None:
+            cases = _defined_groups(grouped, part, recipe)
+            if part.value_of in ("one_class", "all_classes"):
+                notes = grouped.notes(select_part(grouped.of_groups, part, recipe))
         estimate = float(chosen.estimate)
-        reason = _reason(part, found.values, found.reasons, recipe.weights)
+        drawn = None if by_chance is None else select_part(by_chance, part, recipe)
+        chance = None if drawn is None or is_unbiased(recipe) else float(drawn.mean())
+        bounds = value_bounds(
+            chosen,
+            level=level,
+            limits=limits_of(recipe),
+            cases=cases,
+            chance=None if chance is None else (chance, 0.0),
+        )
+        reason = _mix_reason(recipe, own) or _reason(part, found.values, found.reasons, recipe.weights)
         fields = {
             "label": recipe.label,
             "class_index": part.class_index,
             "value_of": part.value_of,
-            "reason": reason if math.isnan(estimate) else None,
+            "reason": (reason or "undefined in every group") if math.isnan(estimate) else None,
             "method": bounds.method,
             "replicates": bounds.replicates,
-            "notes": bounds.notes,
+            "notes": (*notes, *bounds.notes),
+            "calibrated": None if drawn is None else reference_fields(estimate, drawn),
         }
         ends = {"estimate": estimate, "low": bounds.low, "high": bounds.high}
-        made.append(PartValue(part, chosen, fields | as_fields(ends), cases, limits_of(recipe)))
+        made.append(PartValue(part, chosen, fields | as_fields(ends), cases, chance, limits_of(recipe)))
     return tuple(made)
+
+
+def _defined_groups(grouped: GroupMeans, part: Part, recipe: Recipe) -> int:
+    """The number of groups with a value, of the class with the fewest where several count."""
+    counts = np.isfinite(grouped.of_groups).sum(axis=0)
+    if part.class_index is not None:
+        return int(counts[part.class_index])
+    counted = slice(None) if recipe.weights is None or counts.ndim == 0 else recipe.weights > 0
+    return int(np.min(np.atleast_1d(counts)[counted]))
 
 
 def parts_of(recipe: Recipe, classes: int) -> tuple[Part, ...]:
@@ -120,6 +168,27 @@ def _reason(part: Part, values: Floats, reasons: Reason | None, weights: Floats 
     return "values of opposite infinite sign" if np.isinf(values).any() else None
 
 
+def _cut_off_reasons(recipe: Recipe, values: Floats) -> Reason | None:
+    """Why values at cut-offs are undefined, by class."""
+    if recipe.cut_offs is None:
+        return None
+    used, reasons = recipe.cut_offs, dict[int, str]()
+    for k in np.flatnonzero(np.isnan(values)).tolist():
+        if np.isnan(used.thresholds[k]):
+            reasons[k] = f"no cut-off for class {k} reaches {used.target_metric} = {used.target_value:g}"
+        else:
+            reasons[k] = f"at the cut-off for class {k}: {METRICS[recipe.acronym].undefined}"
+    return reasons or None
+
+
+def _mix_reason(recipe: Recipe, own: Samples) -> str | None:
+    """Why the metric is undefined at the class mix of use."""
+    if recipe.is_refused:
+        return NO_NET_BENEFIT
+    missing = None if recipe.converted is None else recipe.converted.missing_class(own.labels)
+    return None if missing is None else f"no reference sample of class {missing}, which occurs in use"
+
+
 def _cases(recipe: Recipe, own: Samples, k: int | None) -> int:
     """The number of independent cases behind a value: the smallest count among the parts of its ratios."""
 
@@ -127,11 +196,12 @@ def _cases(recipe: Recipe, own: Samples, k: int | None) -> int:
         return min(np.unique(own.unit[mask]).size for mask in masks)
 
     if k is None:
-        shares = recipe.weights if recipe.prevalence is None else np.array(recipe.prevalence)
+        in_use = recipe.prevalence if recipe.converted is None else recipe.converted.in_use
+        shares = recipe.weights if in_use is None else np.array(in_use)
         counted = range(own.classes) if shares is None else np.flatnonzero(shares).tolist()
         if METRICS[recipe.acronym].is_per_class:
             return min(_cases(recipe, own, label) for label in counted)
-        if recipe.acronym == "BA" or recipe.prevalence is not None:
+        if recipe.acronym == "BA" or in_use is not None:
             return count(*(own.labels == label for label in counted))
         return count(np.ones(own.size, np.bool_))
     is_class = own.labels == k

@@ -23,6 +23,7 @@ from lifelong_core.store import (
     publish_candidate,
 )
 from lifelong_core.store.access.records import Scope
+from lifelong_core.store.heads.wording import describe_expectation, describe_head_rule
 from lifelong_service.documents.registry import calibration_set_document
 from lifelong_service.http.bodies import parse_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
@@ -173,6 +174,8 @@ def _try(worker: Worker, candidate: CalibrationCandidate, force_reason: str | No
         "dry_run": True,
         "outcome": outcome,
         "old_head_version": candidate.old_version,
+        "decision_rule_text": describe_head_rule(candidate.head),
+        "expected_criterion_text": describe_expectation(candidate.head),
         "report": _report_document(candidate),
     }
 
@@ -189,6 +192,8 @@ def _publish(
         "model": model.reference,
         "head_version": head.version,
         "old_head_version": candidate.old_version,
+        "decision_rule_text": describe_head_rule(candidate.head),
+        "expected_criterion_text": describe_expectation(candidate.head),
         "report": _report_document(candidate),
         "serving": describe_serving(
             store, model.reference, patience_seconds=settings.request_timeout_seconds / 2

@@ -203,7 +203,6 @@ def _expect(record: "InterviewRecord", seen: SeenInterview | None) -> None:
 
 def _values(answers: Mapping[str, Any], interview: "Interview") -> dict[str, Any]:
     """Return the answers as values: texts are parsed, unless the question asks for a text or a decision."""
-    from lifelong_core.design.interview.answer_texts import parse_answer
     from lifelong_core.design.method.loader import load_method
     from lifelong_core.design.problem_fingerprint import ITEMS
 
@@ -213,6 +212,6 @@ def _values(answers: Mapping[str, Any], interview: "Interview") -> dict[str, Any
         question = load_method().question(ITEMS[item])
         if question.kind == "text":
             return given
-        return parse_answer(question, given, class_names=interview.class_names)
+        return interview.parse_answer(question.field, given)
 
     return {item: value_of(item, given) for item, given in answers.items()}

@@ -1,4 +1,4 @@
-"""`/v1/admin/tasks/{task}/recommendations`: metrics of a task, their thresholds, and its costs."""
+"""`/v1/admin/tasks/{task}/recommendations`: metrics of a task, their thresholds, its costs and decision rule."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 from uuid import UUID
@@ -11,10 +11,12 @@ from lifelong_core.arrays import LARGEST_NUMBER
 from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.store import Store, attach_and_refit
 from lifelong_core.store.access.records import Scope
+from lifelong_core.store.design.effects import effects_of
 from lifelong_service.documents.design import (
     NOTHING_REFITTED,
     attached_document,
     attached_summary,
+    effects_document,
     refit_document,
 )
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
@@ -51,8 +53,9 @@ class NewRecommendation(RequestDocument):
     """The recommendation to attach: from an interview, a document, or a fingerprint.
 
     With `expected_version` the request fails if that is not the latest version (0: none was attached).
-    With `refit_head` the heads of the task's promoted model are fitted again with the new costs: the default head for
-    the target prevalences of the recommendation, the head of an environment for the prevalences that it assumes now.
+    With `refit_head` the heads of the task's promoted model are fitted again with the new costs and the new rule: the
+    default head for the target prevalences of the recommendation, the head of an environment for the prevalences that
+    it assumes now.
     """
 
     interview: UUID | None = None
@@ -88,11 +91,12 @@ def list_recommendations(request: Request, task: str) -> AttachedList:
 @router.post("/v1/admin/tasks/{task}/recommendations", status_code=201)
 @access(Scope.ADMIN)
 def attach_recommendation(request: Request, task: str, new: NewRecommendation) -> NewlyAttached:
-    """Attach a recommendation to a task; its costs become those of the task.
+    """Attach a recommendation to a task; its costs and its decision rule become those of the task.
 
-    Published heads keep the costs that they were fitted with, unless `refit_head` is true. Then `published` lists the
-    new heads, and `kept` the heads that stay in force with the reason: a head already uses these costs (`fits`), is
-    `pinned`, or is `damaged`. An `environment` of null stands for the default head.
+    Published heads keep the costs and the rule that they were fitted with, unless `refit_head` is true. Then
+    `published` lists the new heads, and `kept` the heads that stay in force with the reason: a head already uses these
+    costs and this rule (`fits`), is `pinned`, or is `damaged`. An `environment` of null stands for the default head.
+    `differing_heads` lists the heads in force that decide otherwise than the task now says.
     """
     store, actor = worker_of(request).store, actor_of(request)
     recommendation = _recommendation(store, task, new)
@@ -106,10 +110,10 @@ def attach_recommendation(request: Request, task: str, new: NewRecommendation) -
         attached, refit = outcome.attached, refit_document(outcome)
     else:
         attached, refit = store.recommendations.attach(task, recommendation, **given), NOTHING_REFITTED
-    present = store.tasks.get(task)
+    effects = effects_of(store, attached)
     return {
-        **attached_document(attached, present.class_names),
-        "costs": present.costs.tolist(),
+        **attached_document(attached, effects.task.class_names),
+        **effects_document(effects),
         **refit,
     }
 
@@ -140,22 +144,36 @@ def show_recommendation(
     return attached_document(attached, store.tasks.get(task).class_names)
 
 
+def _with_names(store: Store, task: str, found: "Recommendation") -> "Recommendation":
+    """The recommendation with the names of the task's classes; another number of classes is refused later."""
+    names = tuple(store.tasks.get(task).class_names)
+    if found.class_names not in (None, names):
+        raise InvalidInputError(
+            f"its classes are {', '.join(found.class_names or ())}, those of {task} {', '.join(names)}.",
+            field="recommendation.class_names",
+            hint="Hold an interview for this task: costs and class of interest may differ.",
+        )
+    fits = found.fingerprint.number_of_classes == len(names)
+    return found.model_copy(update={"class_names": names}) if fits else found
+
+
 def _recommendation(store: Store, task: str, new: NewRecommendation) -> "Recommendation":
     from lifelong_core.design import ProblemFingerprint, Recommendation, recommend
 
     if new.recommendation is not None:
         given = _read(Recommendation, new.recommendation, field="recommendation")
-        found = recommend(given.fingerprint, choices=given.choices)
+        named = {"class_names": given.class_names}
+        found = recommend(given.fingerprint, choices=given.choices).model_copy(update=named)
         if found != given:
             raise InvalidInputError(
                 "this is not what follows from its answers: it was changed, or another version made it.",
                 field="recommendation",
                 hint="Send its fingerprint and choices instead.",
             )
-        return found
+        return _with_names(store, task, found)
     if new.fingerprint is not None:
         fingerprint = _read(ProblemFingerprint, new.fingerprint, field="fingerprint")
-        return recommend(fingerprint, choices=new.choices)
+        return _with_names(store, task, recommend(fingerprint, choices=new.choices))
     record = store.interviews.get(new.interview or UUID(int=0))
     if record.task not in (None, task):
         raise InvalidInputError(

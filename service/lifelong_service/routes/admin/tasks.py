@@ -3,22 +3,27 @@
 from fastapi import APIRouter
 from starlette.requests import Request
 
+from lifelong_core.deploy.decision_rules.rules import rule_from_document
 from lifelong_core.names import Name
 from lifelong_core.store.access.records import Scope
 from lifelong_service.documents.registry import task_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.schemas.registry import TaskAnswer, TaskList
+from lifelong_service.schemas.registry import DecisionRuleDocument, TaskAnswer, TaskList
 from lifelong_service.schemas.requests import RequestDocument
 
 router = APIRouter(route_class=GuardedRoute, tags=["tasks"])
 
 
 class NewTask(RequestDocument):
-    """A task: class names in the order of the logits, and costs (rows true class, columns decision)."""
+    """A task: class names in the order of the logits, costs (rows true class, columns decision) and decision rule.
+
+    Without a rule, heads decide for the least expected cost.
+    """
 
     name: Name
     classes: list[str]
     costs: list[list[float]]
+    decision_rule: DecisionRuleDocument | None = None
 
 
 @router.get("/v1/admin/tasks")
@@ -35,4 +40,6 @@ def list_tasks(request: Request) -> TaskList:
 def add_task(request: Request, new: NewTask) -> TaskAnswer:
     """Add a task."""
     store = worker_of(request).store
-    return task_document(store.tasks.add(new.name, new.classes, new.costs, actor=actor_of(request)), {})
+    rule = None if new.decision_rule is None else rule_from_document(new.decision_rule)
+    task = store.tasks.add(new.name, new.classes, new.costs, decision_rule=rule, actor=actor_of(request))
+    return task_document(task, {})

@@ -1,6 +1,6 @@
 """`/v1/admin/models/{reference}/validations`: validation of models; result and report of its jobs."""
 
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -97,12 +97,14 @@ async def validate_model(
     damping: Numbers | None = None,
     uncertainty_threshold: float | None = None,
     uncertainty_kind: UncertaintyKind | None = None,
+    aggregate: Literal["pooled", "by-group"] = "pooled",
 ) -> JSONResponse:
     """Validate a model on labelled logits (npz or JSON) with the metrics recommended for its task; returns a job.
 
     An npz file holds `logits`, `labels`, optionally `groups`, and metadata as `metadata_KEY`. The head of `environment`
     (else the default head) decides; `replicates` and `level` are those of the bootstrap intervals. A monitor runs the
-    job: the address in `Location` returns its state.
+    job: the address in `Location` returns its state. With `aggregate=by-group` metrics are those of each group, such as
+    a patient, and then their mean over the groups; the set then needs groups.
 
     In a task of two classes, the set may also hold `uncertainties`, or the logits of members (npz: `logits_1`,
     `logits_2`, ...; JSON: `members`). The result then has uncertainty-aware scores (Sperling et al.) for each spread
@@ -124,6 +126,7 @@ async def validate_model(
         level=level,
         actor=actor_of(request),
         uncertainty=uncertainty,
+        by_group=aggregate == "by-group",
     )
     return accept_job(job)
 

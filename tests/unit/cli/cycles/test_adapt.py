@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from lifelong.cli import cli
-from lifelong_core.deploy import AdaptationReport, LabeledLogits, PostProcessingHead, fit_head
+from lifelong_core.deploy import AdaptationReport, Argmax, LabeledLogits, PostProcessingHead, fit_head
 from lifelong_core.errors import LifelongError
 
 
@@ -49,6 +49,32 @@ def test_a_shifted_window_swaps_and_writes_the_new_head(run, tmp_path):
     head = PostProcessingHead.from_json((tmp_path / "new.json").read_text())
     assert head.assumed_prevalence == pytest.approx([0.93, 0.07], abs=0.03)
     assert head.class_names == ("ok", "ill")
+
+
+@pytest.mark.parametrize("given", ["argmax", '{"kind": "argmax"}', "rule.json"])
+def test_the_head_decides_by_the_rule_that_is_given(run, tmp_path, given):
+    (tmp_path / "rule.json").write_text('{"kind": "argmax"}')
+    run("calibration.npz", "shifted.npy", "--decision-rule", given, "--out", "new.json")
+    assert PostProcessingHead.from_json((tmp_path / "new.json").read_text()).decision_rule == Argmax()
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (("--decision-rule", "nowhere.json"), "--decision-rule"),
+        (("--decision-rule", "{"), "--decision-rule"),
+        (
+            ("--decision-rule", '{"kind": "target_value", "metric": "LR+", "value": 0.9}'),
+            "decision_rule.metric",
+        ),
+        (("--decision-rule", "argmax", "--head", "head.json"), "--decision-rule"),
+    ],
+)
+def test_a_rule_that_cannot_be_read_is_named(run, tmp_path, options, field):
+    (tmp_path / "head.json").write_text("{}")
+    with pytest.raises(LifelongError) as refused:
+        run("calibration.npz", "same.npy", *options)
+    assert refused.value.field == field
 
 
 def test_a_window_like_before_keeps_and_writes_nothing(run, tmp_path):

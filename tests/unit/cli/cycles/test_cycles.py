@@ -163,5 +163,5 @@ def test_all_commands_are_in_the_help_by_section(installed: Run) -> None:
         "Operation:",
     ]
     assert titles == ["Options:", "Start:", *sections]
-    for name in ("demo", "cycles", "audit", "export", "settings", "upgrade"):
+    for name in ("demo", "cycles", "stability", "audit", "export", "settings", "upgrade"):
         assert f"\n  {name} " in shown

@@ -14,8 +14,10 @@ from click.testing import CliRunner, Result
 from lifelong.cli import cli
 from lifelong.commands.common import open_store
 from lifelong.commands.interview.files import read_answers
+from lifelong_core.deploy import LabeledLogits, PostProcessingHead, TargetValue
 from lifelong_core.design import Interview, Recommendation
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.store import register_calibration
 from tests.unit.design.interview.test_progress import SCREENING
 
 STATE = "recommendation-interview.json"
@@ -170,7 +172,7 @@ def test_a_narrow_terminal_loses_no_word(monkeypatch):
 
 
 def test_a_contradiction_is_explained_at_once_and_mended():
-    said = ask("5", "y", "1", "9", "2", "b", "s").stdout
+    said = ask("5", "y", "reach a target", "9", "2", "b", "s").stdout
     assert "These answers contradict each other" in said
     assert "one cut-off on one score" in said
     assert "number from 1 to 2" in said
@@ -412,8 +414,8 @@ def test_classes_in_another_order_are_refused(installed):
 def test_a_risk_proposes_costs_until_it_changes():
     typed = [*TYPED[:2], "4", "y", "y", "1", "malignant", "10 %", "n", "y"]
     said = ask(*typed, "c FP2.6", "", "c DG3.2.risk_threshold", "20 %", "", "s").stdout
-    assert "Enter: 0, 1; 9, 0" in said
-    assert "Enter: 0, 1; 4, 0" in said
+    assert "Enter or y: 0, 1; 9, 0" in said
+    assert "Enter or y: 0, 1; 4, 0" in said
     assert kept().fingerprint.costs == ((0, 1), (4, 0))
 
 
@@ -435,6 +437,42 @@ def test_it_is_attached_to_a_task(installed):
             installed(*arguments, "--threshold", wrong)
         assert caught.value.field == "--threshold"
     assert "its number, from 0: benign, malignant." in str(caught.value)
+
+
+def test_attaching_says_which_rule_holds_and_which_heads_decide_otherwise(installed):
+    installed("tasks", "add", "lesions", "--classes", "benign,malignant")
+    Path("answers.yaml").write_text(json.dumps({**SCREENING, "target_class": "malignant"}))
+    labels = np.arange(400) % 2
+    logits = 2 * np.eye(2)[labels] + np.random.default_rng(0).normal(size=(400, 2))
+    with open_store() as store:
+        store.models.add("lesions", "skin", kind="external", actor="test")
+        register_calibration(store, "skin", LabeledLogits(logits, labels), actor="test")
+    rule = "sensitivity of malignant at least 0.95, then the best specificity"
+    arguments = ("recommend", "--answers", "answers.yaml", "--attach", "lesions")
+    said = installed(*arguments)
+    assert f"The task decides by this rule: {rule}." in said
+    old = "still has other costs and another decision rule: least expected cost."
+    assert f"Note: the default head of skin@1 (version 1) {old}" in said
+    assert "lifelong recommend --attach lesions --refit-head" in said
+    said = installed(*arguments, "--refit-head")
+    assert "Published default head, version 2." in said
+    assert "still has" not in said
+    assert "Default head, version 2, stays: it decides by these costs" in installed(
+        *arguments, "--refit-head"
+    )
+    (task,) = (one for one in json.loads(installed("tasks", "list", "--json")) if one["task"] == "lesions")
+    assert task["decision_rule"] == rule
+    first, second = json.loads(installed("heads", "list", "skin", "--json"))
+    assert first["decision_rule"] == "least expected cost"
+    assert second["decision_rule"].startswith(f"{rule} (cut-off 0.")
+    head = PostProcessingHead.from_json(installed("heads", "show", "skin", "2"))
+    assert head.decision_rule == TargetValue("TPR", 0.95)
+
+
+def test_new_heads_belong_to_a_task(installed):
+    assert ask("1", options=("--refit-head",), status=2).output.endswith(
+        "--refit-head belongs to --attach.\n"
+    )
 
 
 def test_a_terminal_is_enough(folder):
@@ -474,3 +512,55 @@ def test_a_terminal_without_unicode_is_enough_as_well():
     assert done.returncode == 0, done.stderr
     assert b"How will a score become a decision" in done.stdout
     assert kept().class_names == ("gutartig", "bösartig")
+
+
+def test_yes_accepts_proposed_costs():
+    typed = [*TYPED[:2], "4", "y", "y", "1", "malignant", "10 %", "n", "y"]
+    ask(*typed, "y", "s")
+    assert kept().fingerprint.costs == ((0, 1), (9, 0))
+
+
+def test_a_rule_that_is_not_for_eight_classes_is_not_shown():
+    said = ask("8", "y", "1", "s").stdout
+    assert "reach a target" not in said
+    assert kept().fingerprint.decision_rule == "optimization"
+
+
+def without_a_reader(*arguments: str, typed: str = "") -> None:
+    """Run the command with a standard output that nothing reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "lifelong", *arguments]
+    try:
+        subprocess.run(
+            command, input=typed.encode(), stdout=writing, stderr=subprocess.DEVNULL, check=False, timeout=60
+        )
+    finally:
+        os.close(writing)
+
+
+def test_the_file_is_written_even_where_nothing_reads_the_output():
+    Path("answers.yaml").write_text(json.dumps(SCREENING))
+    without_a_reader("recommend", "--answers", "answers.yaml", "--output", "found.json")
+    assert Recommendation.from_json(Path("found.json").read_text()).metrics
+    assert read_answers(Path("found.json"), None).fingerprint.number_of_classes == 2
+
+
+def test_the_file_of_an_interview_is_written_before_its_result_is_printed():
+    ask(*TYPED, "")
+    ended = kept()
+    without_a_reader("recommend", "--output", "found.json", typed="\n")
+    assert Recommendation.from_json(Path("found.json").read_text()) == ended.recommendation()
+
+
+def test_costs_come_from_a_rule_or_an_exported_table():
+    answers = {name: value for name, value in SCREENING.items() if name != "costs"}
+    script(answers, "--costs", "all 1 but 1 -> 0 = 50", "--output", "found.json")
+    assert read_answers(Path("found.json"), None).fingerprint.costs == ((0, 1), (50, 0))
+    Path("costs.csv").write_text("\ufeff;benign;malignant\nmalignant;2,5;0\nbenign;0;1\n")
+    script(answers, "--classes", "benign,malignant", "--costs", "costs.csv", "--output", "found.json")
+    assert read_answers(Path("found.json"), None).fingerprint.costs == ((0, 1), (2.5, 0))
+    script({**answers, "costs": "all 2 but 1 -> 0 = 8"}, "--output", "found.json")
+    assert read_answers(Path("found.json"), None).fingerprint.costs == ((0, 2), (8, 0))
+    with pytest.raises(InvalidInputError, match="--costs: 'wart' is none of the classes"):
+        script(answers, "--costs", "all 1 but wart -> 0 = 50")

@@ -306,13 +306,19 @@ def test_a_promoted_model_without_a_head(store: Store):
     expect("heads", "failure", "net@1 is promoted and has no default head", "lifelong heads publish net@1")
 
 
+def test_heads_that_decide_otherwise_than_their_task(store: Store):
+    store.recommendations.attach("lesions", recommendation(), actor="tests")
+    acknowledge(store)
+    expect("heads", "warning", "lesions: the default head of net@1", "still has", "--refit-head")
+
+
 def test_a_damaged_recommendation(store: Store):
     store.recommendations.attach("lesions", recommendation(), actor="tests")
     acknowledge(store)
-    expect("recommendations", "ok", "1 attached")
+    expect("recommendations", "ok", "1 attached", only=False)
     edited = sa.func.replace(tables.recommendations.c.document, "AUROC", "AUPRC")
     update(store, sa.update(tables.recommendations).values(document=edited))
-    expect("recommendations", "failure", "recommendation 1 of lesions is damaged", "backup")
+    expect("recommendations", "failure", "recommendation 1 of lesions is damaged", "backup", only=False)
 
 
 def test_transfers_without_a_ranker_and_a_damaged_entry(store: Store):

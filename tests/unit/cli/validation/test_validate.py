@@ -18,10 +18,12 @@ from lifelong_core.design import (
     start_interview,
     validate,
 )
-from lifelong_core.design.report.words import interval_in_words
+from lifelong_core.design.report.words import calibrated_in_words, interval_in_words
 from lifelong_core.errors import InvalidInputError
+from tests.unit.cli.interview.test_recommend import without_a_reader
 from tests.unit.design.interview.test_progress import SCREENING
 from tests.unit.design.interviews import ALL_ALIKE
+from tests.unit.design.validations import metric, recommending
 
 QUICK = ("--replicates", "50")
 
@@ -54,7 +56,9 @@ def test_the_recommended_metrics_are_printed_with_intervals():
     assert said.startswith("good  200 samples of 50 groups\n")
     for part in ("EC", "TNR@(TPR=0.95)", "AP", "malignant", "95 % interval", "↓ lower"):
         assert part in said
-    assert "Caution: The cut-offs of TNR@(TPR=0.95) were chosen on a random half" in said.replace("\n", " ")
+    assert "The cut-offs of the decision rule, TNR@(TPR=0.95) were chosen on a random half" in " ".join(
+        said.split()
+    )
     assert "class 1" in run("good.npz", "--recommendation", "found.json").stdout
 
 
@@ -135,6 +139,32 @@ def test_thresholds_decide_how_it_ends():
     assert "reached EC" in missed
 
 
+def test_net_benefit_is_that_of_use():
+    answers = {
+        **SCREENING,
+        "number_of_classes": 2,
+        "decision_rule": "cost_benefit",
+        "threshold_perspective": "risk_threshold",
+        "risk_threshold": 0.1,
+        "threshold_range": True,
+        "costs": ((0.0, 1.0), (9.0, 0.0)),
+        "prevalences_representative": False,
+        "target_prevalences_known": True,
+        "target_prevalences": (0.9, 0.1),
+    }
+    Path("benefit.json").write_text(
+        recommending(metric("NB", parameters={"threshold": 0.1}), **answers).to_json()
+    )
+    given = ("good.npz", "--recommendation", "benefit.json", "--json")
+    found, same, other = (
+        ValidationResult.from_json(run(*given, *options).stdout)
+        for options in ((), ("--score-prevalence", "0.5,0.5"), ("--score-prevalence", "0.9,0.1"))
+    )
+    assert found.value("NB@0.1").prevalence == (0.9, 0.1)
+    assert found.estimate("NB@0.1") == same.estimate("NB@0.1") != other.estimate("NB@0.1")
+    assert "takes numbers" in run(*given, "--score-prevalence", "a,b", status=2).stderr
+
+
 def test_models_are_compared():
     models = ("--model", "poor=poor.npz", "--model", "good=good.npz")
     options = ("--recommendation", "found.json", "--output", "compared.json")
@@ -197,7 +227,7 @@ def test_many_classes_are_not_all_printed():
     labels = np.arange(90) % 30
     np.savez("many.npz", labels=labels, probabilities=0.5 * np.eye(30)[labels] + 0.5 / 30)
     said = run("many.npz", "--recommendation", "found.json").stdout
-    assert "18 values are not shown" in said
+    assert "36 values are not shown" in said
     assert "class 11" in said
     assert said.count("class 12") == 1  # in a caution
 
@@ -278,3 +308,36 @@ def test_what_does_not_fit_is_named(options, said):
     with pytest.raises(InvalidInputError) as caught:
         run(*options)
     assert said in str(caught.value)
+
+
+def test_calibration_errors_are_printed_beside_those_of_calibrated_predictions(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    Path("calibration.json").write_text(recommending("ECE", "BA", number_of_classes=2).to_json())
+    options = ("--recommendation", "calibration.json", "--html", "page.html", "--output", "result.json")
+    said = run("good.npz", *options).stdout
+    found = ValidationResult.from_json(Path("result.json").read_text()).value("ECE")
+    assert "if perfectly calibrated" in said
+    assert calibrated_in_words(found) in said
+    assert f"by chance {calibrated_in_words(found)}" in Path("page.html").read_text()
+    models = ("--model", "poor=poor.npz", "--model", "good=good.npz")
+    assert "excess" in run(*models, *options[:-2]).stdout
+    assert "excess over perfectly calibrated" in Path("page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "further", [(), ("--json",), ("--model", "poor=poor.npz", "--model", "good=good.npz")]
+)
+def test_files_are_written_even_where_nothing_reads_the_output(further):
+    data = () if "--model" in further else ("good.npz",)
+    options = ("--recommendation", "interview.json", "--output", "result.json", "--html", "report.html")
+    without_a_reader("validate", *data, *QUICK, *options, *further)
+    kind = ModelComparison if "--model" in further else ValidationResult
+    assert "malignant" in str(kind.from_json(Path("result.json").read_text()))
+    assert "</html>" in Path("report.html").read_text()
+
+
+def test_metrics_of_groups_are_averaged_on_request():
+    said = run("good.npz", "--recommendation", "interview.json", "--aggregate", "by-group").stdout
+    assert said.startswith("good  200 samples of 50 groups; each metric is a mean over groups\n")
+    found = run("good.npz", "--recommendation", "interview.json", "--aggregate", "by-group", "--json").stdout
+    assert '"aggregation":"by_group"' in found.replace(": ", ":")

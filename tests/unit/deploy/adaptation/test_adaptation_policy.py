@@ -14,7 +14,7 @@ from lifelong_core.deploy import (
     fit_head,
     quantifier,
 )
-from lifelong_core.deploy.adaptation import adapt as adapt_module
+from lifelong_core.deploy.adaptation import refit as refit_module
 from lifelong_core.deploy.adaptation.gain import HeadComparison, expected_gain
 from lifelong_core.deploy.adaptation.target_prevalence import add_pseudo_samples, is_return, limit_step
 
@@ -104,7 +104,7 @@ class LosingSteps(HeadComparison):
 def test_a_step_that_loses_is_not_taken_and_the_reason_says_so(setting, shifted, monkeypatch):
     """The whole way would gain, so the usual sentence, that a refitted head gains too little, would be false."""
     _, fitted, head = setting
-    monkeypatch.setattr(adapt_module, "HeadComparison", LosingSteps)
+    monkeypatch.setattr(refit_module, "HeadComparison", LosingSteps)
     report = adapt(fitted, shifted, head, AdaptationPolicy(maximum_step=0.3))
     assert (report.outcome, codes(report)[-1]) == ("keep", "gain_too_small")
     assert "changes the expected cost by +0." in report.reasons[-1].text
@@ -145,7 +145,7 @@ def test_a_gain_that_is_no_number_keeps_the_head(setting, shifted, monkeypatch):
     def broken(*arguments, **options):
         return replace(expected_gain(*arguments, **options), lower_quartile=float("nan"))
 
-    monkeypatch.setattr(adapt_module, "expected_gain", broken)
+    monkeypatch.setattr(refit_module, "expected_gain", broken)
     report = adapt(fitted, shifted, head, POLICY)
     assert (report.outcome, report.candidate) == ("keep", None)
 

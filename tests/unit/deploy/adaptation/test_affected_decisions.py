@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.deploy import CutOffs, PostProcessingHead
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, DecisionChange, find_affected
 from lifelong_core.errors import InvalidInputError
 
@@ -83,6 +83,17 @@ def test_a_head_differs_from_none_of_its_own_decisions(seed: int, abstains: bool
     found = find_affected(logits, head.apply(logits).decisions, head)
     assert (found.predictions, found.counts.affected) == (50, 0)
     assert (found.counts.share, found.counts.expected_cost, found.counts.mean_cost) == (0, 0, 0)
+
+
+def test_a_rule_other_than_the_least_cost_may_prefer_the_dearer_decision() -> None:
+    """By costs of 1 and 1, a risk of 0.3 is no reason to decide for the second class; by a cut-off of 0.2 it is."""
+    rule = CutOffs(0.2)
+    head = PostProcessingHead(1.0, [0, 0], [[0, 1], [1, 0]], [0.5, 0.5], ("no", "yes"), decision_rule=rule)
+    logits = np.log([[0.7, 0.3], [0.4, 0.6]])
+    found = find_affected(logits, [0, 0], head)
+    assert found.new_decisions.tolist() == [1, 1]
+    np.testing.assert_allclose(found.expected_costs, [0.3 - 0.7, 0.6 - 0.4], atol=1e-6)
+    assert [change.expected_cost for change in found.counts.changes] == pytest.approx([-0.2], abs=1e-6)
 
 
 def test_a_constant_in_the_costs_changes_nothing() -> None:

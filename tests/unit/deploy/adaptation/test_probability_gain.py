@@ -15,7 +15,7 @@ from lifelong_core.deploy import (
     fit_head,
     quantifier,
 )
-from lifelong_core.deploy.adaptation import adapt as adapt_module
+from lifelong_core.deploy.adaptation import refit as refit_module
 from lifelong_core.deploy.adaptation.gain import LOWEST_PROBABILITY, HeadComparison, expected_probability_gain
 from lifelong_core.deploy.adaptation.policy import NO_PROBABILITY_GAIN
 from lifelong_core.deploy.calibration.held_out import FOLDS
@@ -180,7 +180,7 @@ def test_better_probabilities_do_not_excuse_dearer_decisions(site):
     tolerated = POLICY.minimum_gain
     for quartile, outcome in ((-0.99 * tolerated, "swap"), (-1.01 * tolerated, "keep")):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(adapt_module, "expected_gain", gaining(quartile))
+            patch.setattr(refit_module, "expected_gain", gaining(quartile))
             report = adapt(fitted, window, head, POLICY)
         assert report.outcome == outcome
     assert codes(report)[-1] == "gain_too_small"
@@ -194,7 +194,7 @@ def gaining(quartile):
     return expected_gain
 
 
-adaptation_expected_gain = adapt_module.expected_gain
+adaptation_expected_gain = refit_module.expected_gain
 
 
 def test_a_gain_that_is_no_number_keeps_the_head(site, monkeypatch):
@@ -203,7 +203,7 @@ def test_a_gain_that_is_no_number_keeps_the_head(site, monkeypatch):
     def broken(*arguments, **options):
         return replace(expected_probability_gain(*arguments, **options), lower_decile=float("nan"))
 
-    monkeypatch.setattr(adapt_module, "expected_probability_gain", broken)
+    monkeypatch.setattr(refit_module, "expected_probability_gain", broken)
     assert adapt(fitted, window, head, POLICY).outcome == "keep"
 
 

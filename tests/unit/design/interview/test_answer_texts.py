@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lifelong_core.design import ProblemFingerprint, format_answer, parse_answer
+from lifelong_core.design import ProblemFingerprint, format_answer, parse_answer, start_interview
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.problem_fingerprint import FIELDS
 from lifelong_core.errors import InvalidInputError
@@ -203,3 +203,12 @@ def test_any_text_is_an_answer_or_is_explained(text, field):
     except InvalidInputError:
         return
     assert ProblemFingerprint().with_answer(field, value).answered_fields() == (field,)
+
+
+def test_numbers_count_the_offered_options_where_these_are_shown():
+    eight = start_interview(answers={"number_of_classes": 8, "class_scores_available": True})
+    assert eight.parse_answer("decision_rule", "1", as_shown=True) == "optimization"
+    assert eight.parse_answer("decision_rule", "1") == "target_value"
+    assert eight.parse_answer("decision_rule", "reach a target", as_shown=True) == "target_value"
+    with pytest.raises(InvalidInputError, match="none of the answers"):
+        eight.parse_answer("decision_rule", "reach", as_shown=True)

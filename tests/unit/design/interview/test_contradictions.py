@@ -7,6 +7,9 @@ from lifelong_core.errors import InvalidInputError
 
 CASES = {
     "target_value_with_many_classes": {"FP2.6": "target_value", "number_of_classes": 3},
+    "mcc_with_many_classes": {"FP2.6": "optimization", "optimised_metric": "MCC", "number_of_classes": 3},
+    "likelihood_ratio_optimised": {"FP2.6": "optimization", "optimised_metric": "LR+"},
+    "top_label_without_argmax": {"FP2.6": "cost_benefit", "top_label_only": True},
     "rule_without_scores": {"FP5.1": False, "FP2.6": "cost_benefit"},
     "calibration_without_scores": {"FP5.1": False, "FP2.7.1": True},
     "comparison_without_assessment": {"FP2.7.1": False, "FP2.7.2": "U2"},

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lifelong_core.design import start_interview
+from lifelong_core.design import ProblemFingerprint, start_interview
 from lifelong_core.design.interview.class_names import MOST_NUMBERED, decision_names, number_class_names
 from lifelong_core.design.interview.views import PossibleAnswer, possible_answers, view_answer
 from lifelong_core.design.method.loader import load_method
@@ -67,3 +67,21 @@ def test_of_very_many_classes_the_first_ones_and_the_last_are_numbered() -> None
     few, many = number_class_names(["x"] * MOST_NUMBERED), number_class_names(["x"] * (MOST_NUMBERED + 1))
     assert "..." not in few
     assert many.endswith(f"{MOST_NUMBERED - 2} x, ..., {MOST_NUMBERED} x")
+
+
+@pytest.mark.parametrize(
+    ("field", "answers", "missing"),
+    [
+        ("decision_rule", {"number_of_classes": 8}, {"target_value"}),
+        ("decision_rule", {"number_of_classes": 2}, set()),
+        ("decision_rule", {}, set()),
+        ("optimised_metric", {"number_of_classes": 2}, {"LR+"}),
+        ("optimised_metric", {"number_of_classes": 8}, {"LR+", "MCC"}),
+        ("top_label_only", {"decision_rule": "cost_benefit"}, {True}),
+        ("top_label_only", {"decision_rule": "argmax"}, set()),
+    ],
+)
+def test_only_answers_that_fit_the_others_are_offered(field, answers, missing):
+    question = load_method().question(field)
+    offered = possible_answers(question, NAMES, ProblemFingerprint(**answers).answers())
+    assert set(question.values) - {answer.value for answer in offered} == missing

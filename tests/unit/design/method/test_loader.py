@@ -187,8 +187,16 @@ def no_such_confidence(parts):
     row(parts, "S4.1")["confidence"] = "certain"
 
 
-def dropped_metric_unknown(parts):
-    parts["relations"]["drop"][0]["drop"] = "sensitivity"
+def companion_unknown(parts):
+    parts["relations"]["companions"][0]["metrics"] = ["BA", "sensitivity"]
+
+
+def answer_that_is_ruled_out_without_a_contradiction(parts):
+    parts["questions"][2]["answers"][2]["offered"] = {"number_of_classes": ["binary"]}
+
+
+def answer_that_waits_for_a_later_question(parts):
+    parts["questions"][1]["answers"][0]["offered"] = {"decision_rule": ["argmax"]}
 
 
 DAMAGES = {
@@ -221,7 +229,9 @@ DAMAGES = {
     condition_in_words: "expected a condition",
     unknown_key: "Extra inputs",
     no_such_confidence: "Input should be 'stated'",
-    dropped_metric_unknown: "no metric 'sensitivity'",
+    companion_unknown: "no metric 'sensitivity'",
+    answer_that_is_ruled_out_without_a_contradiction: "argmax is not offered for .*, and contradicts nothing",
+    answer_that_waits_for_a_later_question: "depends on later ones",
 }
 
 

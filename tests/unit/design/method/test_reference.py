@@ -104,9 +104,10 @@ def dg23(a):
 
 def dg34(a):
     balanced_pair = a["number_of_classes"] == "binary" and not a["class_imbalance"]
-    if not balanced_pair and a["predictive_values"] == "unclear":
-        return None
-    return "F_beta" if a["predictive_values"] == "important" and not balanced_pair else dg33(a)
+    uncompensated = a["class_imbalance"] and not a["imbalance_compensation"]
+    if balanced_pair or uncompensated or a["predictive_values"] == "unimportant":
+        return dg33(a)
+    return "F_beta" if a["predictive_values"] == "important" else None
 
 
 def dg35(a):
@@ -125,7 +126,7 @@ RULES = {
     "DG2.2": (dg22, ["class_contribution", "target_prevalences_known"]),
     "DG2.3": (dg23, ["unequal_interest", "predictive_values", "equal_class_contribution"]),
     "DG3.1": (
-        lambda a: {"TPR": "TNR", "TNR": "TPR", "PPV": "TPR", "NPV": "TNR"}[a["target_metric"]],
+        lambda a: {"TPR": "TNR", "TNR": "TPR", "PPV": "TPR", "NPV": "TNR", "PPR": "TPR"}[a["target_metric"]],
         ["target_metric"],
     ),
     "DG3.2": (
@@ -133,7 +134,16 @@ RULES = {
         ["threshold_perspective"],
     ),
     "DG3.3": (dg33, ["decision_rule", "number_of_classes"]),
-    "DG3.4": (dg34, ["decision_rule", "number_of_classes", "class_imbalance", "predictive_values"]),
+    "DG3.4": (
+        dg34,
+        [
+            "decision_rule",
+            "number_of_classes",
+            "class_imbalance",
+            "imbalance_compensation",
+            "predictive_values",
+        ],
+    ),
     "DG3.5": (dg35, ["unequal_severity", "worse_error"]),
     "DG4.1": (
         lambda a: {"important": "AP", "unimportant": "AUROC", "unclear": "AUROC+AP"}[a["predictive_values"]],
@@ -156,7 +166,8 @@ RULES = {
     ),
 }
 """The rules of the reference transcribed, and the fields that they look at. Where predictive values are unclear, DG2.3
-and DG3.4, which the reference asks yes or no, stay open."""
+and DG3.4, which the reference asks yes or no, stay open. DG3.4 also follows FP2.5.5, as thesis section 4.2.2 says:
+without a compensation for imbalance, F_beta has no advantage."""
 
 
 @pytest.mark.parametrize("name", GUIDES)

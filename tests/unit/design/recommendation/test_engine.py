@@ -5,13 +5,22 @@ import json
 import pytest
 from hypothesis import given, settings
 
-from lifelong_core.design import ProblemFingerprint, Recommendation, contradictions, recommend
+from lifelong_core.design import (
+    ProblemFingerprint,
+    Recommendation,
+    contradictions,
+    next_questions,
+    recommend,
+)
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS
 from tests.unit.design.interviews import ALL_ALIKE, interview, sheets
 
 TRAVERSAL = {"number_of_classes": 8, **ALL_ALIKE}
 """Thesis section 5.1.3."""
+
+
+UNKNOWN_SHARES = {"target_prevalences_known": False, "assumed_prevalences": "test_data"}
 
 
 def fingerprint(**changes):
@@ -34,9 +43,8 @@ class TestTheTraversalThatTheThesisPrints:
         guides = {guide.guide: guide.chosen for step in self.found.steps for guide in step.guides}
         assert guides == {"DG2.2": ("BA",), "DG3.3": ("TPR",)}
 
-    def test_the_sensitivity_is_left_out_beside_its_mean(self):
-        assert labels(self.found) == ["BA", "AUROC"]
-        assert "mean of the sensitivities" in reasons(self.found.step("S3"))["TPR"]
+    def test_the_sensitivity_of_each_class_stands_beside_its_mean(self):
+        assert labels(self.found) == ["BA", "TPR", "AUROC"]
         assert self.found.warnings == ()
 
     def test_its_path(self):
@@ -53,11 +61,6 @@ class TestTheTraversalThatTheThesisPrints:
         step = self.found.step("S4")
         assert [(entry.item, entry.answer) for entry in step.path] == [("FP5.1", True), ("FP4.2", False)]
         assert step.confidence == "stated"
-
-    def test_a_person_may_keep_the_sensitivity_and_is_warned(self):
-        found = recommend(fingerprint(), choices={"DG3.3": "TPR"})
-        assert labels(found) == ["BA", "TPR", "AUROC"]
-        assert [warning.metrics for warning in found.warnings] == [("BA", "TPR")]
 
 
 @given(sheet=sheets())
@@ -102,7 +105,7 @@ def test_target_prevalences_reach_the_expected_cost():
 
 def test_costs_from_class_importance():
     changes = {"number_of_classes": 3, "unequal_interest": True, "importance_mismatch": True}
-    found = recommend(fingerprint(**changes, class_weights=(1, 1, 5), target_prevalences_known=False))
+    found = recommend(fingerprint(**changes, class_weights=(1, 1, 5), **UNKNOWN_SHARES))
     metric = found.step("S2").metrics[0]
     assert metric.parameters == {"costs": ((0, 1, 1), (1, 0, 1), (5, 5, 0))}
     assert found.step("S2").confidence == "inferred"
@@ -167,7 +170,7 @@ BENEFIT = {
     "unequal_severity": True,
     "costs_available": True,
     "costs": ((0, 1), (9, 0)),
-    "target_prevalences_known": False,
+    **UNKNOWN_SHARES,
 }
 
 
@@ -195,6 +198,7 @@ def test_explicit_costs_lead_to_the_expected_cost_named_once():
 @pytest.mark.parametrize(("worse", "beta"), [("missed_case", 2.0), ("false_alarm", 0.5), ("neither", 1.0)])
 def test_the_f_score_takes_its_beta_from_the_worse_error(worse, beta):
     changes = {**SEVERE, "predictive_values": "important", "worse_error": worse, "number_of_classes": 3}
+    changes |= {"class_imbalance": False}
     found = recommend(fingerprint(**changes, costs_available=True, costs=((0, 1, 2), (1, 0, 1), (2, 1, 0))))
     metric = found.step("S3").metrics[0]
     assert (metric.metric, metric.parameters) == ("F_beta", {"beta": beta})
@@ -298,7 +302,7 @@ def test_where_two_readings_differ_both_metrics_are_named_and_the_step_says_so()
     assert [metric.metric for metric in apart.metrics] == ["CWCE", "KCE"]
     assert apart.confidence == "inferred"
     assert any("disagree" in note for note in apart.notes)
-    with_costs = {"class_weights": (1, 5), "target_prevalences_known": False}
+    with_costs = {"class_weights": (1, 5), **UNKNOWN_SHARES}
     same = recommend(fingerprint(**changes, importance_mismatch=True, **with_costs)).step("S5_step1")
     assert [metric.metric for metric in same.metrics] == ["CWCE"]
     assert same.confidence == "stated"
@@ -354,3 +358,53 @@ def test_no_decision_rule_leaves_nothing_to_count():
 def test_an_unknown_subprocess_is_no_step():
     with pytest.raises(KeyError):
         recommend(fingerprint()).step("S6")
+
+
+COUNTED = {"prevalences_representative": True, "class_imbalance": True, "predictive_values": "important"}
+
+
+@pytest.mark.parametrize(("compensation", "metric"), [(True, "F_beta"), (False, "TPR")])
+def test_the_f_score_is_for_a_compensation_of_imbalance(compensation, metric):
+    """Thesis section 4.2.2, DG3.4: the choice follows FP2.5.5."""
+    found = recommend(fingerprint(**COUNTED, imbalance_compensation=compensation))
+    assert [item.metric for item in found.step("S3").metrics] == [metric]
+
+
+@pytest.mark.parametrize(
+    ("assumed", "parameters"), [("balanced", {"prevalence": (1 / 3,) * 3}), ("test_data", {})]
+)
+def test_the_expected_cost_says_which_class_shares_it_assumes(assumed, parameters):
+    changes = {**SEVERE, "prevalences_representative": False, "number_of_classes": 3, "costs_available": True}
+    costs = ((0.0, 1.0, 2.0), (1.0, 0.0, 1.0), (2.0, 1.0, 0.0))
+    changes |= {"costs": costs, "target_prevalences_known": False, "predictive_values": None}
+    unknown = fingerprint(**changes)
+    assert [question.field for question in next_questions(unknown)] == ["assumed_prevalences"]
+    found = recommend(unknown.with_answer("assumed_prevalences", assumed))
+    assert found.step("S2").metrics[0].parameters == {"costs": costs, **parameters}
+    said = [advice.advice for advice in found.advice if "class shares" in advice.pitfall]
+    assert len(said) == 1
+    assert ("equal shares" in said[0]) is (assumed == "balanced")
+    told = unknown.with_answers({"target_prevalences_known": True, "target_prevalences": (0.5, 0.3, 0.2)})
+    assert recommend(told).step("S2").metrics[0].parameters == {"costs": costs, "prevalence": (0.5, 0.3, 0.2)}
+
+
+def test_at_a_share_of_positives_the_sensitivity_is_reported():
+    found = recommend(fingerprint(**{**TARGET, "target_metric": "PPR", "target_value": 0.1}))
+    metric = found.step("S3").metrics[0]
+    assert (metric.label, metric.parameters) == ("TPR@(PPR=0.1)", {"target": ("PPR", 0.1)})
+
+
+def test_the_class_of_an_optimised_f_score_is_asked():
+    optimised = fingerprint(decision_rule="optimization", optimised_metric="F_beta")
+    assert [question.field for question in next_questions(optimised)] == ["target_class"]
+    assert recommend(optimised.with_answer("target_class", 2)).unused == ()
+    assert next_questions(fingerprint(decision_rule="optimization", optimised_metric="BA")) == ()
+
+
+@pytest.mark.parametrize("rule", ["target_value", "optimization", "cost_benefit", "none"])
+def test_the_probability_of_the_decision_alone_is_only_for_the_highest_score(rule):
+    """Thesis section 4.2.2, DG5.4: top-label calibration implies argmax."""
+    answers = {**CALIBRATED, "calibration_comparison": "none", "output_interpretation": "calibration_only"}
+    assert "top_label_only" in [one.field for one in next_questions(fingerprint(**answers))]
+    other = fingerprint(**{**answers, "decision_rule": rule})
+    assert "top_label_only" not in [one.field for one in next_questions(other)]

@@ -79,6 +79,34 @@ def two_classes() -> ValidationResult:
 
 
 @cache
+def patients() -> ValidationResult:
+    """Two classes of patients in many subgroups with long names, at costs of 50 to 1 and a prevalence of 2 %."""
+    labels, values = logits("hyperkvasir_therapeutic_interventions", "deployment")
+    patient = np.arange(labels.size) // 3
+    answers = {
+        "costs": ((0.0, 1.0), (50.0, 0.0)),
+        "risk_threshold": 0.02,
+        "target_prevalences": (0.98, 0.02),
+        "dependent_cases": True,
+        "grouping_variable": "patient",
+    }
+    return validate(
+        advised(SCREENING | answers, 2),
+        labels,
+        logits=values,
+        groups=patient,
+        metadata={
+            "scanner": np.array(["Olympus CF-HQ190", "Olympus EC-38", "Fujinon"])[patient % 3],
+            "site": np.array(["Bærum sykehus", "Oslo"])[patient // 20 % 2],
+        },
+        class_names=("dyed lifted polyp", "dyed resection margin"),
+        thresholds=[AcceptanceThreshold(metric="EC", value=0.05)],
+        name="resnet34",
+        replicates=20,
+    )
+
+
+@cache
 def ten_classes() -> ValidationResult:
     """Ten classes, decided by the highest score."""
     labels, values = logits("cifar10_resnet50", "deployment")
@@ -111,7 +139,7 @@ def decisions_only() -> ValidationResult:
         "unequal_interest": False,
         "prevalences_representative": True,
         "class_imbalance": True,
-        "imbalance_compensation": False,
+        "imbalance_compensation": True,
         "predictive_values": "unclear",
         "dependent_cases": False,
         "invalid_outputs": False,

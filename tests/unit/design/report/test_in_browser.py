@@ -2,6 +2,7 @@
 
 import base64
 import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,22 @@ import pytest
 from lifelong_core.design.report.pages import comparison_html, validation_html
 from lifelong_core.promotion.page import promotion_html
 from tests.integration.browser import Browser, running_browser
-from tests.unit.design.report.results import hundred_classes, ten_classes, three_models, two_classes
+from tests.unit.design.report.results import (
+    hundred_classes,
+    patients,
+    ten_classes,
+    three_models,
+    two_classes,
+)
 from tests.unit.design.report.test_pages import HOSTILE, hostile
 from tests.unit.design.report.test_uncertainty import result as uncertain_result
 from tests.unit.promotion.reports import report
 from tests.unit.promotion.test_page import hostile as hostile_promotion
 
-PAPER = 695
+PAPER = 703
 """width of A4 less its margins, in pixels"""
+PHONE = 375
+MOST_PAGES = 9
 
 
 def long_names() -> str:
@@ -30,6 +39,7 @@ def long_names() -> str:
 
 PAGES: dict[str, Any] = {
     "two": lambda: validation_html(two_classes()),
+    "groups": lambda: validation_html(patients()),
     "uncertainty": lambda: validation_html(uncertain_result()),
     "ten": lambda: validation_html(ten_classes()),
     "hundred": lambda: validation_html(hundred_classes()),
@@ -49,7 +59,7 @@ REPEATED = """(() => { const ids = [...document.querySelectorAll('[id]')].map(on
 BROKEN_LINKS = """[...document.querySelectorAll('[href]')].map(one => one.getAttribute('href'))
     .filter(link => !link.startsWith('#') || !document.getElementById(link.slice(1)))"""
 LEVELS = "[...document.querySelectorAll('h1, h2, h3, h4')].map(one => Number(one.tagName[1]))"
-INVISIBLE = """[...document.querySelectorAll('details > :not(summary)')]
+INVISIBLE = """[...document.querySelectorAll('details:not(.long) > :not(summary)')]
     .filter(one => !one.checkVisibility({contentVisibilityAuto: true})).length"""
 BRIGHTNESS = """(() => { const [r, g, b] = getComputedStyle(document.body).backgroundColor.match(/\\d+/g);
     return (Number(r) + Number(g) + Number(b)) / 3 })()"""
@@ -112,6 +122,18 @@ def test_the_page_is_accessible(browser: Browser, folder: Path, name: str) -> No
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
+def pages_of(paper: bytes) -> int:
+    """The number of pages of a PDF of Chromium, which leaves the page tree uncompressed."""
+    return len(re.findall(rb"/Type\s*/Page\b", paper))
+
+
+@pytest.mark.parametrize("name", ["two", "groups", "uncertainty", "ten", "hundred", "models"])
+def test_it_prints_on_fewer_than_ten_pages(browser: Browser, folder: Path, name: str) -> None:
+    look_at(browser, folder, name, PAPER, media="print")
+    paper = base64.b64decode(browser.call("Page.printToPDF", preferCSSPageSize=True)["data"])
+    assert 1 < pages_of(paper) <= MOST_PAGES
+
+
 @pytest.mark.parametrize("name", ["two", "hundred", "models", "long_names", "promotion"])
 def test_it_prints_with_everything_unfolded(browser: Browser, folder: Path, name: str) -> None:
     look_at(browser, folder, name, PAPER, media="print", scheme="dark")
@@ -127,8 +149,30 @@ def test_a_figure_is_never_cut_by_a_page(browser: Browser, folder: Path) -> None
     )
     assert rules
     assert set(rules) == {"avoid"}
+    cut = browser.evaluate(
+        """[...document.querySelectorAll('tr, .forest, .panels > *')]
+        .filter(one => getComputedStyle(one).breakInside !== 'avoid').length"""
+    )
+    assert cut == 0
     paper = base64.b64decode(browser.call("Page.printToPDF", preferCSSPageSize=True)["data"])
     assert paper.startswith(b"%PDF")
+
+
+def test_an_interval_is_never_broken_into_lines(browser: Browser, folder: Path) -> None:
+    for media, width in (("print", PAPER), ("", PHONE), ("", 1200)):
+        look_at(browser, folder, "groups", width, media=media)
+        heights = browser.evaluate(
+            """[...document.querySelectorAll('.forest .value, .interval')].filter(one => one.innerText.trim()
+            && one.checkVisibility()).map(one => one.offsetHeight / parseFloat(getComputedStyle(one).lineHeight))"""
+        )
+        assert heights
+        assert max(heights) < 1.5
+
+
+def test_a_table_that_is_not_printed_says_so(browser: Browser, folder: Path) -> None:
+    look_at(browser, folder, "two", PAPER, media="print")
+    said = "getComputedStyle(document.querySelector('details.long > summary'), '::after').content"
+    assert "not printed" in browser.evaluate(said)
 
 
 def test_what_is_folded_on_the_screen_is_seen_to_be(browser: Browser, folder: Path) -> None:
@@ -136,10 +180,28 @@ def test_what_is_folded_on_the_screen_is_seen_to_be(browser: Browser, folder: Pa
     assert browser.evaluate(INVISIBLE) > 0
 
 
-@pytest.mark.parametrize("name", ["two", "ten", "models", "promotion"])
+@pytest.mark.parametrize("name", PAGES)
 def test_it_fits_a_phone(browser: Browser, folder: Path, name: str) -> None:
-    look_at(browser, folder, name, 390)
-    assert browser.evaluate("document.documentElement.scrollWidth") <= 390
+    look_at(browser, folder, name, PHONE)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= PHONE
+
+
+@pytest.mark.parametrize("name", ["two", "groups", "uncertainty", "ten", "models", "promotion"])
+def test_forest_plots_and_verdicts_are_seen_whole_on_a_phone(
+    browser: Browser, folder: Path, name: str
+) -> None:
+    look_at(browser, folder, name, PHONE)
+    beyond = browser.evaluate(
+        f"""[...document.querySelectorAll('.forest .row > *, .forest .dot, .forest text, .stack td, .stack th, .mark')]
+        .map(one => one.getBoundingClientRect()).filter(box => box.width && (box.left < 0 || box.right > {PHONE}))
+        .length"""
+    )
+    assert beyond == 0
+    tracks = browser.evaluate(
+        "[...document.querySelectorAll('.forest .track')].map(one => one.getBoundingClientRect().width)"
+    )
+    assert tracks
+    assert min(tracks) > 0.85 * PHONE
 
 
 def test_it_is_dark_where_that_is_wanted(browser: Browser, folder: Path) -> None:

@@ -11,8 +11,10 @@ import pytest
 
 from lifelong_core.design import ProblemFingerprint, recommend
 from lifelong_core.design.method.schema import CONFIDENCES
+from lifelong_core.design.report.cost_words import rests_on
 from lifelong_core.design.report.pages import LARGEST_DOCUMENT, comparison_html, validation_html
 from lifelong_core.design.report.subgroups import subgroup_columns, subgroup_text
+from lifelong_core.design.report.tables import said_once
 from lifelong_core.design.report.words import exact, of
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome, AcceptanceThreshold
 from lifelong_core.design.validation.acceptance import apply_thresholds as judged_by
@@ -22,11 +24,13 @@ from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.validate import validate
 from tests.unit.design.interviews import ALL_ALIKE
 from tests.unit.design.report.results import (
+    SCREENING,
     absent_class,
     advised,
     decisions_only,
     hundred_classes,
     logits,
+    patients,
     ten_classes,
     three_models,
     two_classes,
@@ -96,9 +100,70 @@ def judged(result: ValidationResult, *passed: bool | None) -> ValidationResult:
 def test_the_tables_hold_the_numbers_of_the_result(make) -> None:
     result = make()
     rows = Tables(validation_html(result)).rows["Values"]
-    for value in result.values:
+    for value in said_once(result.values):
         numbers = [exact(value.number(bound)) for bound in ("estimate", "low", "high")]
-        assert [value.label, of(value, result.class_names), *numbers] in [row[:5] for row in rows]
+        name = value.label + rests_on(result, value)
+        assert [name, of(value, result.class_names), *numbers] in [row[:5] for row in rows]
+
+
+def test_a_metric_with_one_value_for_both_classes_stands_there_once() -> None:
+    rows = Tables(validation_html(two_classes())).rows["Values"]
+    assert [row[:2] for row in rows if row[0] == "AUROC"] == [["AUROC", "all classes"]]
+    assert sum(row[0] == "AUROC" for row in Tables(validation_html(ten_classes())).rows["Values"]) == 11
+    apart = two_classes().values[-1].model_copy(update={"label": "PPV", "class_index": None})
+    others = [apart.model_copy(update={"class_index": k, "estimate": k / 3}) for k in (0, 1)]
+    assert said_once([apart, *others]) == [apart, *others]
+
+
+def test_a_threshold_of_one_class_stays_beside_the_value_of_both() -> None:
+    result = two_classes()
+    threshold = AcceptanceThreshold(metric="AUROC", class_index=1, value=0.5)
+    outcomes = judged_by([threshold], result.values)
+    page = plain(validation_html(result.model_copy(update={"acceptance": outcomes})))
+    assert "✓ Threshold, at least 0.5" in page
+    assert "<title>threshold</title>" in validation_html(result.model_copy(update={"acceptance": outcomes}))
+
+
+def test_a_value_of_another_class_mix_is_shown_and_not_judged() -> None:
+    answers = {
+        "target_prevalences_known": False,
+        "target_prevalences": None,
+        "assumed_prevalences": "test_data",
+    }
+    labels, values = logits("hyperkvasir_therapeutic_interventions", "development_test")
+    asked = [AcceptanceThreshold(metric="EC", value=0.01), AcceptanceThreshold(metric="NB@0.1", value=0.4)]
+    result = validate(advised(SCREENING | answers, 2), labels, logits=values, thresholds=asked, replicates=20)
+    page = validation_html(result)
+    cost, benefit = Tables(page).rows["Acceptance thresholds"][1:]
+    assert cost[0] == "ECcosts 9:1, prevalence 0.5"
+    assert float(cost[3]) == result.value("EC").high
+    assert "Not judged: EC depends on the class mix" in cost[-1]
+    assert (benefit[0], benefit[3]) == ("NB@0.1", "not defined")
+    assert "<title>threshold</title>" not in page
+    assert "resampled data sets." not in plain(page)
+
+
+def test_costs_and_prevalences_stand_beside_the_expected_cost() -> None:
+    page = plain(validation_html(patients()))
+    assert "EC costs 50:1, prevalence 0.02" in page
+    assert "of the use, as stated costs 50:1, prevalence 0.02" in page
+    assert "of these data costs 50:1, prevalence 0.497" in page
+    assert "NB@0.02 · dyed resection margin prevalence 0.02" in page
+    assert "all classes, costs 9:1, prevalence 0.05" in plain(comparison_html(three_models()))
+
+
+@pytest.mark.parametrize("make", [two_classes, patients, ten_classes, three_models])
+def test_no_rounding_error_is_shown_as_a_number(make) -> None:
+    page = (comparison_html if make is three_models else validation_html)(make())
+    assert (
+        re.findall(r"\d[eE][-+]?\d+", plain(re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL))) == []
+    )
+
+
+@pytest.mark.parametrize("make", [two_classes, patients, ten_classes])
+def test_classes_are_named_and_not_numbered(make) -> None:
+    text = plain(re.sub(r"<script.*?</script>", "", validation_html(make()), flags=re.DOTALL))
+    assert re.findall(r"(?<!likeliest )\bclass \d", text) == []
 
 
 def test_the_confusion_matrix_can_be_copied() -> None:
@@ -126,7 +191,7 @@ def test_what_is_not_defined_says_why() -> None:
 
 
 def test_what_is_infinite_is_no_number_that_is_missing() -> None:
-    answers = ALL_ALIKE | {"number_of_classes": 2, "decision_rule": "optimization", "optimised_metric": "LR+"}
+    answers = ALL_ALIKE | {"number_of_classes": 2, "decision_rule": "optimization", "optimised_metric": "BA"}
     fingerprint = ProblemFingerprint(**answers, class_imbalance=False, equal_class_contribution=True)
     advised = recommend(fingerprint, choices={"DG3.3": "LR+"})
     result = validate(advised, [0, 1] * 10, probabilities=np.eye(2)[[0, 1] * 10], replicates=10)

@@ -64,6 +64,16 @@ def test_the_operating_point_is_that_of_the_decisions() -> None:
         assert number(found) in panels[3].operating[0].title
 
 
+def test_of_two_classes_mirror_images_are_left_out() -> None:
+    result = two_classes()
+    assert [panel.title for panel in roc_panels(result)] == ["dyed resection margin"]
+    assert [panel.title for panel in reliability_panels(result)] == [
+        "likeliest class",
+        "dyed resection margin",
+    ]
+    assert len(precision_recall_panels(result)) == 2
+
+
 def test_a_curve_begins_and_ends_in_the_corners() -> None:
     panel = roc_panels(two_classes())[0]
     left, top, right, bottom = panel.area
@@ -85,7 +95,8 @@ def test_the_cut_off_of_a_target_lies_on_the_curve() -> None:
 
 def test_bins_are_drawn_with_their_counts() -> None:
     result = two_classes()
-    for bins, panel in zip(result.reliability, reliability_panels(result), strict=True):
+    shown = [bins for bins in result.reliability if bins.class_index in (None, 1)]
+    for bins, panel in zip(shown, reliability_panels(result), strict=True):
         filled = [count for count in bins.counts if count]
         assert len(panel.dots) == len(panel.bars) == len(filled)
         heights = [bar.height for bar in panel.bars]

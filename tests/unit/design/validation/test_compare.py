@@ -67,7 +67,39 @@ def test_the_better_model_comes_first_whichever_values_are_better(acronym):
     assert [one.model for one in found.rankings[0].models] == ["good", "bad"]
     assert found.rankings[0].models[0].best > 0.95
     values = {name: result.estimate(acronym) for name, result in found.results.items()}
+    if acronym == "ECE":
+        assert found.rankings[0].basis == "excess"
+        values = {name: result.value(acronym).calibrated.excess for name, result in found.results.items()}
     assert {one.model: one.score for one in found.rankings[0].models} == values
+
+
+@pytest.mark.parametrize("acronym", ["ECE", "CWCE"])
+def test_the_error_by_chance_does_not_decide(acronym):
+    """One prediction for all, off by .045, has a smaller error than calibrated ones, but a larger excess."""
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet([1, 1, 1], 300)
+    labels = (rng.random((300, 1)) > truth.cumsum(axis=1)).sum(axis=1)
+    shares = np.bincount(labels, minlength=3) / 300
+    likeliest = shares.argmax()
+    off = np.where(np.arange(3) == likeliest, 0.045, -0.0225)
+    models = {
+        "constant": ModelOutputs(probabilities=np.tile(shares + off, (300, 1))),
+        "true": ModelOutputs(probabilities=truth),
+    }
+    found = quick(recommending(acronym), models, labels)
+    ranking = found.rankings[0]
+    assert found.results["constant"].estimate(acronym) < found.results["true"].estimate(acronym)
+    assert ranking.models[0].model == "true"
+    assert ranking.basis == "excess"
+
+
+def test_a_comparison_of_version_1_is_read():
+    found = quick(recommending("ECE"), {"bad": BAD, "good": GOOD}, replicates=20)
+    assert type(found).from_json(found.to_json()) == found
+    document = {**found.to_document(), "schema_version": 1}
+    for ranking in document["rankings"]:
+        del ranking["basis"]
+    assert type(found).from_document(document).rankings[0].basis == "value"
 
 
 @pytest.mark.parametrize("groups", [None, np.arange(120) // 4])
@@ -107,7 +139,7 @@ def test_rank_then_mean_and_mean_then_rank_may_disagree():
         return ModelOutputs(probabilities=np.stack([1 - share, share], axis=1))
 
     models = {"wins": scores(wins, 0.501), "calibrated": scores(other, 0.89)}
-    found = quick(recommending("AC", "BA", "BS", number_of_classes=2), models, labels)
+    found = quick(recommending("BA", "F_beta", "BS", number_of_classes=2), models, labels)
     assert [one.model for one in found.rank_then_mean.models] == ["wins", "calibrated"]
     assert found.rank_then_mean.models[0].score == pytest.approx(4 / 3)
     assert [one.model for one in found.mean_then_rank.models] == ["calibrated", "wins"]
@@ -118,12 +150,12 @@ def test_rank_then_mean_and_mean_then_rank_may_disagree():
 
 def test_what_has_no_scale_counts_only_by_its_rank():
     costs = metric("EC", parameters={"costs": ((0.0, 1.0, 1.0), (5.0, 0.0, 1.0), (5.0, 1.0, 0.0))})
-    found = quick(recommending(costs, "NLL", "BA"), {"good": GOOD, "bad": BAD})
-    assert found.rank_then_mean.labels == ("EC", "NLL", "BA")
-    assert found.mean_then_rank.labels == ("EC", "BA")
+    found = quick(recommending(costs, "NLL", "AUROC"), {"good": GOOD, "bad": BAD})
+    assert found.rank_then_mean.labels == ("EC", "NLL", "AUROC")
+    assert found.mean_then_rank.labels == ("EC", "AUROC")
     assert "no scale" in found.mean_then_rank.left_out["NLL"]
     best = found.mean_then_rank.models[0]
-    expected = (1 - found.results["good"].estimate("EC") / 5 + found.results["good"].estimate("BA")) / 2
+    expected = (1 - found.results["good"].estimate("EC") / 5 + found.results["good"].estimate("AUROC")) / 2
     assert (best.model, best.score) == ("good", pytest.approx(expected))
 
 
@@ -211,7 +243,7 @@ def test_a_draw_without_a_value_of_one_metric_still_tells_the_models_apart_by_th
     """Most draws of two samples of each of eight classes miss a class, and BA is undefined there."""
     labels = np.repeat(np.arange(8), 2)
     models = {"blind": ModelOutputs(decisions=np.zeros(16, int)), "right": ModelOutputs(decisions=labels)}
-    found = quick(recommending("BA", "AC", number_of_classes=8), models, labels, replicates=200)
+    found = quick(recommending("BA", "ER", number_of_classes=8), models, labels, replicates=200)
     assert found.rankings[0].replicates < 100
     for overall in (found.rank_then_mean, found.mean_then_rank):
         assert (overall.replicates, overall.models[0].model) == (200, "right")

@@ -8,7 +8,7 @@ from lifelong_core.design import ModelOutputs, ProblemFingerprint, Recommendatio
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.differences import MetricDifference, direction_of, judge_together
 from lifelong_core.design.validation.paired import PairedValidation
-from lifelong_core.design.validation.validate import ValidationSettings
+from lifelong_core.design.validation.validation_settings import ValidationSettings
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import bootstrap
 
@@ -29,6 +29,7 @@ def recommended(*, costs: bool = False) -> Recommendation:
             prevalences_representative=False,
             class_contribution=None if costs else "equal",
             target_prevalences_known=False if costs else None,
+            assumed_prevalences="test_data" if costs else None,
             calibration_assessment=False,
             dependent_cases=False,
             invalid_outputs=False,

@@ -9,7 +9,7 @@ from lifelong_core.design.validation.values.intervals import value_bounds
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.resampling.intervals import Bootstrap, LeftOut
-from tests.unit.design.validations import metric, recommending, simulated
+from tests.unit.design.validations import OF_USE, metric, recommending, simulated
 
 LABELS, PROBABILITIES = simulated(90, 3)
 POOL = [name for name, card in METRICS.items() if card.is_in_pool]
@@ -28,7 +28,7 @@ def subgroups(recommendation, keys, labels=LABELS, **given):
 
 
 def test_a_subgroup_of_all_samples_has_the_values_of_all():
-    everything = recommending(*POOL, metric("TNR", parameters={"target": ("TPR", 0.8)}))
+    everything = recommending(*POOL, metric("TNR", parameters={"target": ("TPR", 0.8)}), **OF_USE)
     found, result = subgroups(everything, np.zeros(90, int), groups=np.arange(90) // 2)
     for value in result.values:
         own = found["0"][value.label, value.class_index]

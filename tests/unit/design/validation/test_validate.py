@@ -13,7 +13,7 @@ from lifelong_core.design import (
 )
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS, compute_metrics
-from tests.unit.design.validations import metric, recommending, simulated
+from tests.unit.design.validations import OF_USE, metric, recommending, simulated
 
 LABELS, PROBABILITIES = simulated(90, 3)
 QUICK = {"replicates": 20}
@@ -46,10 +46,11 @@ def test_estimates_are_those_of_scikit_learn():
 def test_just_the_recommended_metrics_are_computed_each_with_its_steps():
     found = recommend(ProblemFingerprint(**recommending().fingerprint.model_dump()))
     result = quick(found)
-    assert result.labels == tuple(item.label for item in found.metrics) == ("BA", "AUROC")
+    assert result.labels == tuple(item.label for item in found.metrics) == ("BA", "TPR", "AUROC")
     assert result.value("AUROC").subprocesses == ("S4",)
-    assert [value.class_index for value in result.values] == [None, None, 0, 1, 2]
-    assert [value.value_of for value in result.values] == ["all_classes", "mean", *["one_class"] * 3]
+    assert [value.class_index for value in result.values] == [None, *[None, 0, 1, 2] * 2]
+    of_classes = ["mean", *["one_class"] * 3]
+    assert [value.value_of for value in result.values] == ["all_classes", *of_classes * 2]
 
 
 def test_metrics_of_one_acronym_stay_apart():
@@ -258,9 +259,9 @@ def test_curves_are_thinned_but_keep_their_ends_and_areas():
 
 def test_decision_curves_are_there_where_risks_are_weighed():
     assert quick(recommending("BA")).decision_curves == ()
-    threshold = recommending(metric("NB", parameters={"threshold": 0.2}))
+    threshold = recommending(metric("NB", parameters={"threshold": 0.2}), **OF_USE)
     assert [curve.class_index for curve in quick(threshold).decision_curves] == [0, 1, 2]
-    (curve,) = quick(recommending("BA", risk_threshold=0.1, target_class=2)).decision_curves
+    (curve,) = quick(recommending("BA", risk_threshold=0.1, target_class=2, **OF_USE)).decision_curves
     assert (curve.class_index, curve.net_benefit[0]) == (2, pytest.approx(curve.treat_all[0]))
     assert quick(threshold).estimate("NB@0.2", 1) == pytest.approx(
         quick(threshold).decision_curves[1].net_benefit[20]
@@ -320,7 +321,7 @@ class TestWarnings:
             ({}, {"groups": np.arange(90) // 2}, "90 of them belong to 45 groups"),
             ({}, {"groups": np.arange(90) // 9}, "Only 10 independent cases"),
             (
-                {"decision_rule": "optimization", "optimised_metric": "BA"},
+                {"decision_rule": "optimization", "optimised_metric": "MCC"},
                 {},
                 "FP2.6: best value of a metric",
             ),
@@ -391,7 +392,7 @@ def test_metrics_of_scores_need_scores():
 
 @pytest.mark.parametrize("acronym", [name for name, card in METRICS.items() if card.is_in_pool])
 def test_every_metric_of_the_pool_can_be_validated(acronym):
-    result = quick(recommending(acronym), groups=np.arange(90) // 2)
+    result = quick(recommending(acronym, **OF_USE), groups=np.arange(90) // 2)
     value = result.value(acronym)
     expected = compute_metrics([acronym], labels=LABELS, probabilities=PROBABILITIES)[acronym]
     assert value.estimate == pytest.approx(np.mean(expected))

@@ -8,13 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.calibration import kernel
+from lifelong_core.metrics.calibration import density
+from lifelong_core.metrics.calibration.density import BANDWIDTHS, ece_kde, leave_one_out_bandwidth
 from lifelong_core.metrics.calibration.kernel import (
     Estimate,
-    ece_kde,
     kernel_calibration_error,
     median_pairwise_distance,
 )
+from lifelong_core.metrics.scores import blockwise
 from tests.unit.metrics.labelled_cases import few_examples, labelled, simulated
 
 
@@ -130,9 +131,9 @@ def test_a_subsample_is_within_its_standard_error(estimator):
 
 def test_ece_kde_on_a_subsample_is_within_its_standard_error():
     cases = simulated(1000, sharpness=2)
-    everything = ece_kde(*cases)
+    everything = ece_kde(*cases, bandwidth=0.2)
     assert (everything.standard_error, everything.samples) == (0, 1000)
-    found = [ece_kde(*cases, subsample=50, rng=seed) for seed in range(60)]
+    found = [ece_kde(*cases, bandwidth=0.2, subsample=50, rng=seed) for seed in range(60)]
     deviations = np.array([(part.value - everything.value) / part.standard_error for part in found])
     assert (np.abs(deviations) < 2).mean() > 0.85
     assert abs(np.mean([part.value for part in found]) - everything.value) < 3 * np.std(
@@ -140,18 +141,80 @@ def test_ece_kde_on_a_subsample_is_within_its_standard_error():
     ) / math.sqrt(60)
 
 
+def smoothed_gaps(labels, probabilities, bandwidth):
+    """At each case the mean of (e_y - p) of all others, weighted by their Dirichlet densities."""
+    gaps = np.eye(probabilities.shape[1])[labels] - probabilities
+    found = []
+    for j, point in enumerate(probabilities):
+        densities = [dirichlet_by_definition(point, p / bandwidth + 1) for p in probabilities]
+        densities[j] = 0
+        found.append(np.array(densities) @ gaps / sum(densities))
+    return np.array(found)
+
+
+def test_the_chosen_bandwidth_predicts_the_label_that_is_left_out(monkeypatch):
+    monkeypatch.setattr(density, "BANDWIDTHS", (0.1, 0.2, 0.5, 1.0))
+    chosen = set()
+    for sharpness in (1.0, 4.0):
+        labels, probabilities = simulated(80, sharpness=sharpness, seed=2)
+        probabilities = (probabilities + 1e-4) / (1 + 3e-4)
+        gaps = np.eye(3)[labels] - probabilities
+        scores = {
+            width: np.square(gaps - smoothed_gaps(labels, probabilities, width)).sum()
+            for width in density.BANDWIDTHS
+        }
+        best = min(scores, key=scores.get)
+        assert leave_one_out_bandwidth(labels, probabilities) == best
+        expected = np.abs(smoothed_gaps(labels, probabilities, best)).sum(axis=1)
+        assert ece_kde(labels, probabilities).value == pytest.approx(expected.mean(), abs=1e-7)
+        assert ece_kde(labels, probabilities, norm=2).value == pytest.approx(
+            np.square(smoothed_gaps(labels, probabilities, best)).sum(axis=1).mean(), abs=1e-7
+        )
+        chosen.add(best)
+    assert len(chosen) == 2
+
+
+def from_dirichlet(concentration, classes, size, sharpness=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet([concentration] * classes, size=size)
+    labels = (rng.random((size, 1)) > truth.cumsum(axis=1)).sum(axis=1).clip(max=classes - 1)
+    sharpened = truth**sharpness
+    return labels, sharpened / sharpened.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("classes", [3, 8])
+@pytest.mark.parametrize("concentration", [0.1, 0.3, 1.0, 5.0])
+def test_calibrated_predictions_have_a_small_error_by_the_chosen_bandwidth(concentration, classes):
+    """The gaps that remain are those of single labels: less than a third of those with bandwidth .1."""
+    cases = from_dirichlet(concentration, classes, 2000)
+    assert ece_kde(*cases) < 0.07
+    assert ece_kde(*cases) < ece_kde(*cases, bandwidth=0.1) / 1.5
+    for sharpness in (0.6, 2.0):
+        assert ece_kde(*from_dirichlet(concentration, classes, 2000, sharpness)) > ece_kde(*cases)
+
+
+def test_the_bandwidth_is_one_of_the_list_on_many_cases():
+    cases = from_dirichlet(0.3, 8, 30_000, 2.0)
+    assert leave_one_out_bandwidth(*cases) in BANDWIDTHS[:-1]
+    assert leave_one_out_bandwidth(*cases, rng=3) == leave_one_out_bandwidth(
+        *cases, rng=np.random.default_rng(3)
+    )
+
+
 def test_a_subsample_is_repeatable():
     cases = simulated(300)
     for metric in (ece_kde, kernel_calibration_error):
-        first = metric(*cases, subsample=50, rng=7)
-        assert first == metric(*cases, subsample=50, rng=np.random.default_rng(7))
-        assert first != metric(*cases, subsample=50, rng=8)
+        options = {"subsample": 50, "bandwidth": 0.1}
+        first = metric(*cases, **options, rng=7)
+        assert first == metric(*cases, **options, rng=np.random.default_rng(7))
+        assert first != metric(*cases, **options, rng=8)
 
 
 def test_blocks_change_nothing(monkeypatch):
     cases = simulated(100)
     whole = [metric(*cases).value for metric in (ece_kde, kernel_calibration_error)]
-    monkeypatch.setattr(kernel, "BLOCK", 700)
+    monkeypatch.setattr(blockwise, "BLOCK", 700)
+    monkeypatch.setattr(density, "ROWS_TOGETHER", 33)
     parts = [metric(*cases).value for metric in (ece_kde, kernel_calibration_error)]
     assert parts == pytest.approx(whole, abs=1e-14)
 
@@ -180,12 +243,18 @@ def test_a_constant_prediction_has_no_bandwidth():
     assert kernel_calibration_error(*cases, bandwidth=1, estimator="biased").value == pytest.approx(
         2 * (0.6 - 2 / 3) ** 2
     )
-    assert ece_kde(*cases).value == pytest.approx((0.8 + 0.2 + 0.2) / 3)
+    assert ece_kde(*cases, bandwidth=0.1).value == pytest.approx((0.8 + 0.2 + 0.2) / 3)
+    # The gaps are (.4, -.4) of class 1 and (-.6, .6) of class 0; each case sees the mean of the other two.
+    assert ece_kde(*cases).value == pytest.approx(2 * (0.4 + 0.1 + 0.1) / 3)
 
 
 def test_are_undefined_for_an_isolated_certain_prediction_and_without_pairs():
-    assert math.isnan(ece_kde([0, 1], [[1.0, 0.0], [0.0, 1.0]]).value)
-    assert ece_kde([0, 0, 1, 1], [[1.0, 0.0]] * 2 + [[0.0, 1.0]] * 2).value == 0
+    certain = [[1.0, 0.0], [0.0, 1.0]]
+    assert math.isnan(ece_kde([0, 1], certain, bandwidth=0.1).value)
+    assert ece_kde([0, 1], certain).value == 0
+    assert ece_kde([1, 0], certain).value == pytest.approx(4 / 2)
+    for width in (0.1, None):
+        assert ece_kde([0, 0, 1, 1], np.repeat(certain, 2, axis=0), bandwidth=width).value == 0
     for size in (0, 1):
         cases = [0] * size, np.array([[0.8, 0.2]] * size).reshape(size, 2)
         assert math.isnan(ece_kde(*cases).value)

@@ -125,6 +125,7 @@ def test_without_a_valid_output_each_metric_has_its_value_for_one():
         "BSS": 0,
         "NLL": -(PREVALENCE * np.log(PREVALENCE)).sum(),
         "KCE": 0,
+        "ECCL": 0,
     }
     for acronym in POOL:
         assert values[acronym] == pytest.approx(naive.get(acronym, METRICS[acronym].worst)), acronym

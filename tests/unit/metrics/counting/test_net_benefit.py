@@ -115,3 +115,29 @@ def test_bad_arguments_are_named(arguments, field):
     with pytest.raises(InvalidInputError) as caught:
         decision_curve([0, 1], [[0.5, 0.5], [0.1, 0.9]], **arguments)
     assert caught.value.field == field
+
+
+def test_another_population_keeps_the_rates_and_changes_the_shares():
+    """Remark 2.58, and the same cases repeated until they have the shares."""
+    rng = np.random.default_rng(3)
+    labels, probabilities = np.arange(60) % 3, rng.dirichlet(np.ones(3), size=60)
+    times = np.array([5, 3, 2])
+    repeated = np.repeat(np.arange(60), times[labels])
+    decided = np.where(probabilities[:, 1] >= 0.3, 1, 0)
+    confusion = confusion_matrix(labels, decided, classes=3)
+    rates = np.array([(decided[labels == true] == 1).mean() for true in range(3)])
+    wanted = 0.3 * rates[1] - (0.5 * rates[0] + 0.2 * rates[2]) * 0.3 / 0.7
+    shares = times / times.sum()
+    assert net_benefit(confusion, threshold=0.3, prevalence=shares)[1] == pytest.approx(wanted)
+    found = decision_curve(labels, probabilities, positive=1, prevalence=shares)
+    same = decision_curve(labels[repeated], probabilities[repeated], positive=1)
+    np.testing.assert_allclose(found.net_benefit, same.net_benefit, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.treat_all, same.treat_all, rtol=1e-9, atol=1e-12)
+    assert found.net_benefit[30] == pytest.approx(wanted)
+
+
+def test_a_class_of_the_population_without_a_case_leaves_it_undefined():
+    assert np.isnan(net_benefit([[4, 1], [0, 0]], threshold=0.2, prevalence=[0.5, 0.5])).all()
+    assert net_benefit([[4, 1], [0, 0]], threshold=0.2, prevalence=[1, 0])[0] == pytest.approx(0.8)
+    curve = decision_curve([0, 0], [[0.5, 0.5]] * 2, positive=1, prevalence=[0.5, 0.5])
+    assert np.isnan(curve.net_benefit).all()

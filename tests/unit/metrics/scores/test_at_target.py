@@ -7,6 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.metrics.computation.compute_metrics import compute_metrics
 from lifelong_core.metrics.counting.one_versus_rest import (
     f_beta,
     fall_out,
@@ -14,11 +15,18 @@ from lifelong_core.metrics.counting.one_versus_rest import (
     negative_likelihood_ratio,
     negative_predictive_value,
     positive_likelihood_ratio,
+    positive_share,
     precision,
     sensitivity,
     specificity,
+    youden_index,
 )
-from lifelong_core.metrics.scores.at_target import choose_threshold, metric_at_target, value_at_threshold
+from lifelong_core.metrics.scores.at_target import (
+    best_threshold,
+    choose_threshold,
+    metric_at_target,
+    value_at_threshold,
+)
 from tests.unit.metrics.labelled_cases import few_examples, labelled, simulated
 
 LABELS = [1, 0, 1, 1, 0, 0]
@@ -169,3 +177,92 @@ def test_a_split_with_other_classes_is_named():
     with pytest.raises(InvalidInputError) as caught:
         metric_at_target([0], [[0.5, 0.5]], target=0.8, split=([0], [[0.5, 0.25, 0.25]]))
     assert caught.value.field == "split"
+
+
+def in_population(labels, scores, shares, positive=1):
+    """Confusion matrices at every cut-off, the class first, in a population with these class shares."""
+    labels, scores = np.asarray(labels), np.asarray(scores)
+    thresholds = [math.inf, *sorted(set(scores.tolist()), reverse=True)]
+    rows = []
+    for threshold in thresholds:
+        rates = {k: (scores[labels == k] >= threshold).mean() for k in np.unique(labels)}
+        others = [k for k in rates if k != positive]
+        found = shares[positive] * rates[positive]
+        alarms = sum(shares[k] * rates[k] for k in others)
+        rest = sum(shares[k] for k in others)
+        rows.append([[found, shares[positive] - found], [alarms, rest - alarms]])
+    return thresholds, np.array(rows)
+
+
+@few_examples
+@given(
+    labelled(max_classes=4),
+    st.sampled_from([precision, negative_predictive_value, positive_share, sensitivity]),
+    st.sampled_from([0.1, 0.3, 0.5, 0.8]),
+    st.integers(0, 2**16),
+)
+def test_the_cut_off_for_other_class_shares_is_that_of_brute_force(cases, metric, target, seed):
+    labels, probabilities = cases
+    assume(np.unique(labels).size == probabilities.shape[1])
+    shares = np.random.default_rng(seed).dirichlet(np.ones(probabilities.shape[1]))
+    best = sensitivity if metric in (precision, positive_share) else specificity
+    scores = probabilities[:, 1]
+    given = {"positive": 1, "prevalence": shares}
+    found = choose_threshold(labels, scores, metric=metric, target=target, best=best, **given)
+    thresholds, confusions = in_population(labels, scores, shares)
+    values, objective = metric(confusions)[:, 0], best(confusions)[:, 0]
+    reached = values <= target + 1e-9 if metric is positive_share else values >= target - 1e-9
+    if not reached.any():
+        assert math.isnan(found)
+        return
+    at = thresholds.index(found)
+    assert reached[at]
+    assert objective[at] == pytest.approx(np.nanmax(objective[reached]))
+    reported = value_at_threshold(labels, scores, threshold=found, metric=metric, **given)
+    assert reported == pytest.approx(values[at], nan_ok=True)
+
+
+@few_examples
+@given(labelled(max_classes=3), st.sampled_from([f_beta, youden_index, precision]), st.integers(0, 2**16))
+def test_the_best_cut_off_is_that_of_brute_force(cases, metric, seed):
+    labels, probabilities = cases
+    assume(np.unique(labels).size == probabilities.shape[1])
+    shares = np.random.default_rng(seed).dirichlet(np.ones(probabilities.shape[1]))
+    scores = probabilities[:, 1]
+    found = best_threshold(labels, scores, positive=1, metric=metric, prevalence=shares)
+    thresholds, confusions = in_population(labels, scores, shares)
+    values = metric(confusions)[:, 0]
+    assert values[thresholds.index(found)] == pytest.approx(np.nanmax(values))
+
+
+def test_shares_of_the_given_cases_change_nothing():
+    labels, probabilities = simulated(200, classes=2)
+    shares = np.bincount(labels) / labels.size
+    scores = probabilities[:, 1]
+    given = {"positive": 1, "metric": precision, "target": 0.8, "best": sensitivity}
+    found = choose_threshold(labels, scores, **given)
+    assert choose_threshold(labels, scores, **given, prevalence=shares) == found
+    assert best_threshold(labels, scores, positive=1, metric=f_beta) == best_threshold(
+        labels, scores, positive=1, metric=f_beta, prevalence=shares
+    )
+
+
+def test_a_share_of_positives_is_reached_from_below():
+    found = choose_threshold(LABELS, SCORES, positive=1, metric=positive_share, target=0.5, best=sensitivity)
+    assert (np.array(SCORES) >= found).mean() == 0.5
+
+
+def test_a_class_of_the_population_needs_a_case():
+    given = {"positive": 1, "metric": sensitivity, "target": 0.5}
+    with pytest.raises(InvalidInputError, match="no case of class 2"):
+        choose_threshold(LABELS, SCORES, **given, prevalence=[0.2, 0.3, 0.5])
+    with pytest.raises(InvalidInputError, match="share of each of 3 classes"):
+        choose_threshold([0, 1, 2], [0.1, 0.2, 0.3], **given, prevalence=[0.5, 0.5])
+    assert math.isnan(best_threshold([0, 0], [0.1, 0.2], positive=1, metric=sensitivity))
+
+
+def test_a_share_of_positives_is_a_target_of_all_metrics():
+    labels, probabilities = simulated(200, classes=2)
+    found = compute_metrics(["TPR"], labels=labels, probabilities=probabilities, target=("PPR", 0.2))["TPR"]
+    limit = np.sort(probabilities[:, 1])[::-1][39]  # 200 different scores
+    assert found[1] == pytest.approx((probabilities[labels == 1, 1] >= limit).mean())

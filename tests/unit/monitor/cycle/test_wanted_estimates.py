@@ -1,13 +1,9 @@
-import json
-from datetime import UTC, datetime
-
 import numpy as np
 import pytest
 
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
-from lifelong_core.store import AttachedRecommendation, Model, Store
-from lifelong_core.store.engine.documents import text_digest
+from lifelong_core.store import Model, Store
 from lifelong_monitor.cycle.recommended_estimates import select_estimates
 from lifelong_monitor.cycle.wanted_estimates import (
     ALWAYS,
@@ -17,21 +13,11 @@ from lifelong_monitor.cycle.wanted_estimates import (
     load_wanted_estimates,
 )
 from tests.unit.monitor.population import COSTS
-from tests.unit.monitor.recommendations import attach, metric, naming
+from tests.unit.monitor.recommendations import attach, attached, metric
 
 AC, EC = ALWAYS
 COST_MATRIX = np.array(COSTS)
 BINARY = np.array([[0.0, 1.0], [5.0, 0.0]])
-
-
-def attached(
-    *metrics: RecommendedMetric | str, thresholds: tuple[AcceptanceThreshold, ...] = ()
-) -> AttachedRecommendation:
-    document = naming(*metrics).to_json()
-    texts = json.dumps([threshold.model_dump(mode="json") for threshold in thresholds])
-    return AttachedRecommendation(
-        "t", 1, document, texts, text_digest(document, texts), datetime(2026, 1, 1, tzinfo=UTC), "tests"
-    )
 
 
 def at_least(label: str, value: float, class_index: int | None = None) -> AcceptanceThreshold:
@@ -84,7 +70,7 @@ def test_in_a_binary_task_the_metric_of_class_0_is_the_mirrored_one_of_class_1()
         metric("TNR", parameters={"target": ("TPR", 0.95)}),
         metric("F_beta", parameters={"beta": 2.0}),
         metric("NEC", parameters={"costs": BINARY.tolist()}),
-        metric("EC", parameters={"costs": COSTS, "prevalence": (0.2, 0.3, 0.5)}),
+        metric("EC", parameters={"costs": BINARY.tolist(), "prevalence": (0.5, 0.5)}),
         metric("WCK"),
     ],
 )
@@ -96,6 +82,13 @@ def test_the_parameters_that_fit_the_head_are_estimated() -> None:
     metrics = (metric("F_beta", parameters={"beta": 1.0}), metric("NEC", parameters={"costs": COSTS}))
     wanted = select_estimates(attached(*metrics), COST_MATRIX, per_class=True)
     assert {one.metric for one in wanted} == {"AC", "EC", "F_beta (beta=1.0)", "NEC"}
+
+
+def test_a_cost_with_stated_prevalences_is_estimated_at_the_estimated_ones() -> None:
+    stated = metric("EC", parameters={"costs": COSTS, "prevalence": (0.2, 0.3, 0.5)})
+    at_most = AcceptanceThreshold(metric="EC", value=0.4)
+    wanted = select_estimates(attached(stated, thresholds=(at_most,)), COST_MATRIX, per_class=True)
+    assert wanted == (ALWAYS[0], WantedEstimate("EC", "EC", None, 0.4))
 
 
 def test_a_weighted_mean_over_classes_is_left_out() -> None:

@@ -14,6 +14,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, DecisionChange
+from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.errors import (
     ConfigurationError,
@@ -24,6 +25,7 @@ from lifelong_core.errors import (
 )
 from lifelong_core.policy_defaults import MODES
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
+from lifelong_core.store.performance.class_mixes import CLASS_MIXES, ClassMix, MetricAtClassMix
 from lifelong_monitor.exporter import server
 from lifelong_monitor.exporter.exporter import CYCLE_OUTCOMES, Exporter
 from lifelong_monitor.exporter.job_metrics import JOB_OUTCOMES
@@ -197,9 +199,9 @@ def test_too_few_labels_show_no_agreement(exporter: Exporter) -> None:
 
 def test_recommended_metrics_are_shown_where_they_are_defined(exporter: Exporter) -> None:
     exporter.show(JUDGED)
-    of_all = {"metric": "EC", "class": ""}
-    of_one = {"metric": "F_beta (beta=2.0)", "class": "malignant"}
-    undefined = {"metric": "TPR", "class": "benign"}
+    of_all = {"metric": "EC", "class": "", "prevalence": "realised"}
+    of_one = {"metric": "F_beta (beta=2.0)", "class": "malignant", "prevalence": "realised"}
+    undefined = {"metric": "TPR", "class": "benign", "prevalence": "realised"}
     shown = {
         name: [
             value(exporter, f"lifelong_realised_metric{name}", **labels)
@@ -212,6 +214,31 @@ def test_recommended_metrics_are_shown_where_they_are_defined(exporter: Exporter
         "_low": [1.0, 0.8, None],
         "_high": [1.5, np.inf, None],
         "_accepted": [0, 1, None],
+    }
+
+
+def test_the_expected_cost_is_shown_at_all_class_mixes_of_the_same_labels(exporter: Exporter) -> None:
+    def figure(mix: ClassMix, cost: float, *, accepted: bool | None) -> MetricAtClassMix:
+        shares, metric = {"benign": 0.9, "malignant": 0.1}, EstimatedMetric(cost, cost - 0.05, cost + 0.05)
+        return MetricAtClassMix("EC", mix, shares, 400, metric, 0.2, accepted)
+
+    mixes = (
+        figure("stated", 0.09, accepted=True),
+        figure("estimated", 1.5, accepted=None),
+        figure("realised", 1.76, accepted=False),
+    )
+    exporter.show(replace(JUDGED, performance=replace(performance_samples.comparison(), class_mixes=mixes)))
+    shown = {
+        mix: [
+            value(exporter, f"lifelong_realised_metric{name}", metric="EC", prevalence=mix, **{"class": ""})
+            for name in ("", "_low", "_high", "_accepted")
+        ]
+        for mix in CLASS_MIXES
+    }
+    assert shown == {
+        "stated": [0.09, pytest.approx(0.04), pytest.approx(0.14), 1],
+        "estimated": [1.5, pytest.approx(1.45), pytest.approx(1.55), None],
+        "realised": [1.76, pytest.approx(1.71), pytest.approx(1.81), 0],
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lifelong_core.deploy import LabeledLogits, fit_head
+from lifelong_core.deploy import Argmax, LabeledLogits, fit_head
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.deploy.paired_set import PairedSet
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
@@ -114,7 +114,14 @@ def test_an_environment_of_known_prevalence_has_its_own_cost(
     assert there.environment == "clinic"
     assert there.prevalence == pytest.approx(SHIFTED)
     calibration = draw(BALANCED, 600, seed=2)
-    fitted = fit_head(calibration, COSTS, target_prevalence=own.assumed_prevalence, class_names=CLASS_NAMES)
+    rule = Argmax()  # of the answers, which became the rule of the task
+    fitted = fit_head(
+        calibration,
+        COSTS,
+        target_prevalence=own.assumed_prevalence,
+        class_names=CLASS_NAMES,
+        decision_rule=rule,
+    )
     labelled = data.new.labelled
 
     def cost(decisions: Any) -> float:

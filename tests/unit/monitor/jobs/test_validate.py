@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lifelong_core.deploy import LabeledLogits, fit_head
+from lifelong_core.deploy import Argmax, LabeledLogits, fit_head
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.result import ValidationResult
@@ -15,7 +15,7 @@ from lifelong_core.metrics import confusion_matrix, expected_cost
 from lifelong_core.store import Model, Store
 from lifelong_monitor.jobs.kinds import work_of
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, SHIFTED, draw
-from tests.unit.monitor.recommendations import RECOMMENDED, attach
+from tests.unit.monitor.recommendations import RECOMMENDED, attach, metric, naming
 
 Payload = dict[str, Any]
 
@@ -60,6 +60,50 @@ def test_the_head_that_serves_is_validated_by_the_tasks_metrics(
     page = store.artifacts.get(found["report"]).decode()
     assert page.lower().startswith("<!doctype html>")
     assert model.reference in page
+
+
+def test_metrics_of_groups_are_averaged_on_request(store: Store, model: Model, payload: Payload) -> None:
+    _, result = done(store, payload | {"aggregation": "by_group"})
+    assert result.aggregation == "by_group"
+    assert any("Mean over" in note for note in result.value("TPR", 0).notes)
+    assert result.decisions is not None
+    assert result.decisions.source == "given"
+
+
+def test_a_head_of_another_rule_than_the_recommendation_asks_for_is_named(
+    store: Store, model: Model, payload: Payload
+) -> None:
+    said = "The head decides by another rule"
+    _, result = done(store, payload)
+    assert [text.startswith(said) for text in result.warnings][:1] == [True]
+    asked = fit_head(draw(BALANCED, 600, seed=1), COSTS, class_names=CLASS_NAMES, decision_rule=Argmax())
+    store.heads.publish(model.reference, asked, environment=None, actor="tests")
+    _, refitted = done(store, payload)
+    assert not any(text.startswith(said) for text in refitted.warnings)
+
+
+def test_probabilities_hold_for_the_class_shares_that_the_head_assumes(
+    store: Store, model: Model, payload: Payload
+) -> None:
+    target = (0.8, 0.1, 0.1)
+    fingerprint = RECOMMENDED.fingerprint.model_copy(
+        update={
+            "prevalences_representative": False,
+            "target_prevalences_known": True,
+            "target_prevalences": target,
+        }
+    )
+    of_benefit = naming(metric("NB", parameters={"threshold": 0.3}))
+    attach(store, what=of_benefit.model_copy(update={"fingerprint": fingerprint}))
+    _, result = done(store, payload | {"recommendation_version": 2})
+    drawn = draw(BALANCED, 150, seed=7)
+    head = store.heads.get(model.reference, 1).head
+    weighted = head.apply(drawn.logits).probabilities * (np.array(target) / head.assumed_prevalence)
+    decided = weighted / weighted.sum(axis=1, keepdims=True) >= 0.3
+    for k in range(3):
+        rates = np.array([decided[drawn.labels == true, k].mean() for true in range(3)]) * target
+        wanted = rates[k] - (rates.sum() - rates[k]) * 0.3 / 0.7
+        assert result.estimate("NB@0.3", k) == pytest.approx(wanted)
 
 
 def test_it_becomes_an_evaluation_of_the_model(store: Store, model: Model, payload: Payload) -> None:

@@ -216,7 +216,7 @@ def test_the_design_loop_is_imported_only_where_a_task_has_a_recommendation() ->
         for file in package.rglob("*.py")
         if file.parent.name != "jobs"  # they run in processes of their own
         and re.search(
-            r"^from lifelong_(core\.design|monitor\.realised\.(recommended_metrics|metric_inputs)"
+            r"^from lifelong_(core\.design|monitor\.realised\.(recommended_metrics|metric_inputs|class_mixes)"
             r"|monitor\.cycle\.recommended_estimates)",
             file.read_text(),
             re.MULTILINE,
@@ -224,6 +224,7 @@ def test_the_design_loop_is_imported_only_where_a_task_has_a_recommendation() ->
     }
     assert importing == {
         "realised/recommended_metrics.py",
+        "realised/class_mixes.py",
         "realised/metric_inputs.py",
         "cycle/recommended_estimates.py",
     }

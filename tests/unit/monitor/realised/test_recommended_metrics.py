@@ -306,6 +306,7 @@ def test_they_are_exported_and_what_is_left_out_is_said_once(
         "role": "promoted",
         "metric": "AUROC",
         "class": "malignant",
+        "prevalence": "realised",
     }
     value = exporter.registry.get_sample_value("lifelong_realised_metric", shown)
     assert value is not None

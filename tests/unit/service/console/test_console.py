@@ -79,7 +79,7 @@ def test_metrics_are_attached_with_their_thresholds(service: Service) -> None:
     assert console.service.store.tasks.get("skin").costs.tolist() == ANSWERS["costs"]
     page = console.get(f"{path}/result").text
     assert "Attached to <strong>skin</strong>" in page
-    assert "Still with other costs: the default head (1)." in page
+    assert "Still with other costs or another rule: the default head (1)." in page
     assert "version 1, by admin-token" in console.get("/console").text
     heads = console.service.store.heads
     heads.publish("linear", heads.get("linear", 1).head, environment="clinic", actor="test")
@@ -88,8 +88,8 @@ def test_metrics_are_attached_with_their_thresholds(service: Service) -> None:
     assert refitted.status_code == 303, refitted.text
     assert heads.list("linear")[-1].head.costs.tolist() == ANSWERS["costs"]
     page = console.get(f"{path}/result").text
-    assert "With the costs of the task: the default head (3)." in page
-    assert "Still with other costs: the head in clinic (2, pinned by ann: study)." in page
+    assert "With the costs and the rule of the task: the default head (3)." in page
+    assert "Still with other costs or another rule: the head in clinic (2, pinned by ann: study)." in page
 
 
 def test_thresholds_that_cannot_be_read_keep_what_was_typed(console: Console) -> None:
@@ -305,7 +305,7 @@ def test_what_fails_inside_gets_a_page_without_details(
 
 
 def test_many_classes_are_pasted_from_a_table(console: Console) -> None:
-    count = 13
+    count = 21
     path = console.begin(number_of_classes=count, unequal_severity=True, costs_available=True)
     assert '<textarea id="value"' in console.get(f"{path}?item=costs").text
     rows = [[float(row != column) for column in range(count)] for row in range(count)]
@@ -333,9 +333,9 @@ def begun(console: Console, names: list[str]) -> str:
 
 
 def test_who_types_numbers_for_many_classes_is_told_their_order(console: Console) -> None:
-    path = begun(console, [f"class {k}" for k in range(20)])
+    path = begun(console, [f"class {k}" for k in range(21)])
     for field, said in (
-        ("class_weights", "20 numbers, one for each class"),
+        ("class_weights", "21 numbers, one for each class"),
         ("costs", "A line for each true"),
     ):
         page = console.get(f"{path}?item={field}").text
@@ -433,3 +433,34 @@ def test_a_column_for_abstaining(console: Console) -> None:
     assert 'name="value-0-3"' in wide
     console.send(path, "answers", field="costs", **filled("costs"))
     assert 'name="value-2-3" value="0.5"' in console.get(f"{path}?item=costs").text
+
+
+def test_a_rule_fills_in_the_table_of_costs_and_saves_nothing(console: Console) -> None:
+    """The page is to be looked through, and its error names the rule."""
+    path = console.begin(**{item: ANSWERS[item] for item in ANSWERS if item != "costs"})
+    before = console.record(path)
+    filled_in = console.send(
+        path, "answers", field="costs", fill="1", rule="all 1 but malignant -> benign = 50"
+    )
+    assert filled_in.status_code == 200
+    assert re.search(r'name="value-2-0" value="50"', filled_in.text)
+    assert re.search(r'name="value-0-2" value="1"', filled_in.text)
+    assert "not saved yet" in filled_in.text
+    assert console.record(path) == before
+    wrong = console.send(path, "answers", field="costs", fill="1", rule="all 1 but wart -> benign = 50")
+    assert wrong.status_code == 422
+    assert "is none of the classes" in wrong.text
+    assert "all 1 but wart" in wrong.text
+    pasted = console.send(path, "answers", field="costs", fill="1", rule="0\t1\t2\n1\t0\t1\n2,5\t1\t0")
+    assert re.search(r'name="value-2-0" value="2.5"', pasted.text)
+
+
+def test_costs_of_twenty_classes_are_a_table(console: Console) -> None:
+    path = begun(console, [f"finding {k}" for k in range(20)]).partition("?")[0]
+    page = console.get(f"{path}?item=costs").text
+    assert page.count('name="value-') == 400
+    filled_in = console.send(path, "answers", field="costs", fill="1", rule="quadratic")
+    values = dict(re.findall(r'name="(value-\d+-\d+)" value="([^"]*)"', filled_in.text))
+    assert values["value-0-19"] == "361"
+    assert console.send(path, "answers", field="costs", **values).status_code == 303
+    assert console.record(path).interview.fingerprint.costs[19][0] == 361

@@ -66,6 +66,24 @@ def test_the_page_shows_statements_warnings_charts_and_numbers(console: Console)
     assert shown.count('<polygon class="band"') == 2 * 2 * 2
 
 
+def test_the_expected_cost_is_shown_at_all_class_mixes(console: Console) -> None:
+    compare(console)
+    shown = " ".join(console.get(PAGE).text.split())
+    for text in (
+        "At the stated, estimated and realised prevalences",
+        '<th scope="row">EC, estimated</th>'
+        '<td class="wrap across" data-label="Prevalences">benign 0.650, malignant 0.350</td>'
+        '<td data-label="Value">1.500 (1.480 to 1.520)</td><td data-label="Threshold">0.2</td>'
+        '<td data-label="Reached">\N{EN DASH}</td>',
+        '<td data-label="Value">1.760 (1.740 to 1.780)</td><td data-label="Threshold">0.2</td>'
+        '<td data-label="Reached"><strong class="disagrees">no</strong></td>',
+        "EC reaches its threshold 0.2 at the stated prevalences, but misses it at the realised ones.",
+    ):
+        assert text in shown
+    compare(console, class_mixes=())
+    assert "At the stated, estimated" not in console.get(PAGE).text
+
+
 def test_days_without_an_estimate_or_a_label_draw_only_what_is_there(console: Console) -> None:
     days = comparison().days
     compare(

@@ -105,7 +105,9 @@ def figures_of(store: Store, done: Cycle) -> AffectedFigures:
 
 
 def test_all_decisions_that_differ_are_found_most_costly_first(store: Store, model: Model) -> None:
-    append(store, rows(model, 20))  # before the window
+    append(
+        store, rows(model, 20, ago=timedelta(seconds=1))
+    )  # before the window, whose first millisecond counts whole
     logged = append(store, rows(model, 60, group=b"g" * 16) + rows(model, 40))
     done = swap(store, model, logged[0].id)
     expected = Expected.of(logged)

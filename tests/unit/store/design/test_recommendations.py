@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.deploy import fit_head
+from lifelong_core.deploy import Argmax, BayesRule, CutOffs, TargetValue, fit_head
+from lifelong_core.deploy.decision_rules.rules import rule_document
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from lifelong_core.store import Registry, Store, register_calibration
@@ -15,8 +16,12 @@ from lifelong_core.store.heads import registration
 from lifelong_core.store.schema import tables
 from tests.unit.store.at_once import at_once
 from tests.unit.store.design_samples import (
+    RISK_THRESHOLD,
+    SCREENING,
+    SENSITIVITY,
     STATED_COSTS,
     WITH_ABSTENTION,
+    binary_recommendation,
     recommendation,
     recommendation_without_costs,
 )
@@ -90,7 +95,7 @@ def test_the_stated_costs_become_the_tasks_and_a_worker_learns_of_them(store: St
 @pytest.mark.parametrize(
     "attached",
     [
-        recommendation_without_costs(),
+        recommendation_without_costs(decision_rule="cost_benefit"),
         # Without decisions nothing depends on what they cost.
         recommendation(decision_rule="none"),
         recommendation(costs=COSTS.tolist()),
@@ -102,6 +107,54 @@ def test_costs_on_which_nothing_rests_and_those_of_the_task_change_nothing(store
     store.recommendations.attach("lesions", attached, actor="ann")
     assert np.array_equal(store.tasks.get("lesions").costs, COSTS)
     assert [entry.action for entry in store.audit.list()] == ["recommendations.attach", "tasks.add"]
+
+
+def test_the_stated_rule_becomes_the_tasks_and_a_worker_learns_of_it(store: Store):
+    store.tasks.add("screening", ("benign", "malignant"), 1 - np.eye(2), actor="tests")
+    before = registry_of(store)
+    for version, (asked, rule) in enumerate(
+        [
+            (SENSITIVITY, TargetValue("TPR", 0.9)),
+            (RISK_THRESHOLD, CutOffs(0.1)),
+            (RISK_THRESHOLD, CutOffs(0.1)),
+            (SCREENING, BayesRule()),
+        ],
+        start=1,
+    ):
+        store.recommendations.attach("screening", binary_recommendation(asked), actor="ann")
+        assert store.tasks.get("screening").decision_rule == rule
+        assert store.recommendations.current("screening") == store.recommendations.get("screening", version)
+    after = store.registry(before.revision)
+    assert after is not None
+    assert list(after.tasks.values()) == [store.tasks.get("screening")]
+    assert np.array_equal(store.tasks.get("screening").costs, SCREENING["costs"])
+    entries = store.audit.list(action="tasks.decision_rule")
+    target, threshold, bayes = (
+        rule_document(rule) for rule in (TargetValue("TPR", 0.9), CutOffs(0.1), BayesRule())
+    )
+    changes = [(one.details["version"], one.details["old"], one.details["new"]) for one in entries]
+    assert changes == [(4, threshold, bayes), (2, target, threshold), (1, bayes, target)]
+    assert {(one.actor, one.subject) for one in entries} == {("ann", "screening")}
+
+
+OPTIMISED = recommendation_without_costs(decision_rule="optimization", optimised_metric="BA")
+
+
+@pytest.mark.parametrize(
+    "attached",
+    [
+        recommendation(decision_rule="none"),
+        # A document of an earlier version: no head decides for the best likelihood ratio.
+        OPTIMISED.model_copy(
+            update={"fingerprint": OPTIMISED.fingerprint.with_answer("optimised_metric", "LR+")}
+        ),
+    ],
+    ids=["none", "not executed"],
+)
+def test_a_rule_that_no_head_executes_leaves_that_of_the_task(store: Store, attached: Any):
+    store.tasks.add("lesions", CLASSES, COSTS, decision_rule=Argmax(), actor="tests")
+    store.recommendations.attach("lesions", attached, actor="ann")
+    assert store.tasks.get("lesions").decision_rule == Argmax()
 
 
 def test_a_recommendation_for_other_classes_changes_nothing(store: Store):
@@ -205,11 +258,26 @@ def test_a_head_is_not_fitted_for_costs_that_changed_meanwhile(store: Store, mon
         return fit_head(*arguments, **options)
 
     monkeypatch.setattr(registration, "fit_head", fit_slowly)
-    with pytest.raises(ConflictError, match=r"^costs: the costs of lesions changed"):
+    with pytest.raises(ConflictError, match=r"^costs: the costs or the decision rule of lesions changed"):
         register_calibration(store, model.reference, calibration(), actor="ann")
     assert store.heads.list(model.reference) == []
     monkeypatch.undo()
     register_calibration(store, model.reference, calibration(), actor="ann")
+
+
+def test_a_head_is_not_fitted_for_a_rule_that_changed_meanwhile(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    model = add_model(store)
+
+    def fit_slowly(*arguments: Any, **options: Any) -> Any:
+        store.recommendations.attach("lesions", recommendation_without_costs(), actor="ann")
+        return fit_head(*arguments, **options)
+
+    monkeypatch.setattr(registration, "fit_head", fit_slowly)
+    with pytest.raises(ConflictError, match=r"decision rule of lesions changed while the head was fitted"):
+        register_calibration(store, model.reference, calibration(), actor="ann")
+    assert store.heads.list(model.reference) == []
 
 
 def test_what_is_not_there_is_not_found(store: Store):

@@ -1,6 +1,7 @@
 """A recommendation and its refitted heads come into force together, or neither does."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,13 +9,26 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.deploy import PostProcessingHead, fit_head
+from lifelong_core.deploy import Argmax, LabeledLogits, PostProcessingHead, fit_head
 from lifelong_core.design import Recommendation
-from lifelong_core.errors import ConflictError
-from lifelong_core.store import HeadRecord, Model, Store, attach_and_refit, promote_calibrated
+from lifelong_core.errors import ConflictError, InvalidInputError
+from lifelong_core.store import (
+    HeadRecord,
+    Model,
+    Store,
+    attach_and_refit,
+    promote_calibrated,
+    register_calibration,
+)
 from lifelong_core.store.heads import refitting
 from lifelong_core.store.schema import tables
-from tests.unit.store.design_samples import STATED_COSTS, recommendation, recommendation_without_costs
+from tests.unit.store.design_samples import (
+    SENSITIVITY,
+    STATED_COSTS,
+    binary_recommendation,
+    recommendation,
+    recommendation_without_costs,
+)
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, cycle, head
 
 TARGET = (0.7, 0.2, 0.1)
@@ -33,7 +47,6 @@ def everything(store: Store) -> tuple[Any, ...]:
 
 def for_target() -> Recommendation:
     return recommendation(
-        decision_rule="argmax",
         target_prevalences_known=True,
         target_prevalences=TARGET,
         class_contribution=None,
@@ -133,12 +146,47 @@ def test_a_head_that_decides_so_already_is_not_published_again(store: Store):
     publish(store, of_site())
     attach_and_refit(store, "lesions", for_target(), actor="ann")
     heads = store.heads.list("dermatology")
-    for attached in (for_target(), recommendation_without_costs()):
+    for attached in (for_target(), recommendation(decision_rule="none")):
         found = attach_and_refit(store, "lesions", attached, actor="ann")
         assert (found.published, found.default_version) == ((), 3)
         assert kept(found) == [(None, 3, "fits"), (SITE, 4, "fits")]
     assert store.heads.list("dermatology") == heads
     assert store.recommendations.list("lesions")[-1] == found.attached
+
+
+def test_another_decision_rule_is_reason_enough_for_new_heads(store: Store):
+    """Argmax is stated; costs are not, so that those of the task stay."""
+    add_serving_model(store)
+    publish(store, of_site())
+    found = attach_and_refit(store, "lesions", recommendation_without_costs(), actor="ann")
+    assert store.tasks.get("lesions").decision_rule == Argmax()
+    assert [one.environment for one in found.published] == [None, SITE]
+    for one in found.published:
+        assert one.record.head.decision_rule == Argmax()
+        assert np.array_equal(one.record.head.costs, COSTS)
+    logits = calibration(3).logits
+    own = found.published[1].record.head.apply(logits)
+    assert np.array_equal(own.decisions, own.probabilities.argmax(axis=1))
+    assert (own.decisions != of_site().apply(logits).decisions).any()
+    again = attach_and_refit(store, "lesions", recommendation_without_costs(), actor="ann")
+    assert kept(again) == [(None, 3, "fits"), (SITE, 4, "fits")]
+
+
+def test_a_class_mix_for_which_the_rule_has_no_cut_off_is_named_with_its_place(store: Store):
+    labels = np.arange(200) % 2
+    logits = 2 * np.eye(2)[labels] + np.random.default_rng(0).normal(size=(200, 2))
+    store.tasks.add("screening", ("benign", "malignant"), 1 - np.eye(2), actor="ann")
+    store.models.add("screening", "skin", kind="external", actor="ann")
+    first = register_calibration(store, "skin", LabeledLogits(logits, labels), actor="ann").head
+    none_there = replace(first, assumed_prevalence=np.array([1.0, 0.0]))
+    store.heads.publish("skin", none_there, environment=SITE, actor="ann")
+    before = store.registry(), store.audit.list()
+    with pytest.raises(
+        InvalidInputError, match=r"^target_prevalence: the head of site-a cannot be fitted again: .* class 1"
+    ) as refused:
+        attach_and_refit(store, "screening", binary_recommendation(SENSITIVITY), actor="ann")
+    assert "positive prevalence" in (refused.value.hint or "")
+    assert (store.registry(), store.audit.list()) == before
 
 
 def test_another_class_mix_for_the_use_is_reason_enough_for_a_new_default_head_only(store: Store):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from lifelong_core.deploy import LabeledLogits, fit_head
+from lifelong_core.deploy import LabeledLogits, TargetValue, fit_head
 from lifelong_core.errors import ConflictError, InvalidInputError, UnidentifiableError
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import (
@@ -44,6 +44,18 @@ def test_a_calibrated_model_serves_with_the_head_fitted_on_its_set(store: Store)
         ("heads.publish", "dermatology@1/(default head)", "ann"),
         ("calibration_sets.add", "dermatology@1", "ann"),
     ]
+
+
+def test_the_head_decides_by_the_rule_of_the_task(store: Store):
+    rule = TargetValue("TPR", 0.8, 2)
+    store.tasks.add("lesions", CLASSES, COSTS, decision_rule=rule, actor="test")
+    model = store.models.add("lesions", "dermatology", kind="external", actor="test")
+    labelled = calibration(5)
+    head = register_calibration(store, "dermatology", labelled, actor="ann").head
+    assert head.digest == fit_head(labelled, COSTS, class_names=CLASSES, decision_rule=rule).digest
+    decided = head.apply(labelled.logits).decisions[labelled.labels == 2]
+    assert (decided == 2).mean() >= 0.8
+    assert store.registry().heads[model.id, None].head == head
 
 
 def test_the_head_can_be_made_for_another_prevalence(store: Store):

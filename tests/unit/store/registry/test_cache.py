@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import pytest
 
+from lifelong_core.deploy import TargetValue
 from lifelong_core.errors import UnavailableError
 from lifelong_core.preprocessing import Preprocessing, Resize
 from lifelong_core.store import Registry, Scope, Store, promote_calibrated, register_calibration, start_trial
@@ -28,7 +29,7 @@ def cache(tmp_path: Path) -> RegistryCache:
 def filled(store: Store) -> tuple[Registry, str]:
     """A registry with something of everything, and the secret of one of its tokens."""
     add_serving_model(store)
-    store.tasks.add("lesions-2", CLASSES, COSTS, actor="me")
+    store.tasks.add("lesions-2", CLASSES, COSTS, decision_rule=TargetValue("TPR", 1 / 3, 2), actor="me")
     add_model(store, "no-head")
     store.models.add(
         "lesions",
@@ -76,6 +77,20 @@ def test_the_same_registry_comes_back_to_the_last_bit(store: Store, cache: Regis
     assert cache.revision() == registry.revision
     assert registry.tokens[hash_secret(secret)].name == "ci"
     assert [token.name for token in registry.tokens.values()] == ["ci"]
+
+
+def test_a_task_of_the_bayes_rule_is_written_as_older_versions_write_it(store: Store, cache: RegistryCache):
+    """Workers of two versions may share the file during an upgrade."""
+    cache.save(filled(store)[0])
+    tasks = {task["name"]: task for task in json.loads(cache.path.read_text())["registry"]["tasks"]}
+    assert sorted(tasks) == ["lesions", "lesions-2"]
+    assert "decision_rule" not in tasks["lesions"]
+    assert tasks["lesions-2"]["decision_rule"] == {
+        "kind": "target_value",
+        "metric": "TPR",
+        "value": 1 / 3,
+        "positive_class": 2,
+    }
 
 
 def test_the_file_is_its_owners_and_holds_no_secret(store: Store, cache: RegistryCache):

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lifelong_core.deploy import LabeledLogits
+from lifelong_core.deploy import Argmax, BayesRule, CutOffs, LabeledLogits, TargetValue
+from lifelong_core.deploy.decision_rules.rules import DecisionRule, rule_document
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.preprocessing import Preprocessing, Resize
 from lifelong_core.store import Model, Scope, Store, promote_calibrated, register_calibration
@@ -34,6 +35,22 @@ def test_a_task_is_found_as_it_was_added(store: Store):
     assert not found.costs.flags.writeable
     assert found.created_at == added.created_at
     assert [task.name for task in store.tasks.list()] == ["lesions"]
+
+
+@pytest.mark.parametrize("rule", [Argmax(), CutOffs((0.5, 0.2, 0.1)), TargetValue("PPV", 0.8, 2)])
+def test_a_task_keeps_its_decision_rule(store: Store, rule: DecisionRule):
+    added = store.tasks.add("lesions", CLASSES, COSTS, decision_rule=rule, actor="me")
+    assert added.decision_rule == store.tasks.get("lesions").decision_rule == rule
+    assert store.registry().tasks[added.id] == added
+    assert store.audit.list()[0].details == {"classes": list(CLASSES), "decision_rule": rule_document(rule)}
+    assert store.tasks.add("another", CLASSES, COSTS, actor="me").decision_rule == BayesRule()
+    assert store.audit.list()[0].details == {"classes": list(CLASSES)}
+
+
+def test_a_decision_rule_of_other_classes_is_refused(store: Store):
+    with pytest.raises(InvalidInputError, match=r"^decision_rule.positive_class: there is no class 3"):
+        store.tasks.add("lesions", CLASSES, COSTS, decision_rule=TargetValue("TPR", 0.9, 3), actor="me")
+    assert store.tasks.list() == []
 
 
 @pytest.mark.parametrize(

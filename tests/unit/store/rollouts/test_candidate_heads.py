@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from lifelong_core.deploy import fit_head
+from lifelong_core.deploy import Argmax, fit_head
 from lifelong_core.errors import ConflictError
 from lifelong_core.store import Registry, Store, promote_calibrated, start_trial
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.rollouts.candidate_heads import fit_candidate_heads, publish_candidate_heads
+from tests.unit.store.design_samples import recommendation_without_costs
 from tests.unit.store.rollouts.images import add_calibrated
 from tests.unit.store.samples import CLASSES, COSTS, calibration, cycle, head
 
@@ -57,6 +58,25 @@ def test_heads_are_fitted_for_every_known_prevalence_from_the_candidates_own_set
     assert (two.id, "too-few") not in heads
     assert (two.id, "silent") not in heads
     assert heads[two.id, None].head.provenance["origin"] == "calibration"
+
+
+def test_candidates_decide_by_the_rule_of_the_task(store: Store):
+    one = add_calibrated(store)
+    store.heads.publish(one.reference, head(), environment="site-a", actor="me")
+    task = registry_of(store).tasks[one.task_id]
+    store.recommendations.attach(task.name, recommendation_without_costs(), actor="ann")
+    two = add_calibrated(store, seed=5)
+    fitted = fit_candidate_heads(store, two)
+    assert fitted.heads["site-a"].decision_rule == fitted.decision_rule == Argmax()
+    assert registry_of(store).heads[two.id, None].head.decision_rule == Argmax()
+    store.recommendations.attach(
+        task.name, recommendation_without_costs(decision_rule="cost_benefit"), actor="ann"
+    )
+    with (
+        pytest.raises(ConflictError, match="decision rule of lesions"),
+        change_registry(store.database) as connection,
+    ):
+        publish_candidate_heads(connection, fitted, actor="me")
 
 
 def test_a_promotion_without_a_trial_fits_them_too(store: Store):

@@ -12,6 +12,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
+from lifelong_core.deploy import Argmax, BayesRule
 from lifelong_core.errors import ConfigurationError, SchemaError
 from lifelong_core.store import NewLabel, Scope, Store
 from lifelong_core.store.access.audit_log import CHAINED, NUMBERED
@@ -180,7 +181,7 @@ def content_of(url: str) -> dict[str, list[tuple[Any, ...]]]:
         database.close()
 
 
-REVISIONS = [f"{number:04}" for number in range(1, 22)]
+REVISIONS = [f"{number:04}" for number in range(1, 23)]
 
 
 def test_the_known_revisions_are_those_of_alembic() -> None:
@@ -239,6 +240,19 @@ def test_what_a_released_schema_holds_is_kept_up_and_down_and_up(
     migration.upgrade(database)
     database.close()
     assert differences(empty_url) == []
+
+
+def test_tasks_of_older_versions_decide_by_the_bayes_rule(empty_url: str, artifacts_url: str):
+    database = Database(empty_url)
+    migration.upgrade(database)
+    with Store.open(empty_url, artifacts_url) as store:
+        store.tasks.add("lesions", CLASSES, COSTS, decision_rule=Argmax(), actor="tests")
+        assert store.tasks.get("lesions").decision_rule == Argmax()
+    migration.downgrade(database, "0021")
+    migration.upgrade(database)
+    database.close()
+    with Store.open(empty_url, artifacts_url) as store:
+        assert store.tasks.get("lesions").decision_rule == BayesRule()
 
 
 def test_gaps_that_older_versions_left_in_the_audit_log_are_noted_once(empty_url: str, artifacts_url: str):

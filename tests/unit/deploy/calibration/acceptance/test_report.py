@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
+from lifelong_core.deploy import BayesRule, LabeledLogits, PostProcessingHead, TargetValue, fit_head
 from lifelong_core.deploy.calibration.acceptance.report import examine_calibration
 from lifelong_core.deploy.calibration.held_out import crossfitted_output
 from lifelong_core.metrics import brier_score, confusion_matrix, expected_cost
@@ -59,6 +59,22 @@ def test_the_figures_are_those_of_heads_that_have_not_seen_the_case(good):
         assert figure.low < figure.value < figure.high
     assert report.findings == ()
     assert json.loads(json.dumps(report.to_document()))["verdict"] == "accepted"
+
+
+def test_a_rule_that_is_dear_on_purpose_is_no_finding():
+    """A sensitivity of 0.95 costs more than deciding on no case at all, by 0-1 costs."""
+    rng = np.random.default_rng(3)
+    labels = (np.arange(1500) % 15 == 0).astype(np.int64)
+    data = LabeledLogits(1.2 * np.eye(2)[labels] + rng.normal(size=(1500, 2)), labels)
+    rule, costs = TargetValue("TPR", 0.95), 1 - np.eye(2)
+    report = examine_calibration(data, costs, ("no", "yes"), decision_rule=rule)
+    output = crossfitted_output(data, costs, data.prevalence, decision_rule=rule)
+    assert report.new.expected_cost.value == pytest.approx((output.decisions != labels).mean())
+    assert report.new.expected_cost.low > report.constant_cost
+    plain = examine_calibration(data, costs, ("no", "yes"), decision_rule=BayesRule())
+    assert plain == examine_calibration(data, costs, ("no", "yes"))
+    assert report.findings == plain.findings == ()
+    assert report.new.brier_score == plain.new.brier_score
 
 
 def test_the_present_head_is_judged_on_the_same_cases(good):

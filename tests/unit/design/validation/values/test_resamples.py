@@ -7,7 +7,10 @@ from lifelong_core.design.validation.outputs import ModelOutputs, Samples
 from lifelong_core.design.validation.values.evaluation import Recipe, Split
 from lifelong_core.design.validation.values.resampled_metrics import resample_metric
 from lifelong_core.design.validation.values.resamples import Resamples
-from lifelong_core.metrics import METRICS, bootstrap_confusions, compute_metrics
+from lifelong_core.metrics import METRICS, bootstrap_confusions, compute_metrics, ec_calibration_loss
+from lifelong_core.metrics.calibration import density
+from lifelong_core.metrics.calibration.cost_loss import cost_gains
+from lifelong_core.metrics.calibration.density import leave_one_out_bandwidth
 from lifelong_core.metrics.calibration.kernel import median_pairwise_distance
 from lifelong_core.metrics.calibration.weighted_kernel import weighted_ece_kde, weighted_kernel_error
 from lifelong_core.metrics.catalogue.parameters import Parameters
@@ -131,35 +134,45 @@ def kernel_error(labels, probabilities, unit, times, width):
     return total / counted
 
 
-def kde_error(labels, probabilities, unit, times, width):
+def kde_error(labels, probabilities, unit, times, width, *, is_centred=False):
     """The mean distance to the class shares nearby, where a group that was drawn twice does not see its copy."""
     from scipy.stats import dirichlet
 
     total = 0.0
     for i in range(labels.size):
-        shares = np.zeros(3)
+        shares, mass = np.zeros(3), 0.0
         for j in range(labels.size):
             if i != j:
                 seen = min(times[j], 1) if unit[i] == unit[j] else times[j]
-                shares[labels[j]] += seen * dirichlet.pdf(
+                density = seen * dirichlet.pdf(
                     probabilities[i] / probabilities[i].sum(), probabilities[j] / width + 1
                 )
-        total += times[i] * np.abs(shares / shares.sum() - probabilities[i]).sum()
+                shares += density * (np.eye(3)[labels[j]] - is_centred * probabilities[j])
+                mass += density
+        total += times[i] * np.abs(shares / mass - (not is_centred) * probabilities[i]).sum()
     return total / times.sum()
 
 
 @pytest.mark.parametrize("groups", [np.arange(12), np.arange(12) // 3])
-def test_kernels_pair_no_copies(groups):
+def test_kernels_pair_no_copies(groups, monkeypatch):
+    monkeypatch.setattr(density, "BANDWIDTHS", (0.1, 0.5))
     labels, probabilities = simulated(12, 3)
     times = np.array([1, 0, 2, 3, 1, 0, 1, 2, 0, 1, 1, 0])[groups]
     width = median_pairwise_distance(probabilities)
     skce = weighted_kernel_error(labels, probabilities, groups, Parameters(), seed=0)
-    kde = weighted_ece_kde(labels, probabilities, groups, Parameters(), seed=0)
+    kde = weighted_ece_kde(labels, probabilities, groups, Parameters(bandwidth=0.1), seed=0)
+    centred = weighted_ece_kde(labels, probabilities, groups, Parameters(), seed=0)
     np.testing.assert_allclose(
         skce(times[np.newaxis]), kernel_error(labels, probabilities, groups, times, width), rtol=1e-9
     )
     np.testing.assert_allclose(
         kde(times[np.newaxis]), kde_error(labels, probabilities, groups, times, 0.1), rtol=1e-5
+    )
+    width = leave_one_out_bandwidth(labels, probabilities, rng=np.random.default_rng([0, 1]))
+    np.testing.assert_allclose(
+        centred(times[np.newaxis]),
+        kde_error(labels, probabilities, groups, times, width, is_centred=True),
+        rtol=1e-5,
     )
 
 
@@ -173,6 +186,34 @@ def test_kernels_look_at_the_subsample_of_the_estimate(acronym, weighted):
     expected = compute_metrics([acronym], labels=labels, probabilities=probabilities, subsample=50, rng=7)
     np.testing.assert_allclose(found, [expected[acronym]], rtol=1e-6)
     assert acronym in expected.standard_errors
+
+
+@pytest.mark.parametrize("prevalence", [None, (0.2, 0.5, 0.3)])
+def test_the_calibration_loss_of_resampled_data_keeps_the_recalibrations(prevalence):
+    labels, probabilities = simulated(120, 3)
+    parameters = {} if prevalence is None else {"prevalence": prevalence}
+    recipe = recipe_of("ECCL", {"costs": ((0, 1, 2), (5, 0, 1), (20, 3, 0)), **parameters})
+    samples = Samples.of(labels, ModelOutputs(probabilities=probabilities), classes=3)
+    resamples = Resamples.draw(samples.unit, replicates=9, seed=0)
+    costs = np.array(recipe.costs, dtype=float)
+    expected = ec_calibration_loss(labels, probabilities, costs, prevalence=prevalence, rng=3)
+    gains = cost_gains(
+        labels,
+        probabilities,
+        costs,
+        np.arange(120),
+        prevalence=None if prevalence is None else np.array(prevalence),
+        rng=3,
+    )
+    found = resample_metric(recipe, samples, resamples, np.asarray(expected))
+    rows = np.repeat(np.arange(120), resamples.times[9])
+    drawn, again = labels[rows], gains[rows]
+    shares = np.bincount(drawn) / drawn.size if prevalence is None else prevalence
+    mean = sum(share * again[drawn == k].mean() for k, share in enumerate(shares))
+    assert found.replicates[8] == pytest.approx(mean)
+    assert compute_metrics(
+        ["ECCL"], labels=labels, probabilities=probabilities, costs=costs, prevalence=prevalence, rng=3
+    )["ECCL"] == pytest.approx(expected)
 
 
 def test_resampling_a_kernel_error_does_not_make_it_larger():

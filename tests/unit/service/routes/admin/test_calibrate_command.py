@@ -1,5 +1,6 @@
 """`lifelong calibrate` against a running service: its output and its exit status."""
 
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -12,10 +13,12 @@ from click.testing import CliRunner, Result
 
 from lifelong.cli import cli
 from lifelong.commands.models.calibration_text import print_report
-from lifelong_core.deploy import LabeledLogits
+from lifelong_core.deploy import LabeledLogits, TargetValue
 from lifelong_core.deploy.calibration.acceptance.report import examine_calibration
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
+from lifelong_core.store.registry.registry import change_registry
+from lifelong_core.store.registry.tasks import replace_decision_rule
 from lifelong_service.application import create_application
 from tests.unit.service.conftest import CLASS_NAMES, COSTS, calibration
 
@@ -69,6 +72,25 @@ def test_a_dry_run_says_what_the_real_run_does(
     published = calibrate(swapped, *FORCE)
     assert (published.exit_code, "Fitted head 2 of linear@1" in published.stdout) == (0, True)
     assert calibrate(swapped, "--dry-run").exit_code == 1
+
+
+def test_the_rule_of_the_head_and_what_it_will_reach_are_said(
+    calibrate: Callable[..., Result], store: Store, tmp_path: Path
+) -> None:
+    (tmp_path / "good.npz").write_bytes(calibration(4).to_bytes())
+    assert (
+        "The head decides by this rule: least expected cost."
+        in calibrate(tmp_path / "good.npz", "--dry-run").stdout
+    )
+    task = store.tasks.get("skin")
+    with change_registry(store.database) as connection:
+        replace_decision_rule(connection, task, TargetValue("TPR", 0.8, 2), actor="test", details={})
+    for options in (("--dry-run",), ()):
+        said = " ".join(calibrate(tmp_path / "good.npz", *options).stdout.split())
+        name = task.class_names[2]
+        rule = f"sensitivity of {name} at least 0.8, then the best specificity (cut-off 0."
+        assert f"The head decides by this rule: {rule}" in said
+        assert re.search(rf"With it: sensitivity of {name} 0\.\d\d \(0\.\d\d to \d\.\d\d\) expected at", said)
 
 
 def test_an_accepted_set_would_be_published(calibrate: Callable[..., Result], tmp_path: Path) -> None:

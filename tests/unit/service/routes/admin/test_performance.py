@@ -32,9 +32,17 @@ def test_the_newest_comparison_is_the_answer(service: Service) -> None:
     assert found["calibration_drift"]["rejected"] is True
     assert found["selection"]["rejected"] is False
     assert "They disagree" in found["statements"][0]
+    assert found["statements"][-1].startswith("EC is 0.093 (0.073 to 0.113) at the stated prevalences")
+    assert [(one["mix"], one["accepted"]) for one in found["class_mixes"]] == [
+        ("stated", True),
+        ("estimated", None),
+        ("realised", False),
+    ]
+    assert found["rule_metric"] is None
     assert found["warnings"] == [
         "accuracy: they disagree.",
         "The answered probabilities are not calibrated: too sure.",
+        "EC reaches its threshold 0.2 at the stated prevalences, but misses it at the realised ones.",
         "a limit of the estimate",
     ]
     assert "inputs" not in found

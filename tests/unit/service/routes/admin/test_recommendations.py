@@ -18,12 +18,21 @@ from tests.unit.service.conftest import COSTS as OLD_COSTS
 from tests.unit.service.routes.admin.test_admin import eventually
 from tests.unit.service.routes.admin.test_interviews import ANSWERS, COSTS, started
 from tests.unit.service.routes.test_operations import error_of
+from tests.unit.store.design_samples import SENSITIVITY, binary_recommendation
 
 PATH = "/v1/admin/tasks/skin/recommendations"
 FINGERPRINT = {"number_of_classes": 3} | ANSWERS
+EFFECTS = (
+    "costs",
+    "decision_rule",
+    "decision_rule_text",
+    "not_executed",
+    "differing_heads",
+    "hint",
+)
 REFIT = ("model", "head_version", "published", "kept")
 BALANCED = {"number_of_classes": 3, **ALL_ALIKE}
-"""Recommends BA and AUROC, and rests on no costs."""
+"""Recommends BA, TPR and AUROC, and rests on no costs."""
 
 
 def attached(service: Service, **body: Any) -> dict[str, Any]:
@@ -55,14 +64,68 @@ def test_the_outcome_of_an_interview_is_attached_with_its_costs(service: Service
     }
     assert service.client.get("/v1/admin/tasks").json()["tasks"][0]["costs"] == COSTS
     assert service.client.get("/v1/admin/models/linear").json()["heads"] == {"*": 1}
-    kept = {name: value for name, value in found.items() if name not in ("costs", *REFIT)}
+    kept = {name: value for name, value in found.items() if name not in (*EFFECTS, *REFIT)}
     assert service.client.get(f"{PATH}/current").json() == service.client.get(f"{PATH}/1").json() == kept
     assert {"recommendations.attach", "tasks.costs"} <= set(actions(service))
 
 
+def test_the_answer_names_the_rule_and_the_heads_that_still_decide_otherwise(service: Service) -> None:
+    service.store.heads.publish(
+        "linear", service.store.heads.get("linear", 1).head, environment="clinic-a", actor="test"
+    )
+    service.store.heads.pin("linear", environment="clinic-a", reason="study", actor="ann")
+    found = attached(service, fingerprint=BALANCED)
+    assert (found["decision_rule"], found["not_executed"]) == ({"kind": "argmax"}, None)
+    assert found["decision_rule_text"] == "highest probability"
+    default, own = found["differing_heads"]
+    assert (default["model"], default["environment"], default["version"]) == ("linear@1", None, 1)
+    assert default["differs_in"] == ["decision_rule"]
+    assert default["sentence"] == (
+        "the default head of linear@1 (version 1) still has another decision rule: least expected cost."
+    )
+    assert (own["environment"], own["version"]) == ("clinic-a", 2)
+    assert "(version 2, pinned)" in own["sentence"]
+    assert found["hint"].startswith("Unpin the pinned heads, then attach")
+    assert "--attach skin --refit-head" in found["hint"]
+    task = service.client.get("/v1/admin/tasks").json()["tasks"][0]
+    assert (task["decision_rule"], task["decision_rule_text"]) == ({"kind": "argmax"}, "highest probability")
+    again = attached(service, fingerprint=BALANCED, refit_head=True)
+    assert [(one["environment"], one["version"]) for one in again["published"]] == [(None, 3)]
+    assert [one["environment"] for one in again["differing_heads"]] == ["clinic-a"]
+    service.store.heads.unpin("linear", environment="clinic-a", actor="ann")
+    last = attached(service, fingerprint=BALANCED, refit_head=True)
+    assert (last["differing_heads"], last["hint"]) == ([], None)
+    head = service.client.get("/v1/admin/models/linear/heads/3").json()
+    assert (head["decision_rule_text"], head["head"]["decision_rule"]) == (
+        "highest probability",
+        {"kind": "argmax"},
+    )
+    assert "decision_rule" not in service.client.get("/v1/admin/models/linear/heads/1").json()["head"]
+
+
+def test_a_rule_that_no_head_executes_is_refused(service: Service) -> None:
+    asked = {**BALANCED, "decision_rule": "optimization", "optimised_metric": "LR+"}
+    answer = service.client.post(PATH, json={"fingerprint": asked})
+    assert answer.status_code == 422
+    assert "calls almost nothing positive" in error_of(answer)["message"]
+
+
+def test_a_rule_that_no_head_executes_is_said_so(service: Service) -> None:
+    service.store.tasks.add("screening", ("no", "yes"), [[0, 1], [1, 0]], actor="test")
+    asked = binary_recommendation({**SENSITIVITY, "target_value": 1.0})
+    answer = service.client.post(
+        "/v1/admin/tasks/screening/recommendations", json={"recommendation": json.loads(asked.to_json())}
+    )
+    assert answer.status_code == 201, answer.text
+    found = answer.json()
+    assert found["decision_rule"] == {"kind": "bayes"}
+    assert found["not_executed"] == "a target of 1 leaves no cut-off to choose; state one below 1."
+    assert found["differing_heads"] == []
+
+
 def test_a_document_and_a_fingerprint_are_attached(service: Service) -> None:
     first = attached(service, fingerprint=BALANCED)
-    assert first["labels"] == ["BA", "AUROC"]
+    assert first["labels"] == ["BA", "TPR", "AUROC"]
     assert first["costs"] == OLD_COSTS
     second = attached(service, fingerprint=BALANCED, choices={"DG3.3": "TPR"})
     assert second["labels"] == ["BA", "TPR", "AUROC"]
@@ -70,7 +133,7 @@ def test_a_document_and_a_fingerprint_are_attached(service: Service) -> None:
     assert third["recommendation"] == second["recommendation"]
     listed = service.client.get(PATH).json()["recommendations"]
     assert [(one["version"], one["labels"]) for one in listed] == [
-        (1, ["BA", "AUROC"]),
+        (1, ["BA", "TPR", "AUROC"]),
         (2, ["BA", "TPR", "AUROC"]),
         (3, ["BA", "TPR", "AUROC"]),
     ]
@@ -95,7 +158,9 @@ def test_the_head_is_fitted_anew_for_costs_and_prevalences(service: Service) -> 
     assert head["provenance"]["calibration_digest"] == calibration().digest
     eventually(lambda: service.client.post("/v1/predict", content=png()).json()["head_version"] == 2)
     again = attached(service, fingerprint=BALANCED, refit_head=True)
-    assert (again["head_version"], again["published"]) == (2, []), "no other costs or class mix were stated"
+    assert (again["head_version"], again["published"]) == (2, []), (
+        "no other costs, rule or class mix were stated"
+    )
     assert [(one["version"], one["cause"]) for one in again["kept"]] == [(2, "fits")]
 
 
@@ -225,7 +290,17 @@ def test_a_damaged_one_is_marked_and_hides_no_other_of_the_list(service: Service
     assert (damaged["version"], damaged["created_by"], damaged["labels"]) == (1, "admin-token", [])
     assert damaged["damaged"].startswith("recommendation 1 of skin is damaged")
     assert damaged["created_at"] < sound["created_at"]
-    assert (sound["version"], sound["labels"], sound["damaged"]) == (2, ["BA", "AUROC"], None)
+    assert (sound["version"], sound["labels"], sound["damaged"]) == (2, ["BA", "TPR", "AUROC"], None)
     one = service.client.get(f"{PATH}/1")
     assert (one.status_code, error_of(one)["code"]) == (503, "unavailable")
     assert service.client.get(f"{PATH}/current").json()["version"] == 2
+
+
+def test_the_names_of_the_classes_travel_with_a_recommendation(service: Service) -> None:
+    found = attached(service, fingerprint=BALANCED)
+    document = found["recommendation"]["document"]
+    assert document["class_names"] == list(CLASS_NAMES)
+    assert attached(service, recommendation=document)["version"] == 2
+    turned = {**document, "class_names": list(CLASS_NAMES[::-1])}
+    answer = service.client.post(PATH, json={"recommendation": turned})
+    assert (answer.status_code, error_of(answer)["field"]) == (422, "recommendation.class_names")

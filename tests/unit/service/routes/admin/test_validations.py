@@ -107,6 +107,10 @@ def test_a_labelled_set_becomes_a_job(judged: Service) -> None:
     assert "jobs.submit" in [entry.action for entry in judged.store.audit.list()]
 
 
+def test_metrics_of_groups_can_be_asked_for(judged: Service) -> None:
+    assert submitted(judged, query="?aggregate=by-group")["payload"]["aggregation"] == "by_group"
+
+
 def test_of_what_was_not_accepted_nothing_is_kept(
     judged: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +202,7 @@ def test_what_is_asked_for_wrongly(judged: Service) -> None:
         ("linear/validations?environment=elsewhere", 404, "environment"),
         ("linear/validations?replicates=1", 422, "replicates"),
         ("linear/validations?level=1", 422, "level"),
+        ("linear/validations?aggregate=mean", 422, "aggregate"),
     ]
     for path, status, field in cases:
         answer = judged.client.post(f"/v1/admin/models/{path}", content=npz(), headers=NPZ)

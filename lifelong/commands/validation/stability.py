@@ -1,0 +1,159 @@
+"""`lifelong stability`: whether several classifiers find the same places of images."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lifelong.commands.interview.files import write_text
+from lifelong.commands.tables import print_rows, wrap_text
+
+if TYPE_CHECKING:
+    from lifelong.instance_maps import InstanceMaps
+    from lifelong_core.develop.localization.classifier_stability import (
+        ClassifierStability,
+        ScoreOverImages,
+    )
+
+file = click.Path(dir_okay=False, path_type=Path)
+OF_PAIRS = ("adjusted_positive_jaccard", "adjusted_jaccard", "spearman")
+"""Scores that the table of pairs shows."""
+
+
+@click.command(short_help="Compare the places that several classifiers find in images.")
+@click.argument("classifiers", nargs=-1, required=True, metavar="[NAME=]A [NAME=]B ...")
+@click.option(
+    "--labels",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Which images are positive: npy (images,) of 0 and 1, or CSV with the columns file and label.",
+)
+@click.option(
+    "--threshold", type=float, default=0.5, show_default=True, help="Least score of a positive instance."
+)
+@click.option("--level", type=float, default=0.95, show_default=True, help="Coverage of the intervals.")
+@click.option("--output", type=file, help="Write an HTML report here.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def stability(classifiers: Sequence[str], labels: Path | None, **options: Any) -> None:
+    """Compare the instance maps of classifiers A, B, ... for the same images, pair by pair.
+
+    A map holds the probability of each instance (patch, pixel) of an image, or whether it is positive. Each of A, B,
+    ... is an npy file (images, height, width), an npz file with such an array as maps, or a folder with one npy or npz
+    file for each image, with equal names in all folders.
+
+    Scores are those of the promotion report (Romanova 2020): counted in each image, then the mean over the positive
+    images. Images in which a score is undefined are left out of its mean, and counted. Without --labels all images
+    count.
+
+    \b
+    Examples:
+      lifelong stability seed-1.npy seed-2.npy seed-3.npy --labels positive.npy --output page.html
+      lifelong stability old=maps-old/ new=maps-new/ --labels labels.csv --json
+    """
+    from lifelong.instance_maps import read_image_labels, read_maps
+    from lifelong_core.develop.localization.classifier_stability import classifier_stability
+    from lifelong_core.promotion.stability_page import stability_html
+
+    paths = _paths(classifiers)
+    maps = {name: read_maps(path, field=name) for name, path in paths.items()}
+    names = _image_names(maps)
+    found = classifier_stability(
+        {name: one.maps for name, one in maps.items()},
+        None if labels is None else read_image_labels(labels, names, field="--labels"),
+        names=names,
+        threshold=options["threshold"],
+        level=options["level"],
+    )
+    if options["output"] is not None:
+        write_text(options["output"], stability_html(found), field="--output")
+    if options["as_json"]:
+        click.echo(found.to_json())
+    else:
+        _print(found)
+
+
+def _paths(texts: Sequence[str]) -> dict[str, Path]:
+    """Files and folders by the name of the classifier: as given, else that of the file, else the path."""
+    given = [_named_path(text) for text in texts]
+    stems = [path.stem for _, path in given]
+    paths: dict[str, Path] = {}
+    for (name, path), stem in zip(given, stems, strict=True):
+        own = name or (stem if stems.count(stem) == 1 else str(path.with_suffix("")))
+        if own in paths:
+            raise click.UsageError(f"two classifiers have the name {own}; give names: NAME=FILE.")
+        paths[own] = path
+    if len(paths) < 2:
+        raise click.UsageError("give the maps of at least two classifiers.")
+    return paths
+
+
+def _named_path(text: str) -> tuple[str | None, Path]:
+    """The name, None without one, and the file or folder of an argument."""
+    if Path(text).exists():
+        return None, Path(text)
+    name, _, path = text.partition("=")
+    if not path or not Path(path).exists():
+        raise click.UsageError(f"there is no file or folder {path or text!r}.")
+    return name.strip() or None, Path(path)
+
+
+def _image_names(maps: "dict[str, InstanceMaps]") -> tuple[str, ...] | None:
+    """Names of the images; those of all folders are equal."""
+    from lifelong_core.errors import InvalidInputError
+
+    named = {name: one.names for name, one in maps.items() if one.names is not None}
+    if not named:
+        return None
+    first, names = next(iter(named.items()))
+    for other, others in named.items():
+        differ = sorted(set(names) ^ set(others))
+        if differ:
+            where = first if differ[0] in names else other
+            raise InvalidInputError(
+                f"only {where} has a map of {differ[0]}.",
+                field=other,
+                hint="All folders hold a file of the same name for each image.",
+            )
+    return names
+
+
+def _print(found: "ClassifierStability") -> None:
+    """Print the mean of all pairs and each pair as tables."""
+    from lifelong_core.develop.localization.mean_score import SCORE_NAMES
+
+    images = (
+        f"{found.positive_images} of {found.images} images count"
+        if found.is_labelled
+        else (f"all {found.images} images count, as no --labels say which are positive")
+    )
+    click.echo(
+        f"Stability of {len(found.classifiers)} classifiers, {len(found.pairs)} pairs; {images};"
+        f" {100 * found.level:g} % intervals\n"
+    )
+    rows = [{"score": SCORE_NAMES[one.score], **_cells(one)} for one in found.scores]
+    print_rows(rows, as_json=False, empty="")
+    if len(found.pairs) > 1:
+        click.echo()
+        pairs = [
+            {"first": pair.first, "second": pair.second, "score": SCORE_NAMES[one.score], **_cells(one)}
+            for pair in found.pairs
+            for one in pair.scores
+            if one.score in OF_PAIRS
+        ]
+        print_rows(pairs, as_json=False, empty="")
+    click.echo(
+        wrap_text(
+            "Classifiers that agree may be wrong together: look at the images.",
+            indent="  ",
+            first="Caution: ",
+        )
+    )
+
+
+def _cells(one: "ScoreOverImages") -> dict[str, str | int | None]:
+    return {
+        "mean": None if one.mean is None else f"{one.mean:.3f}",
+        "interval": None if one.low is None or one.high is None else f"{one.low:.3f} to {one.high:.3f}",
+        "images": one.defined,
+        "undefined": one.undefined,
+    }

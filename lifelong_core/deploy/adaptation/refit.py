@@ -1,0 +1,113 @@
+"""Step 3 of a cycle: the candidate for the estimated prevalence, with its gains."""
+
+from dataclasses import dataclass, replace
+
+from lifelong_core.arrays import Floats
+from lifelong_core.deploy.adaptation import reasons, rule_reasons
+from lifelong_core.deploy.adaptation.findings import Findings
+from lifelong_core.deploy.adaptation.gain import (
+    ExpectedGain,
+    ExpectedProbabilityGain,
+    HeadComparison,
+    expected_gain,
+    expected_probability_gain,
+    largest_difference,
+    worst_case_cost_increase,
+)
+from lifelong_core.deploy.adaptation.pooling import pool_analysis
+from lifelong_core.deploy.adaptation.report import AdaptationReport
+from lifelong_core.deploy.adaptation.rule_gain import RuleGain, rule_gain
+from lifelong_core.deploy.adaptation.target_prevalence import add_pseudo_samples, is_return, limit_step
+from lifelong_core.deploy.adaptation.windows import points_of
+from lifelong_core.deploy.head import PostProcessingHead, fit_head
+from lifelong_core.deploy.labeled import LabeledLogits
+
+
+@dataclass(frozen=True)
+class Refitted:
+    """The candidate with its gains."""
+
+    candidate: PostProcessingHead
+    largest_difference: float
+    """largest difference that a decision makes, by the costs that the decision rule minimises"""
+    gain: ExpectedGain
+    probability_gain: ExpectedProbabilityGain
+    rule_gain: RuleGain | None
+    """gains of a head for the estimate itself"""
+    step_rule_gain: RuleGain | None
+    step_gain: float
+    step_probability_gain: float
+    """gains of the candidate, which a limited step may fit for a prevalence before the estimate"""
+    going_back: bool
+
+
+def refit(report: AdaptationReport, found: Findings) -> tuple[AdaptationReport, Refitted]:
+    """Fit the candidate; add its gains and its worst case to the report."""
+    head, policy, context = found.head, report.policy, report.context
+    analysis, further, data = found.analysis, None, found.fitted.calibration
+    pooled = pool_analysis(analysis, context.others) if policy.pooling else None
+    if pooled is not None:
+        report = replace(report, pooled=pooled.analysis.estimate)
+        report = report.because(reasons.pooled(analysis.estimate, pooled, head))
+        analysis, further = pooled.analysis, pooled.spread
+    wanted = add_pseudo_samples(analysis.estimate, data.samples)
+    target = limit_step(head.assumed_prevalence, wanted, policy.maximum_step)
+    compared = step = HeadComparison.of(data, head, wanted)
+    gain = expected_gain(compared, analysis, policy.confidence, further_covariance=further)
+    by_probability = expected_probability_gain(
+        compared, analysis, policy.confidence, further_covariance=further
+    )
+    by_rule = step_by_rule = rule_gain(compared, analysis, further_covariance=further)
+    if target is not wanted:
+        report = report.because(reasons.step_limited(head, wanted, policy.maximum_step))
+        step = HeadComparison.of(data, head, target)
+        step_by_rule = rule_gain(step, analysis, further_covariance=further)
+    candidate = _candidate(data, head, target, report)
+    reached = found.criterion(candidate, analysis, report.seed)
+    if reached is not None and target is wanted:
+        # For a limited step the head assumes another prevalence than the one for which this is expected.
+        expected = {"expected_criterion": reached.to_document()}
+        candidate = replace(candidate, provenance={**candidate.provenance, **expected})
+    report = replace(
+        report,
+        candidate_performance=found.performance(candidate),
+        candidate_criterion=reached,
+        rule_gain=by_rule,
+    )
+    if report.criterion is not None and reached is not None:
+        report = report.because(rule_reasons.rule_refitted(report.criterion, reached, head))
+    harm = worst_case_cost_increase(*points_of(found.window), head, candidate)
+    report = replace(
+        report, expected_gain=gain, expected_probability_gain=by_probability, worst_case_cost_increase=harm
+    )
+    prevalence = analysis.estimate.prevalence
+    return report, Refitted(
+        candidate,
+        largest_difference(compared.costs),
+        gain,
+        by_probability,
+        by_rule,
+        step_by_rule,
+        step.cost_gain(prevalence),
+        step.log_loss_gain(prevalence),
+        is_return(head.assumed_prevalence, target, context.previous_prevalence),
+    )
+
+
+def _candidate(
+    calibration: LabeledLogits, head: PostProcessingHead, target: Floats, report: AdaptationReport
+) -> PostProcessingHead:
+    provenance = {
+        "origin": "adaptation",
+        "replaces": report.head_digest,
+        "quantifier_digest": report.quantifier_digest,
+        "window_digest": report.window_digest,
+    }
+    return fit_head(
+        calibration,
+        head.costs,
+        target_prevalence=target,
+        class_names=head.class_names,
+        provenance=provenance,
+        decision_rule=head.decision_rule,
+    )

@@ -1,0 +1,86 @@
+"""Costs and class shares that a value rests on, in short words."""
+
+import numpy as np
+
+from lifelong_core.arrays import Floats
+from lifelong_core.design.report.words import number
+from lifelong_core.design.validation.result import ValidationResult
+from lifelong_core.design.validation.values.metric_value import MetricValue
+from lifelong_core.metrics import linear_costs, quadratic_costs, zero_one_costs
+
+WITH_COSTS = ("EC", "NEC", "WCK")
+"""metrics of costs"""
+
+
+def rests_on(result: ValidationResult, value: MetricValue) -> str:
+    """The costs and the class shares of a value, as "costs 50:1, prevalence 0.02"; empty if it depends on neither.
+
+    Args:
+        result: the result with class shares and the target class.
+        value: one of its values, or of its costs in use.
+    """
+    said: list[str] = []
+    positive = positive_class(result)
+    if value.metric in WITH_COSTS:
+        costs = value.parameters.get("costs")
+        said.append(costs_in_words(None if costs is None else np.array(costs, dtype=np.float64), positive))
+    if value.prevalence is not None:
+        said.append(_shares(value.prevalence, positive, "as stated"))
+    elif value.metric in (*WITH_COSTS, "NB") and value.reason is None:
+        said.append(_shares(result.prevalence, positive, "as in these data"))
+    return ", ".join(said)
+
+
+def positive_class(result: ValidationResult) -> int:
+    """The target class, else class 1."""
+    target = result.recommendation.fingerprint.target_class
+    return 1 if target is None else target
+
+
+def costs_in_words(costs: Floats | None, positive: int = 1) -> str:
+    """Costs of two classes as those of a missed case to those of a false alarm; of more, their kind or their range.
+
+    Args:
+        costs: shape (C, D); None: 0-1 costs of two classes or more.
+        positive: the class of the cases, of two.
+
+    Examples:
+        >>> costs_in_words(np.array([[0.0, 1.0], [50.0, 0.0]]))
+        'costs 50:1'
+        >>> costs_in_words(np.array([[0.0, 2.0], [1.0, 0.0]]))
+        'costs 1:2'
+        >>> costs_in_words(linear_costs(4)), costs_in_words(zero_one_costs(3, 3)), costs_in_words(None)
+        ('linear costs', 'equal costs', 'equal costs')
+        >>> costs_in_words(np.array([[0.0, 1.0, 2.0], [4.0, 0.0, 1.0], [9.0, 3.0, 0.0]]))
+        'costs 0 to 9'
+    """
+    if costs is None:
+        return "equal costs"
+    classes = len(costs)
+    square = costs[:, :classes]
+    more = ", abstaining allowed" if costs.shape[1] > classes else ""
+    if classes == 2 and not np.diag(square).any():
+        miss, alarm = square[positive, 1 - positive], square[1 - positive, positive]
+        return f"costs {_ratio(float(miss), float(alarm))}{more}"
+    kinds = {
+        "equal costs": zero_one_costs(classes, classes),
+        "linear costs": linear_costs(classes),
+        "quadratic costs": quadratic_costs(classes),
+    }
+    for name, kind in kinds.items():
+        if square.max() > 0 and np.allclose(square / square.max(), kind / kind.max()):
+            return name + more
+    return f"costs {costs.min():g} to {costs.max():g}{more}"
+
+
+def _ratio(miss: float, alarm: float) -> str:
+    smaller = min(miss, alarm)
+    return f"{miss:g}:{alarm:g}" if smaller <= 0 else f"{miss / smaller:.4g}:{alarm / smaller:.4g}"
+
+
+def _shares(prevalence: tuple[float, ...], positive: int, origin: str) -> str:
+    if len(prevalence) == 2:
+        return f"prevalence {float(number(prevalence[positive])):g}"
+    if max(prevalence) - min(prevalence) < 1e-9:
+        return "equal prevalences"
+    return f"prevalences {origin}"

@@ -1,0 +1,147 @@
+"""What judged decisions reach of the target of their rule, and what the likeliest class would reach."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from lifelong_core.arrays import Floats
+from lifelong_core.design.recommendation.document import RecommendedMetric
+from lifelong_core.design.validation.decisions.answered_rule import AnsweredRule
+from lifelong_core.design.validation.decisions.decide import DecidedSamples
+from lifelong_core.design.validation.decisions.document import JudgedDecisions, TargetOutcome
+from lifelong_core.design.validation.outputs import Samples
+from lifelong_core.design.validation.values.class_mix import ClassMix
+from lifelong_core.design.validation.values.evaluation import Recipe
+from lifelong_core.design.validation.values.intervals import value_bounds
+from lifelong_core.design.validation.values.metric_value import EstimatedValue, MetricValue
+from lifelong_core.design.validation.values.metric_values import evaluate_metric
+from lifelong_core.design.validation.values.parts import as_fields
+from lifelong_core.design.validation.values.resampled_metrics import weigh_classes
+from lifelong_core.design.validation.values.resamples import Resamples
+
+
+def judged_decisions(
+    decided: DecidedSamples,
+    recipes: Sequence[Recipe],
+    resamples: Resamples,
+    mix: ClassMix | None,
+    class_names: Sequence[str],
+    *,
+    level: float,
+) -> JudgedDecisions:
+    """The decisions, the target that they reach, and the metrics of the likeliest class beside them.
+
+    Args:
+        decided: the samples.
+        recipes: the metrics.
+        resamples: of all samples.
+        mix: class mix of use; None: that of the data.
+        class_names: C names.
+        level: nominal coverage of the intervals.
+    """
+    rule, likeliest = decided.rule, decided.likeliest
+    changed = None
+    beside: tuple[MetricValue, ...] = ()
+    if likeliest is not None:
+        rows = decided.rows
+        changed = int((likeliest.decisions[rows] != decided.samples.decisions[rows]).sum())
+        if changed:
+            beside = tuple(
+                value
+                for recipe in recipes
+                if recipe.judges_decisions
+                for value in evaluate_metric(
+                    recipe, likeliest, resamples, level=level, subprocesses=()
+                ).values
+            )
+    return JudgedDecisions(
+        source=decided.source,
+        rule=None if rule is None else rule.describe(class_names),
+        reason=decided.reason,
+        samples=decided.rows.size,
+        changed=changed,
+        cut_off=decided.cut_off(),
+        target=_target(decided, resamples, mix, level=level),
+        by_likeliest=beside,
+    )
+
+
+def _target(
+    decided: DecidedSamples, resamples: Resamples, mix: ClassMix | None, *, level: float
+) -> TargetOutcome | None:
+    rule = decided.rule
+    if rule is None or rule.kind != "target_value" or rule.metric is None or rule.value is None:
+        return None
+    if rule.metric == "PPR":
+        reached = _share_of_positives(rule, decided, resamples, mix, level=level)
+    else:
+        metric = RecommendedMetric(metric=rule.metric, per_class=True, target_class=rule.positive_class)
+        recipe = Recipe.of(
+            rule.metric, metric, weights=None, split=None, seed=0, mix=mix, judged=decided.judged
+        )
+        found = evaluate_metric(recipe, decided.samples, resamples, level=level, subprocesses=()).values[0]
+        reached = EstimatedValue.model_validate(
+            {name: getattr(found, name) for name in EstimatedValue.model_fields}
+        )
+    in_use = None if mix is None or mix.in_use is None else tuple(mix.in_use.tolist())
+    return TargetOutcome(
+        metric=rule.metric,
+        class_index=rule.positive_class,
+        target=rule.value,
+        reached=reached,
+        prevalence=in_use,
+        verdict=_verdict(rule, reached),
+    )
+
+
+def _verdict(rule: AnsweredRule, reached: EstimatedValue) -> Literal["reached", "missed", "open"]:
+    low, high, target = reached.number("low"), reached.number("high"), rule.value or 0.0
+    if math.isnan(low) or math.isnan(high):
+        return "open"
+    if rule.metric == "PPR":
+        low, high, target = -high, -low, -target
+    return "reached" if low >= target else "missed" if high < target else "open"
+
+
+def _share_of_positives(
+    rule: AnsweredRule,
+    decided: DecidedSamples,
+    resamples: Resamples,
+    mix: ClassMix | None,
+    *,
+    level: float,
+) -> EstimatedValue:
+    """Share of the judged samples that are decided as the class; a sample without a valid output is not."""
+    own, draws = decided.samples.part(decided.rows), resamples.part(decided.rows)
+    cells = 2 * own.labels + (own.decisions != rule.positive_class)
+    values = draws.of_counts(
+        lambda counts: _share(counts.reshape(-1, own.classes, 2), mix), cells, size=2 * own.classes
+    )
+    resampled = draws.split(values)
+    bounds = value_bounds(resampled, level=level, limits=(0.0, 1.0), cases=_cases(own))
+    estimate = float(resampled.estimate)
+    return EstimatedValue.model_validate(
+        {
+            "label": "PPR",
+            "class_index": rule.positive_class,
+            "value_of": "one_class",
+            **as_fields({"estimate": estimate, "low": bounds.low, "high": bounds.high}),
+            "reason": "a class of use has no sample" if math.isnan(estimate) else None,
+            "method": bounds.method,
+            "replicates": bounds.replicates,
+            "notes": bounds.notes,
+        }
+    )
+
+
+def _share(counts: Floats, mix: ClassMix | None) -> Floats:
+    """Share of the first column of confusions (B, C, 2), shape (B,)."""
+    weighed = counts if mix is None or mix.in_use is None else weigh_classes(mix, counts)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return weighed[..., 0].sum(axis=1) / weighed.sum(axis=(1, 2))
+
+
+def _cases(own: Samples) -> int:
+    return int(np.unique(own.unit).size)

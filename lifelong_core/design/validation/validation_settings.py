@@ -1,0 +1,125 @@
+"""The common settings of all models that are validated together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Integers, as_labels
+from lifelong_core.design.recommendation.document import Recommendation
+from lifelong_core.design.validation.acceptance import AcceptanceThreshold, check_thresholds
+from lifelong_core.design.validation.outputs import units_of
+from lifelong_core.design.validation.result import Aggregation
+from lifelong_core.design.validation.uncertainty.settings import UncertaintySettings
+from lifelong_core.design.validation.values.resamples import Resamples
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.metrics import CustomMetric
+from lifelong_core.metrics.custom_metric import custom_by_acronym
+
+FEWEST_REPLICATES = 10
+MOST_REPLICATES = 100_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ValidationSettings:
+    """What all models that are validated together share: the recommendation, the samples and their resamples."""
+
+    recommendation: Recommendation
+    labels: Integers
+    """shape (N,)"""
+    groups: ArrayLike | None
+    metadata: Mapping[str, ArrayLike]
+    class_names: tuple[str, ...]
+    thresholds: tuple[AcceptanceThreshold, ...]
+    replicates: int
+    level: float
+    seed: int
+    resamples: Resamples
+    uncertainty: UncertaintySettings
+    aggregation: Aggregation = "pooled"
+    custom: tuple[CustomMetric, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        recommendation: Recommendation,
+        labels: ArrayLike,
+        *,
+        groups: ArrayLike | None,
+        metadata: Mapping[str, ArrayLike] | None,
+        class_names: Sequence[str] | None,
+        thresholds: Sequence[AcceptanceThreshold],
+        replicates: int,
+        level: float,
+        rng: int | np.random.Generator,
+        uncertainty: UncertaintySettings | None = None,
+        aggregation: Aggregation = "pooled",
+        custom: Sequence[CustomMetric] = (),
+    ) -> Self:
+        """Check the arguments, and draw the resamples.
+
+        Raises:
+            InvalidInputError: a shape or a value does not fit.
+        """
+        classes = recommendation.fingerprint.number_of_classes or 2
+        reference = as_labels(labels, classes=classes)
+        if reference.size == 0:
+            raise InvalidInputError("expected at least one sample.", field="labels")
+        if not FEWEST_REPLICATES <= replicates <= MOST_REPLICATES:
+            raise InvalidInputError(
+                f"expected {FEWEST_REPLICATES}..{MOST_REPLICATES}, got {replicates}.", field="replicates"
+            )
+        if not 0 < level < 1:
+            raise InvalidInputError(f"expected a number between 0 and 1, got {level}.", field="level")
+        check_thresholds(recommendation, thresholds)
+        seed = int(rng.integers(2**32)) if isinstance(rng, np.random.Generator) else int(rng)
+        if seed < 0:
+            raise InvalidInputError(f"expected a seed of 0 or more, got {seed}.", field="rng")
+        return cls(
+            recommendation=recommendation,
+            labels=reference,
+            groups=groups,
+            metadata=metadata or {},
+            class_names=_class_names(class_names, recommendation, classes),
+            thresholds=tuple(thresholds),
+            replicates=replicates,
+            level=level,
+            seed=seed,
+            resamples=Resamples.draw(
+                units_of(groups, samples=reference.size), replicates=replicates, seed=seed
+            ),
+            uncertainty=uncertainty or UncertaintySettings(),
+            aggregation=_checked_aggregation(aggregation, groups),
+            custom=tuple(custom_by_acronym(custom).values()),
+        )
+
+
+def _checked_aggregation(aggregation: Aggregation, groups: ArrayLike | None) -> Aggregation:
+    if aggregation not in ("pooled", "by_group"):
+        raise InvalidInputError(
+            f"expected pooled or by_group, got {str(aggregation)[:80]!r}.", field="aggregation"
+        )
+    if aggregation == "by_group" and groups is None:
+        raise InvalidInputError(
+            "metrics of each group need groups.",
+            field="aggregation",
+            hint="Give the group of each sample, such as its patient.",
+        )
+    return aggregation
+
+
+def _class_names(
+    given: Sequence[str] | None, recommendation: Recommendation, classes: int
+) -> tuple[str, ...]:
+    given = recommendation.class_names if given is None else given
+    if given is None:
+        return tuple(f"class {k}" for k in range(classes))
+    names = tuple(given)
+    if len(names) != classes or len(set(names)) != classes:
+        raise InvalidInputError(
+            f"expected {classes} different names, as many as the fingerprint has classes, got {len(set(names))}.",
+            field="class_names",
+        )
+    return names

@@ -1,0 +1,83 @@
+"""Metrics of each group of samples, such as a patient's images, and their mean over the groups (FP4.3)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong_core.arrays import Floats
+from lifelong_core.design.validation.outputs import Samples
+from lifelong_core.design.validation.values.evaluation import Recipe
+from lifelong_core.design.validation.values.resampled_metrics import SLOW_REPLICATES, resample_metric
+from lifelong_core.design.validation.values.resamples import Resamples
+from lifelong_core.metrics import METRICS
+from lifelong_core.metrics.counting.confusion import ratio
+from lifelong_core.metrics.resampling.intervals import Bootstrap
+
+DRAWS_AT_A_TIME = 256
+SCORES = ("BS", "RBS", "NLL")
+"""Metrics of probabilities that say something about a few samples; calibration errors do not"""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupMeans:
+    """The mean of a metric over groups."""
+
+    resampled: Bootstrap
+    """of shape () or (C,); draws of groups"""
+    of_groups: Floats
+    """shape (G,) or (G, C); not finite where a group has no value"""
+
+    def notes(self, values: Floats) -> tuple[str, ...]:
+        """How many of the groups have a value, of one part of the metric with values (G,)."""
+        defined = int(np.isfinite(values).sum())
+        missing = values.size - defined
+        rest = f"; in {missing} of {values.size} it is undefined or infinite" if missing else ""
+        return (f"Mean over {defined} groups{rest}.",)
+
+
+def is_by_group(recipe: Recipe) -> bool:
+    """Whether the metric is computed within each group first."""
+    card = METRICS[recipe.acronym]
+    return recipe.by_group and (card.family in ("counting", "multi-threshold") or recipe.acronym in SCORES)
+
+
+def resample_by_group(recipe: Recipe, own: Samples, draws: Resamples, estimate: Floats) -> GroupMeans:
+    """The mean over the groups with a value, of the data and of resampled groups.
+
+    Args:
+        recipe: how to compute the metric.
+        own: the samples.
+        draws: of these samples.
+        estimate: shape () or (C,), of which only the shape counts.
+    """
+    units = np.unique(own.unit)
+    none = np.empty((0, *estimate.shape))
+    of_groups = np.concatenate([none, *_of_groups(recipe, own, units, estimate)])
+    is_defined = np.isfinite(of_groups)
+    filled = np.where(is_defined, of_groups, 0.0)
+    blocks: list[Floats] = []
+    for start in range(0, len(draws.times), DRAWS_AT_A_TIME):
+        times = draws.times[start : start + DRAWS_AT_A_TIME, units].astype(np.float64)
+        blocks.append(ratio(times @ filled, times @ is_defined.astype(np.float64)))
+    return GroupMeans(draws.split(np.concatenate(blocks)), of_groups)
+
+
+def _of_groups(recipe: Recipe, own: Samples, units: NDArray[np.int64], estimate: Floats) -> Iterator[Floats]:
+    """Values of a few groups at a time, shape (g,) or (g, C): each is the data with the other groups left out."""
+    pooled = replace(recipe, by_group=False)
+    order = np.argsort(own.unit, kind="stable")
+    ends = np.searchsorted(own.unit[order], units, side="right")
+    first = 0
+    for start in range(0, units.size, SLOW_REPLICATES):
+        chosen = units[start : start + SLOW_REPLICATES]
+        end = int(ends[start + chosen.size - 1])
+        rows = np.sort(order[first:end])
+        first = end
+        part = own.part(rows)
+        unit = np.searchsorted(chosen, part.unit).astype(np.int64)
+        each = np.eye(chosen.size, dtype=np.uint8)
+        times = np.concatenate([np.ones((1, chosen.size), np.uint8), each])
+        only = Resamples(unit, times, chosen.size)
+        yield resample_metric(pooled, replace(part, unit=unit), only, estimate).replicates

@@ -1,0 +1,167 @@
+"""The calibration error that perfectly calibrated predictions have by chance, as a reference for a measured one."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lifelong_core.arrays import Floats, Integers, as_groups, read_only
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.metrics.calibration.relabelled import CALIBRATION_ERRORS, error_of_labels
+from lifelong_core.metrics.catalogue.parameters import Parameters
+from lifelong_core.metrics.scores.labelled_probabilities import as_labelled_probabilities
+from lifelong_core.metrics.scores.scoring_rules import truth_gaps
+
+DEFAULT_DRAWS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedReference:
+    """A calibration error of the same probabilities, with labels that were drawn from them."""
+
+    draws: Floats
+    """shape (R,), or (R, C) for MCE and CWCE: the error with each set of labels"""
+    correlation: float
+    """of the labels within a group, beyond what the probabilities tell; 0 without groups"""
+
+    @property
+    def mean(self) -> Floats:
+        """Mean error of perfectly calibrated predictions, shape () or (C,)."""
+        return self.draws.mean(axis=0)
+
+    def quantile(self, share: float = 0.95) -> Floats:
+        """The error that this share of calibrated data sets does not exceed, shape () or (C,)."""
+        return np.quantile(self.draws, share, axis=0)
+
+
+def calibrated_reference(
+    acronym: str,
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    draws: int = DEFAULT_DRAWS,
+    rng: int = 0,
+    **parameters: Any,
+) -> CalibratedReference:
+    """Calibration error of perfectly calibrated predictions of the same size, probabilities and groups.
+
+    Of few cases, every calibration error but the unbiased KCE is positive by chance alone. So the labels are drawn
+    anew from the predicted probabilities, which makes these calibrated, and the error is computed with them (the
+    consistency resampling of Bröcker and Smith, 2007). What a model's error exceeds the mean by is evidence of
+    miscalibration; an error below the 95 % quantile is no evidence of any.
+
+    Labels of a group, such as the images of a patient, are drawn together so often that the products of their errors
+    e_y - p are as large as those of the given labels. Bandwidths and subsamples are those of the given labels.
+
+    Args:
+        acronym: ECE, CWCE (the error of each class), TCE, MCE, CE, KCE or ECE_KDE.
+        labels: shape (N,), true classes.
+        probabilities: shape (N, C).
+        groups: shape (N,), e.g. patients; None: all samples are independent.
+        draws: number of sets of labels, 1 or more.
+        rng: seed of the labels and of subsamples.
+        parameters: those of the metric, as `compute_metrics` takes them.
+
+    Raises:
+        InvalidInputError: there is no such calibration error or parameter, a shape or a value does not fit, or there
+            are fewer than two samples.
+
+    Examples:
+        >>> rng = np.random.default_rng(1)
+        >>> probabilities = rng.dirichlet([1, 1, 1], 200)
+        >>> labels = (rng.random((200, 1)) > probabilities.cumsum(axis=1)).sum(axis=1)
+        >>> found = calibrated_reference("ECE", labels, probabilities)
+        >>> round(float(found.mean), 3), round(float(found.quantile()), 3)
+        (0.075, 0.108)
+    """
+    if acronym not in CALIBRATION_ERRORS:
+        raise InvalidInputError(
+            f"{str(acronym)[:80]!r} is no calibration error.",
+            field="acronym",
+            hint=f"Calibration errors: {', '.join(CALIBRATION_ERRORS)}.",
+        )
+    if draws < 1:
+        raise InvalidInputError(f"expected at least one, got {draws}.", field="draws")
+    reference, predicted = as_labelled_probabilities(labels, probabilities)
+    if reference.size < 2:
+        raise InvalidInputError("expected at least two samples.", field="labels")
+    keys = as_groups(groups, samples=reference.size)
+    unit = np.arange(reference.size) if keys is None else np.unique(keys, return_inverse=True)[1]
+    return reference_of(
+        acronym, reference, predicted, unit.astype(np.int64), Parameters.of(parameters), draws=draws, seed=rng
+    )
+
+
+def reference_of(
+    acronym: str,
+    labels: Integers,
+    probabilities: Floats,
+    unit: Integers,
+    chosen: Parameters,
+    *,
+    draws: int,
+    seed: int,
+) -> CalibratedReference:
+    """`calibrated_reference` of checked arrays; samples of one unit, shape (N,), are a group."""
+    error = error_of_labels(acronym, labels, probabilities, chosen, seed=seed)
+    correlation = within_group_correlation(labels, probabilities, unit)
+    generator = np.random.default_rng([seed, 2])
+    found = [
+        np.asarray(error(draw_labels(probabilities, unit, correlation, generator)), dtype=np.float64)
+        for _ in range(draws)
+    ]
+    return CalibratedReference(read_only(np.stack(found)), correlation)
+
+
+def within_group_correlation(labels: Integers, probabilities: Floats, unit: Integers) -> float:
+    """Mean product of the errors e_y - p of two samples of a group, relative to calibrated ones; 0..1.
+
+    Less that of two samples of different groups, which is what miscalibration makes of it.
+
+    Examples:
+        >>> labels, unit = np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1])
+        >>> round(within_group_correlation(labels, np.full((4, 2), 0.5), unit), 6)
+        1.0
+        >>> within_group_correlation(labels, np.full((4, 2), 0.5), np.arange(4))
+        0.0
+    """
+    unit = np.unique(unit, return_inverse=True)[1]
+    if int(unit.max()) + 1 == labels.size:
+        return 0.0
+    gaps = truth_gaps(labels, probabilities)
+    spread = np.sqrt(np.maximum(1 - np.square(probabilities).sum(axis=1), 0))
+    groups = int(unit.max()) + 1
+    sums, spreads = np.zeros((groups, gaps.shape[1])), np.zeros(groups)
+    np.add.at(sums, unit, gaps)
+    np.add.at(spreads, unit, spread)
+    within = np.square(sums).sum() - np.square(gaps).sum()
+    within_scale = np.square(spreads).sum() - np.square(spread).sum()
+    between = np.square(sums.sum(axis=0)).sum() - np.square(sums).sum()
+    between_scale = spreads.sum() ** 2 - np.square(spreads).sum()
+    if not within_scale > 0:
+        return 0.0
+    bias = max(between / between_scale, 0.0) if between_scale > 0 else 0.0
+    return float(np.clip(within / within_scale - bias, 0.0, 1.0))
+
+
+def draw_labels(
+    probabilities: Floats, unit: Integers, correlation: float, generator: np.random.Generator
+) -> Integers:
+    """Labels from probabilities (N, C), shape (N,); those of one unit depend on each other.
+
+    A sample takes the random number of its unit with probability sqrt(correlation), so that two samples of a unit
+    have the same one with probability `correlation`; otherwise its own.
+    """
+    numbers = generator.random(len(probabilities))
+    if correlation > 0:
+        is_shared = generator.random(len(probabilities)) < math.sqrt(correlation)
+        numbers = np.where(is_shared, generator.random(int(unit.max()) + 1)[unit], numbers)
+    found = np.zeros(len(probabilities), np.int64)
+    bound = np.zeros(len(probabilities))
+    for column in probabilities.T[:-1]:
+        bound += column
+        found += numbers >= bound
+    return found

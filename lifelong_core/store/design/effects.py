@@ -1,0 +1,127 @@
+"""What an attached recommendation changes: the decision rule of its task, and the heads that still decide otherwise."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from lifelong_core.deploy.decision_rules.wording import describe_rule
+from lifelong_core.store.design.decision_rules import recommended_rule
+from lifelong_core.store.design.records import AttachedRecommendation
+from lifelong_core.store.heads.checks import follows_task
+from lifelong_core.store.heads.records import HeadRecord
+from lifelong_core.store.registry.records import Registry, Task
+from lifelong_core.store.store import Store
+
+Difference: TypeAlias = Literal["costs", "decision_rule"]
+_WORDS: dict[Difference, str] = {"costs": "other costs", "decision_rule": "another decision rule"}
+
+
+@dataclass(frozen=True)
+class DifferingHead:
+    """A head in force that decides by other costs or another rule than its task."""
+
+    model: str
+    environment: str | None
+    """None: the model's default head"""
+    version: int
+    differs_in: tuple[Difference, ...]
+    rule: str
+    """its own decision rule, as a phrase"""
+    is_promoted: bool
+    """whether its model is the promoted one of the task"""
+    is_pinned: bool
+
+    @property
+    def sentence(self) -> str:
+        """The head, what differs, and its rule."""
+        place = "the default head" if self.environment is None else f"the head of {self.environment}"
+        others = " and ".join(_WORDS[one] for one in self.differs_in)
+        held = ", pinned" if self.is_pinned else ""
+        return f"{place} of {self.model} (version {self.version}{held}) still has {others}: {self.rule}."
+
+
+@dataclass(frozen=True)
+class AttachmentEffects:
+    """The decision rule of a task after a recommendation was attached, and the heads that differ from the task."""
+
+    task: Task
+    not_executed: str | None
+    """why the task did not take over the rule of the answers, in a sentence; None: it did, or they state none"""
+    differing: tuple[DifferingHead, ...]
+
+    @property
+    def rule(self) -> str:
+        """The rule of the task as a phrase."""
+        return describe_rule(self.task.decision_rule, self.task.class_names)
+
+    @property
+    def hint(self) -> str | None:
+        """How to make the heads decide as the task says; None: all do."""
+        return refit_hint(self.task, self.differing) if self.differing else None
+
+
+def effects_of(store: Store, attached: AttachedRecommendation) -> AttachmentEffects:
+    """The present effects of a recommendation that is in force.
+
+    Raises:
+        UnavailableError: the recommendation is damaged, or the database does not answer.
+    """
+    registry = store.registry()
+    task = next(task for task in registry.tasks.values() if task.name == attached.task)
+    reason = recommended_rule(attached.recommendation).reason
+    return AttachmentEffects(task, reason, differing_heads(registry, task))
+
+
+def differing_heads(registry: Registry, task: Task) -> tuple[DifferingHead, ...]:
+    """The heads in force of the task's promoted model, and of a model on trial, that differ from the task.
+
+    Damaged heads are left out: how they decide is unknown.
+    """
+    roles = {
+        model.id: registry.role(model.id) for model in registry.models.values() if model.task_id == task.id
+    }
+    served = [model_id for model_id, role in roles.items() if role in ("promoted", "canary", "shadow")]
+    places = sorted(
+        (place for place in registry.heads if place[0] in served and place not in registry.damaged),
+        key=lambda place: (roles[place[0]] != "promoted", place[0], place[1] or ""),
+    )
+    return tuple(
+        _differing(registry, registry.heads[place], place[1], task)
+        for place in places
+        if not follows_task(registry.heads[place].head, task)
+    )
+
+
+def refit_hint(task: Task, differing: Sequence[DifferingHead]) -> str:
+    """How to make these heads decide as their task says."""
+    steps: list[str] = []
+    promoted = [one for one in differing if one.is_promoted]
+    if promoted:
+        pinned = any(one.is_pinned for one in promoted)
+        steps.append(
+            f"{'Unpin the pinned heads, then attach' if pinned else 'Attach'} the recommendation with new heads:"
+            f" `refit_head` over HTTP, `lifelong recommend --attach {task.name} --refit-head`."
+        )
+    others = sorted({one.model for one in differing if not one.is_promoted})
+    steps += [f"Calibrate {name} again: it is on trial." for name in others]
+    return " ".join(steps)
+
+
+def _differing(registry: Registry, record: HeadRecord, environment: str | None, task: Task) -> DifferingHead:
+    head = record.head
+    found: list[Difference] = []
+    if not np.array_equal(head.costs, task.costs):
+        found.append("costs")
+    if head.decision_rule != task.decision_rule:
+        found.append("decision_rule")
+    return DifferingHead(
+        model=registry.models[record.model_id].reference,
+        environment=environment,
+        version=record.version,
+        differs_in=tuple(found),
+        rule=describe_rule(head.decision_rule, head.class_names),
+        is_promoted=record.model_id == task.promoted_model_id,
+        is_pinned=(record.model_id, environment) in registry.pins,
+    )

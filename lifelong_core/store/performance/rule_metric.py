@@ -1,0 +1,60 @@
+"""The metric of a decision rule on labelled predictions."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from lifelong_core.deploy.performance.estimate import EstimatedMetric
+
+
+@dataclass(frozen=True)
+class RealisedRuleMetric:
+    """The metric that a head's decision rule keeps or optimises, of its decisions with a known true class."""
+
+    head_version: int
+    rule: str
+    """as a phrase"""
+    metric: str
+    """acronym"""
+    class_name: str
+    """of the metric; empty for a metric of all classes"""
+    samples: int
+    """labelled predictions of the head"""
+    value: EstimatedMetric
+    """with its interval"""
+    target: float | None
+    """value that the rule demands; None: the metric is optimised"""
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether the whole interval is on the wrong side of the target."""
+        if self.target is None:
+            return False
+        return self.value.low > self.target if self.metric == "PPR" else self.value.high < self.target
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether the value is on the right side of the target; True without a target."""
+        if self.target is None:
+            return True
+        return self.value.value <= self.target if self.metric == "PPR" else self.value.value >= self.target
+
+    def to_document(self) -> dict[str, Any]:
+        """The figure as JSON values; undefined numbers are null."""
+        numbers = [None if math.isnan(number) else float(number) for number in self.value]
+        return {**vars(self), "value": numbers}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Read what `to_document` wrote."""
+        numbers = (math.nan if number is None else float(number) for number in document["value"])
+        return cls(
+            head_version=document["head_version"],
+            rule=document["rule"],
+            metric=document["metric"],
+            class_name=document["class_name"],
+            samples=document["samples"],
+            value=EstimatedMetric(*numbers),
+            target=document["target"],
+        )

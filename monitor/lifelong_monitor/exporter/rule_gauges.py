@@ -1,0 +1,124 @@
+"""The gauges of the metric that the decision rule of the serving head keeps or optimises."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from lifelong_core.deploy.decision_rules.expected_criterion import ExpectedCriterion
+from lifelong_core.store.performance.rule_metric import RealisedRuleMetric
+from lifelong_monitor.exporter.performance_gauges import Gauge, Values
+from lifelong_monitor.exporter.status import PopulationStatus
+
+
+def _expected(
+    status: PopulationStatus, part: Callable[[ExpectedCriterion], float | None], *more: str
+) -> Values:
+    """By metric and class, of the head that serves now."""
+    if status.head is None or status.cycle is None:
+        return {}
+    found = status.cycle.criteria.get(status.head.digest)
+    value = None if found is None else part(found)
+    if found is None or value is None:
+        return {}
+    return {(found.metric, status.head.rule_class, *more): float(value)}
+
+
+def _realised(
+    status: PopulationStatus, part: Callable[[RealisedRuleMetric], float | None], *more: str
+) -> Values:
+    """By metric and class, of the labelled decisions of the head that serves now."""
+    found = None if status.performance is None else status.performance.rule_metric
+    if found is None or status.head is None or found.head_version != status.head.version:
+        return {}
+    value = part(found)
+    return {} if value is None or value != value else {(found.metric, found.class_name, *more): float(value)}
+
+
+def _reached(found: ExpectedCriterion) -> float | None:
+    if found.target is None:
+        return None
+    if found.is_missed:
+        return 0.0
+    is_on_the_right_side = (
+        found.value <= found.target if found.metric == "PPR" else found.value >= found.target
+    )
+    return 1.0 if is_on_the_right_side else 0.5
+
+
+def _realised_reached(found: RealisedRuleMetric) -> float | None:
+    if found.target is None:
+        return None
+    return 0.0 if found.is_missed else 1.0 if found.is_reached else 0.5
+
+
+_LABELS: Final = ("metric", "class")
+
+RULE_GAUGES: Final[Mapping[str, Gauge]] = {
+    "lifelong_decision_rule_expected": (
+        "Metric of the decision rule of the head that serves now, as the last cycle expected it in the population,"
+        " without labels; class is empty for a metric of all classes. Absent for rules that minimise a cost.",
+        _LABELS,
+        lambda status: _expected(status, lambda found: found.value),
+    ),
+    "lifelong_decision_rule_expected_low": (
+        "Lower bound of the interval of lifelong_decision_rule_expected.",
+        _LABELS,
+        lambda status: _expected(status, lambda found: found.low),
+    ),
+    "lifelong_decision_rule_expected_high": (
+        "Upper bound of the interval of lifelong_decision_rule_expected.",
+        _LABELS,
+        lambda status: _expected(status, lambda found: found.high),
+    ),
+    "lifelong_decision_rule_target": (
+        "Value that the decision rule demands of its metric: at least, for PPR at most; absent for an optimised one.",
+        _LABELS,
+        lambda status: _expected(status, lambda found: found.target),
+    ),
+    "lifelong_decision_rule_reached": (
+        "1 where the metric reaches the target of the decision rule, 0.5 where it does not but its interval does, 0"
+        " where its whole interval misses it; by: estimate (lifelong_decision_rule_expected) or labels"
+        " (lifelong_decision_rule_realised).",
+        (*_LABELS, "by"),
+        lambda status: {
+            **_expected(status, _reached, "estimate"),
+            **_realised(status, _realised_reached, "labels"),
+        },
+    ),
+    "lifelong_decision_rule_reachable": (
+        "1 where some cut-off of the calibration set reaches the target in the population, else 0.",
+        _LABELS,
+        lambda status: _expected(
+            status, lambda found: None if found.target is None else float(found.is_reachable)
+        ),
+    ),
+    "lifelong_decision_rule_cut_off": (
+        "Probability of the class from which on the head decides for it.",
+        _LABELS,
+        lambda status: _expected(status, lambda found: found.cut_off),
+    ),
+    "lifelong_decision_rule_missed_cycles": (
+        "Cycles in a row, up to the last one, that expected the whole interval of the metric to miss the target.",
+        (),
+        lambda status: (
+            {}
+            if status.cycle is None or not status.cycle.criteria
+            else {(): float(status.cycle.missed_cycles)}
+        ),
+    ),
+    "lifelong_decision_rule_realised": (
+        "Metric of the decision rule on the labelled decisions of the head that serves now; absent while there are too"
+        " few.",
+        _LABELS,
+        lambda status: _realised(status, lambda found: found.value.value),
+    ),
+    "lifelong_decision_rule_realised_low": (
+        "Lower bound of the interval of lifelong_decision_rule_realised.",
+        _LABELS,
+        lambda status: _realised(status, lambda found: found.value.low),
+    ),
+    "lifelong_decision_rule_realised_high": (
+        "Upper bound of the interval of lifelong_decision_rule_realised.",
+        _LABELS,
+        lambda status: _realised(status, lambda found: found.value.high),
+    ),
+}

@@ -1,0 +1,111 @@
+"""Costs of many classes, against formulas written out and numpy."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+
+from lifelong_core.design.interview.cost_builders import (
+    block_costs,
+    costs_from_table,
+    equal_costs_but,
+    ordinal_costs,
+)
+from lifelong_core.errors import InvalidInputError
+
+NAMES = ("mole", "wart", "melanoma")
+TABLE = [[0.0, 1.0, 2.5], [1.0, 0.0, 2.5], [50.0, 25.0, 0.0]]
+
+
+@pytest.mark.parametrize(("power", "distance"), [(1, "cityblock"), (2, "sqeuclidean")])
+@pytest.mark.parametrize("classes", [2, 8, 20])
+def test_ordinal_costs_are_distances(classes, power, distance):
+    places = np.arange(classes, dtype=float)[:, np.newaxis]
+    np.testing.assert_array_equal(ordinal_costs(classes, power), cdist(places, places, distance))
+
+
+@settings(max_examples=30)
+@given(st.integers(2, 9), st.data())
+def test_all_errors_cost_the_same_but_some(classes, data):
+    index = st.integers(0, classes - 1)
+    pairs = st.tuples(index, index).filter(lambda pair: pair[0] != pair[1])
+    exceptions = data.draw(st.dictionaries(pairs, st.floats(0, 100), max_size=4))
+    expected = 3 * (np.ones((classes, classes)) - np.eye(classes))
+    for (true, decided), cost in exceptions.items():
+        expected[true, decided] = cost
+    np.testing.assert_array_equal(equal_costs_but(classes, exceptions, cost=3), expected)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, 2), min_size=2, max_size=9))
+def test_an_error_within_a_block_is_cheap(block_of):
+    blocks = [[k for k, one in enumerate(block_of) if one == block] for block in range(3)]
+    same = np.equal.outer(block_of, block_of)
+    expected = np.where(same, 2.0, 7.0) * (1 - np.eye(len(block_of)))
+    found = block_costs(len(block_of), [one for one in blocks if one], within=2, across=7)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("separator", ["\t", ";", ","])
+@pytest.mark.parametrize("has_row", [True, False])
+@pytest.mark.parametrize("has_column", [True, False])
+@pytest.mark.parametrize("corner", ["", "true class"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_table_is_read_with_and_without_headers(separator, has_row, has_column, corner, end):
+    point = "." if separator == "," else ","
+    rows = [[f"{cost:g}".replace(".", point) for cost in row] for row in TABLE]
+    if has_column:
+        rows = [[name, *row] for name, row in zip(NAMES, rows, strict=True)]
+    if has_row:
+        rows.insert(0, [*([corner] if has_column else []), *NAMES])
+    text = end.join(separator.join(row) for row in rows) + end
+    np.testing.assert_array_equal(costs_from_table(text, 3, NAMES), TABLE)
+
+
+def test_headers_put_rows_and_columns_in_the_order_of_the_classes():
+    text = "\tmelanoma\tMole\twart\nwart\t2,5\t1\t0\nmelanoma\t0\t50\t25\nmole\t2,5\t0\t1"
+    np.testing.assert_array_equal(costs_from_table(text, 3, NAMES), TABLE)
+
+
+def test_a_further_column_is_the_decision_for_no_class():
+    text = "\tmole\twart\tmelanoma\tabstain\n" + "\n".join(
+        "\t".join([name, *(f"{cost:g}" for cost in row), "0.5"])
+        for name, row in zip(NAMES, TABLE, strict=True)
+    )
+    np.testing.assert_array_equal(costs_from_table(text, 3, NAMES), [[*row, 0.5] for row in TABLE])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0\t1\n1\t0", "expected 3 rows of 3 numbers"),
+        ("0\t1\t2\n1\t0\t\n2\t1\t0", "a cell is empty"),
+        ("0\t1\t2\n1\t0\tx\n2\t1\t0", "'x' is no number"),
+        ("a\t0\t1\t2\nb\t1\t0\t1\nc\t2\t1\t0", "the header names a, b, c"),
+        ("0\t1\t2", "several lines"),
+        ("0\t1\t1e999\n1\t0\t1\n1\t1\t0", "up to"),
+    ],
+)
+def test_a_table_that_cannot_be_read_says_why(text, message):
+    with pytest.raises(InvalidInputError, match=message) as caught:
+        costs_from_table(text, 3, NAMES)
+    assert caught.value.field == "costs"
+    assert caught.value.hint or "up to" in message
+
+
+@pytest.mark.parametrize("blocks", [[[0, 1]], [[0, 1], [1, 2]], [[0, 1, 2], [3]]])
+def test_every_class_is_in_one_block(blocks):
+    with pytest.raises(InvalidInputError, match="belongs to one block"):
+        block_costs(3, blocks)
+
+
+@pytest.mark.parametrize("pair", [(0, 0), (0, 3), (-1, 0)])
+def test_an_exception_is_an_error_between_two_classes(pair):
+    with pytest.raises(InvalidInputError, match="no error between two"):
+        equal_costs_but(3, {pair: 1.0})
+
+
+def test_one_class_has_no_costs():
+    with pytest.raises(InvalidInputError, match="at least 2 classes"):
+        ordinal_costs(1)

@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score, roc_auc_score
+
+from lifelong_core.design import ModelOutputs, validate
+from lifelong_core.design.validation.compare import compare
+from lifelong_core.errors import InvalidInputError
+from tests.unit.design.validations import metric, recommending, simulated
+
+LABELS, PROBABILITIES = simulated(900, 2, skill=1.0)
+GROUPS = np.random.default_rng(4).integers(60, size=900) ** 2 // 10
+"""groups of different sizes; some hold one class only"""
+ANSWERS = {"number_of_classes": 2, "prevalences_representative": True, "dependent_cases": True}
+ONE = {"target_class": 1}
+
+
+def quick(*metrics, **given):
+    outputs = {"probabilities": PROBABILITIES, "groups": GROUPS, "replicates": 200, "aggregation": "by_group"}
+    return validate(recommending(*metrics, **ANSWERS), LABELS, **{**outputs, **given})
+
+
+def of_groups(value):
+    """The metric of each group, by definition; nan where it is undefined."""
+    return np.array([value(LABELS[g == GROUPS], PROBABILITIES[g == GROUPS]) for g in np.unique(GROUPS)])
+
+
+def sensitivity(labels, p):
+    return (p[labels == 1, 1] > 0.5).mean() if (labels == 1).any() else np.nan
+
+
+def auroc(labels, p):
+    return roc_auc_score(labels, p[:, 1]) if np.unique(labels).size == 2 else np.nan
+
+
+@pytest.mark.parametrize(
+    ("asked", "value"),
+    [
+        (metric("TPR", **ONE), sensitivity),
+        ("AC", lambda labels, p: (p.argmax(axis=1) == labels).mean()),
+        ("BS", lambda labels, p: ((p - np.eye(2)[labels]) ** 2).sum(axis=1).mean()),
+        (metric("AUROC", **ONE), auroc),
+        (metric("F_beta", **ONE), lambda labels, p: f1_score(labels, p[:, 1] > 0.5, zero_division=np.nan)),
+    ],
+)
+def test_the_value_is_the_mean_over_the_groups_in_which_it_is_defined(asked, value):
+    found = quick(asked).values[0]
+    expected = of_groups(value)
+    assert found.estimate == pytest.approx(np.nanmean(expected))
+    assert found.low < found.estimate < found.high
+    defined = int(np.isfinite(expected).sum())
+    assert f"Mean over {defined} groups" in found.notes[0]
+    assert ("undefined or infinite" in found.notes[0]) is (defined < expected.size)
+    pooled = quick(asked, aggregation="pooled").values[0]
+    assert pooled.estimate != pytest.approx(found.estimate, abs=1e-6)
+
+
+def test_the_interval_is_that_of_resampled_groups():
+    found = quick("AC", replicates=2000).values[0]
+    each = of_groups(lambda labels, p: (p.argmax(axis=1) == labels).mean())
+    rng = np.random.default_rng(0)
+    means = [rng.choice(each, each.size).mean() for _ in range(4000)]
+    spread = np.std(means)
+    assert [found.low, found.high] == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=0.35 * spread)
+
+
+def test_a_mean_over_classes_is_that_of_their_means():
+    result = quick("TPR")
+    both = [result.estimate("TPR", k) for k in range(2)]
+    assert result.estimate("TPR") == pytest.approx(np.mean(both))
+
+
+def test_calibration_errors_stay_pooled_and_say_so():
+    found = quick("ECE").values[0]
+    assert found.estimate == quick("ECE", aggregation="pooled").values[0].estimate
+    assert any("Pooled over all samples" in note for note in found.notes)
+
+
+def test_equal_groups_of_one_class_mix_change_nothing_for_means():
+    groups = np.arange(900) // 10
+    given = {"groups": groups, "replicates": 20}
+    assert quick("AC", **given).estimate("AC") == pytest.approx(
+        quick("AC", aggregation="pooled", **given).estimate("AC")
+    )
+
+
+def test_more_groups_than_are_computed_at_a_time():
+    groups = np.arange(900) // 2
+    result = quick("AC", groups=groups, replicates=20)
+    each = (PROBABILITIES.argmax(axis=1) == LABELS).reshape(-1, 2).mean(axis=1)
+    assert result.estimate("AC") == pytest.approx(each.mean())
+    assert "Mean over 450 groups." in result.value("AC").notes
+
+
+def test_invalid_outputs_are_the_worst_of_their_groups():
+    decisions = np.where(np.arange(900) % 5 == 0, -1, PROBABILITIES.argmax(axis=1))
+    found = quick("AC", decisions=decisions, replicates=20).estimate("AC")
+    each = [(decisions[g == GROUPS] == LABELS[g == GROUPS]).mean() for g in np.unique(GROUPS)]
+    assert found == pytest.approx(np.mean(each))
+
+
+def test_a_subgroup_without_judged_samples_has_no_value():
+    answers = {**ANSWERS, "decision_rule": "target_value", "target_metric": "TPR", "target_value": 0.9}
+    chooses = np.random.default_rng([0, 1]).permutation(np.unique(GROUPS).size)
+    chooses = chooses < np.unique(GROUPS).size // 2
+    is_other = np.where(chooses[np.unique(GROUPS, return_inverse=True)[1]], "choosing", "judged")
+    result = validate(
+        recommending("AC", **answers),
+        LABELS,
+        probabilities=PROBABILITIES,
+        groups=GROUPS,
+        metadata={"half": is_other},
+        replicates=20,
+        aggregation="by_group",
+    )
+    choosing, judged = result.subgroups
+    assert choosing.values[0].estimate is None
+    assert judged.values[0].estimate == result.estimate("AC")
+
+
+def test_models_are_compared_by_the_means_of_groups():
+    models = {"one": ModelOutputs(probabilities=PROBABILITIES), "two": ModelOutputs(decisions=LABELS)}
+    found = compare(
+        recommending("AC", **ANSWERS), LABELS, models, groups=GROUPS, replicates=20, aggregation="by_group"
+    )
+    expected = of_groups(lambda labels, p: (p.argmax(axis=1) == labels).mean()).mean()
+    assert found.results["one"].estimate("AC") == pytest.approx(expected)
+    assert found.results["one"].aggregation == "by_group"
+
+
+@pytest.mark.parametrize("given", [{"groups": None}, {"aggregation": "mean"}])
+def test_groups_are_needed(given):
+    with pytest.raises(InvalidInputError, match="aggregation"):
+        quick("AC", **given)

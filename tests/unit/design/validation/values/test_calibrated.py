@@ -1,0 +1,106 @@
+import numpy as np
+import pytest
+
+from lifelong_core.design import validate
+from lifelong_core.design.report.words import calibrated_in_words
+from lifelong_core.design.validation.differences import OF_EXCESS, ResampledDifference
+from lifelong_core.design.validation.outputs import ModelOutputs, Samples
+from lifelong_core.design.validation.values.calibrated import debias
+from lifelong_core.design.validation.values.evaluation import Recipe
+from lifelong_core.design.validation.values.intervals import value_bounds
+from lifelong_core.design.validation.values.metric_values import evaluate_metric
+from lifelong_core.design.validation.values.resamples import Resamples
+from lifelong_core.metrics import Bootstrap, calibrated_reference
+from tests.unit.design.validations import metric, recommending
+
+
+def drawn(size, sharpness=1.0, *, classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.dirichlet(np.ones(classes), size)
+    labels = (rng.random((size, 1)) > truth.cumsum(axis=1)).sum(axis=1).clip(max=classes - 1)
+    return labels, truth**sharpness / (truth**sharpness).sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("acronym", ["ECE", "CWCE", "TCE", "MCE", "CE", "KCE", "ECE_KDE"])
+def test_a_calibration_error_has_that_of_calibrated_predictions_beside_it(acronym):
+    labels, probabilities = drawn(150)
+    found = validate(recommending(acronym), labels, probabilities=probabilities, replicates=20).value(acronym)
+    draws = 60 if acronym in ("KCE", "ECE_KDE") else 200
+    expected = calibrated_reference(acronym, labels, probabilities, draws=draws).draws
+    expected = expected if expected.ndim == 1 else expected.mean(axis=1)
+    reference = found.calibrated
+    assert reference.mean == pytest.approx(expected.mean())
+    assert reference.high == pytest.approx(np.quantile(expected, 0.95))
+    assert reference.excess == pytest.approx(found.estimate - expected.mean())
+    assert reference.draws == draws
+    assert found.method == ("bca" if acronym == "KCE" else "debiased")
+
+
+def test_other_metrics_have_none():
+    labels, probabilities = drawn(60)
+    found = validate(recommending("BS", "BA"), labels, probabilities=probabilities, replicates=20)
+    assert [value.calibrated for value in found.values] == [None, None]
+    assert calibrated_in_words(found.value("BS")) is None
+
+
+def test_an_invalid_output_is_in_the_excess():
+    labels, probabilities = drawn(100)
+    decisions = probabilities.argmax(axis=1)
+    decisions[:50] = -1
+    part = validate(
+        recommending("ECE"), labels, probabilities=probabilities, decisions=decisions, replicates=20
+    ).value("ECE")
+    valid = validate(recommending("ECE"), labels[50:], probabilities=probabilities[50:], replicates=20)
+    assert part.calibrated.mean == pytest.approx(valid.value("ECE").calibrated.mean / 2, rel=0.1)
+    assert part.calibrated.excess > 0.45
+
+
+def test_the_interval_takes_off_at_most_the_error_by_chance():
+    replicates = np.linspace(0.2, 0.3, 101)
+    values = Bootstrap(np.array(0.2), replicates, ())
+    found = value_bounds(values, level=0.9, limits=(0.0, 1.0), cases=100, chance=(0.08, 0.0))
+    assert (found.low, found.high) == (pytest.approx(0.2 - 0.08 - 0.045), pytest.approx(0.2 + 0.045))
+    assert found.method == "debiased"
+    at_least = value_bounds(values, level=0.9, limits=(0.1, 0.22), cases=100, chance=(0.08, 0.0))
+    assert (at_least.low, at_least.high) == (0.1, 0.22)
+
+
+def test_the_difference_is_that_of_the_excess():
+    labels, probabilities = drawn(200)
+    too_sure = drawn(200, 2.5)[1]
+    resamples = Resamples.draw(np.arange(200), replicates=50, seed=0)
+    recipe = Recipe.of("ECE", metric("ECE"), weights=None, split=None, seed=0)
+    new, current = (
+        evaluate_metric(
+            recipe,
+            Samples.of(labels, ModelOutputs(probabilities=one), classes=3),
+            resamples,
+            level=0.95,
+            subprocesses=(),
+        )
+        for one in (probabilities, too_sure)
+    )
+    found = ResampledDifference.of("ECE", new.parts[0], current.parts[0], level=0.95, is_same=False).document
+    excesses = [one.values[0].calibrated.excess for one in (new, current)]
+    assert found.estimate == pytest.approx(excesses[0] - excesses[1])
+    assert found.notes[-1] == OF_EXCESS
+    assert found.direction == "better"
+    spread = [new.parts[0].compared.replicates - current.parts[0].compared.replicates]
+    low, high = np.quantile(spread - np.mean(spread), [0.025, 0.975])
+    assert found.low == pytest.approx(found.estimate - current.values[0].calibrated.mean - high)
+    assert found.high == pytest.approx(found.estimate + new.values[0].calibrated.mean - low)
+
+
+def test_a_debiased_value_keeps_the_spread():
+    values = Bootstrap(np.array(0.3), np.array([0.4, np.nan, 0.6]), ())
+    found = debias(values, 0.25)
+    assert float(found.estimate) == pytest.approx(0.05)
+    assert found.replicates == pytest.approx(np.array([-0.05, np.nan, 0.15]), nan_ok=True)
+
+
+def test_the_reference_in_words():
+    labels, probabilities = drawn(300)
+    value = validate(recommending("ECE"), labels, probabilities=probabilities, replicates=20).value("ECE")
+    reference = value.calibrated.model_copy(update={"mean": 0.05, "high": 0.08, "excess": -0.0123})
+    shown = value.model_copy(update={"calibrated": reference})
+    assert calibrated_in_words(shown) == "0.050 (95 % below 0.080), excess -0.012"

@@ -1,0 +1,140 @@
+"""The metric of a decision rule on labelled predictions; the oracle is scikit-learn."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn import metrics as oracle
+
+from lifelong_core.arrays import Integers
+from lifelong_core.deploy import BayesRule, OptimisedMetric, PostProcessingHead, TargetValue
+from lifelong_core.deploy.decision_rules.rules import DecisionRule, needs_cut_off
+from lifelong_core.store import LabelledPredictions
+from lifelong_core.store.log.identifiers import first_id_at
+from lifelong_core.store.performance.rule_metric import RealisedRuleMetric
+from lifelong_core.store.performance.statements import describe_comparison, describe_warnings
+from lifelong_monitor.realised.rule_metric import ENOUGH_CASES, realised_rule_metric
+from tests.unit.performance_samples import comparison
+
+MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
+NAMES = ("benign", "unclear", "malignant")
+
+
+def labelled(labels: Integers, decisions: Integers, **more: Any) -> LabelledPredictions:
+    return LabelledPredictions(
+        ids=tuple(first_id_at(MONDAY + timedelta(milliseconds=index)) for index in range(labels.size)),
+        labels=labels,
+        decisions=decisions,
+        head_versions=np.full(labels.size, 7),
+        logits=np.zeros((labels.size, 3), dtype=np.float32),
+        **more,
+    )
+
+
+def drawn(size: int = 400) -> LabelledPredictions:
+    rng = np.random.default_rng(5)
+    labels = rng.integers(3, size=size)
+    return labelled(labels, np.where(rng.random(size) < 0.7, labels, rng.integers(3, size=size)))
+
+
+def head(rule: DecisionRule, names: tuple[str, ...] = NAMES) -> PostProcessingHead:
+    size = len(names)
+    cut_off = 0.4 if needs_cut_off(rule) else None
+    shares = np.full(size, 1 / size)
+    return PostProcessingHead(1.0, np.zeros(size), 1 - np.eye(size), shares, names, {}, rule, cut_off)
+
+
+def realised(rule: DecisionRule, found: LabelledPredictions, **more: Any) -> RealisedRuleMetric | None:
+    return realised_rule_metric(found, head(rule), 7, **({"error_rates": None, "confidence": 0.95} | more))
+
+
+@pytest.mark.parametrize("positive", [0, 2])
+@pytest.mark.parametrize("metric", ["TPR", "TNR", "PPV", "NPV", "PPR", "F_beta"])
+def test_the_value_is_that_of_the_class_against_the_rest(metric: Any, positive: int) -> None:
+    found = drawn()
+    true, decided = found.labels == positive, found.decisions == positive
+    expected = {
+        "TPR": oracle.recall_score(true, decided),
+        "TNR": oracle.recall_score(~true, ~decided),
+        "PPV": oracle.precision_score(true, decided),
+        "NPV": oracle.precision_score(~true, ~decided),
+        "PPR": decided.mean(),
+        "F_beta": oracle.f1_score(true, decided),
+    }[metric]
+    rule: DecisionRule = (
+        OptimisedMetric(metric, 1.0, positive) if metric == "F_beta" else TargetValue(metric, 0.8, positive)
+    )
+    made = realised(rule, found)
+    assert made is not None
+    assert made.value.value == pytest.approx(expected)
+    assert made.value.low < expected < made.value.high
+    assert (made.metric, made.class_name, made.samples, made.head_version) == (
+        metric,
+        NAMES[positive],
+        400,
+        7,
+    )
+    assert made.target == (None if metric == "F_beta" else 0.8)
+
+
+def test_mcc_is_of_both_classes() -> None:
+    both = drawn()
+    rows = np.flatnonzero((both.labels < 2) & (both.decisions < 2))
+    found = both.select(rows)
+    made = realised_rule_metric(
+        found, head(OptimisedMetric("MCC"), NAMES[:2]), 7, error_rates=None, confidence=0.95
+    )
+    assert made is not None
+    assert made.value.value == pytest.approx(oracle.matthews_corrcoef(found.labels, found.decisions))
+    assert made.class_name == ""
+
+
+@pytest.mark.parametrize(("metric", "short"), [("TPR", "labels"), ("PPV", "decisions")])
+def test_few_cases_in_the_denominator_say_nothing(metric: Any, short: str) -> None:
+    many = np.repeat([0, 2], 200)
+    for cases in (ENOUGH_CASES - 1, ENOUGH_CASES):
+        few = np.repeat([0, 2], (400 - cases, cases))
+        found = labelled(few, many) if short == "labels" else labelled(many, few)
+        assert (realised(TargetValue(metric, 0.8, 2), found) is None) == (cases < ENOUGH_CASES)
+
+
+@pytest.mark.parametrize("rule", [BayesRule(), OptimisedMetric("BA"), OptimisedMetric("F_beta", 2.0, 2)])
+def test_rules_without_such_a_metric_have_no_value(rule: DecisionRule) -> None:
+    assert realised(rule, drawn()) is None
+
+
+def test_labelling_probabilities_weigh_and_wrong_labels_and_groups_widen_the_interval() -> None:
+    found, rule = drawn(), TargetValue("TPR", 0.8, 2)
+    is_right = found.decisions == found.labels
+    weighed = labelled(found.labels, found.decisions, propensities=np.where(is_right, 0.5, 0.1))
+    made, plain = realised(rule, weighed), realised(rule, found)
+    assert made is not None
+    assert plain is not None
+    own = found.labels == 2
+    assert made.value.value == pytest.approx(
+        np.average(is_right[own], weights=np.where(is_right, 2, 10)[own])
+    )
+    unsure = realised(rule, found, error_rates=[0.0, 0.1, 0.1])
+    grouped = realised(rule, labelled(found.labels, found.decisions, groups=np.arange(400) // 20))
+    for other in (unsure, grouped):
+        assert other is not None
+        assert other.value.high - other.value.low > plain.value.high - plain.value.low
+
+
+def test_the_comparison_says_what_the_rule_reached_and_warns_where_it_misses() -> None:
+    made = realised(TargetValue("TPR", 0.99, 2), drawn())
+    assert made is not None
+    assert made.is_missed
+    performance = comparison()
+    missed = replace(performance, rule_metric=made)
+    described = describe_comparison(missed)
+    assert described[-1].startswith("Head 7: TPR of malignant is 0.789 (0.710 to 0.851)")
+    assert described[-1].endswith(
+        "on 400 labelled predictions. Its decision rule: sensitivity of malignant at least 0.99, then the best"
+        " specificity."
+    )
+    assert any("By its labels, head 7 misses the target" in text for text in describe_warnings(missed))
+    assert not any("misses the target" in text for text in describe_warnings(performance))
+    assert RealisedRuleMetric.from_document(made.to_document()) == made
