@@ -14,7 +14,7 @@ from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.evaluation import Recipe, estimate_metric
 from lifelong_core.design.validation.values.parts import parts_of, select_part
 from lifelong_core.metrics.calibration.binned import DEFAULT_BINS, bin_edges
-from lifelong_core.metrics.calibration.density import BANDWIDTHS, FLOOR, dirichlet_kernel
+from lifelong_core.metrics.calibration.density import BANDWIDTHS, FLOOR, DirichletKernel, Smoothing
 from lifelong_core.metrics.calibration.reference import draw_labels
 
 MODELS = ("new", "current")
@@ -183,8 +183,12 @@ def _kernel_error(predicted: Floats, true: Floats, _: float | None) -> float:
 
 def _density_error(predicted: Floats, true: Floats, bandwidth: float | None) -> float:
     """ECE_KDE with true class probabilities in place of labels, at the bandwidth that was chosen on the data."""
-    points, gaps = np.maximum(predicted[:KERNEL_POPULATION], FLOOR), (true - predicted)[:KERNEL_POPULATION]
-    weights = dirichlet_kernel(points, bandwidth or BANDWIDTHS[0])(np.arange(KERNEL_ROWS))
+    points, gaps = predicted[:KERNEL_POPULATION], (true - predicted)[:KERNEL_POPULATION]
+    width = bandwidth or BANDWIDTHS[0]
+    smoothing = Smoothing(
+        width, points, is_centred=True, kernel=DirichletKernel.of(points, width, floor=FLOOR)
+    )
+    weights = smoothing.weights_at(np.arange(KERNEL_ROWS))
     return float(np.abs(weights @ gaps / weights.sum(axis=1, keepdims=True)).sum(axis=1).mean())
 
 

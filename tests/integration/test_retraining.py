@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
+from lifelong_core.store import Store
 from tests.integration.installation import CLASS_NAMES, Installation, install
 from tests.integration.processes import Service, free_port, running_service
 from tests.unit.develop.training.optimisation.drawn import draw
@@ -114,13 +115,14 @@ def test_a_killed_training_goes_on_and_gives_one_model_that_is_promoted_when_acc
     assert asked.status == 202, asked.content
     job, job_id = f"/v1/admin/jobs/{asked.body['id']}", UUID(asked.body["id"])
 
-    def in_the_middle() -> bool:
-        progress = get(service, job)["progress"] or {}
-        return progress.get("phase") == "training" and progress.get("epoch", 0) >= 2
+    def in_the_middle(store: Store) -> bool:
+        """After an epoch: its checkpoint is stored at once; progress is written every second, maybe after the end."""
+        found = store.jobs.get(job_id)
+        assert found.state in ("queued", "running"), found.error
+        return found.checkpoint is not None
 
     with monitor(installation, images) as first, installation.store() as store:
-        until(in_the_middle, "the training to begin")
-        until(lambda: store.jobs.get(job_id).checkpoint, "a checkpoint")
+        until(lambda: in_the_middle(store), "the first epoch")
         children = psutil.Process(first.pid).children(recursive=True)
         os.kill(first.pid, signal.SIGKILL)
         psutil.wait_procs(children, timeout=20)
