@@ -5,9 +5,9 @@
 Data sets are drawn from populations whose truth is known: of two and four classes, of 200, 500 and 1,000 independent
 cases and of 60 groups of ten, with a model that is calibrated, over-confident or not sure enough, beside another model.
 Each is validated as `validate` and `compare` do, and every interval is compared with the value in the population: of
-metrics that count, multi-class ones, AUROC and AP, scoring rules, calibration errors, metrics at a target, subgroups,
-differences of the two models in all and by subgroup, uncertainty-aware scores and their changes, and ranks. A subgroup
-counts by its own cases. Two processes at most.
+metrics that count, AUROC and AP, scoring rules, calibration errors, metrics at a target, subgroups, differences of the
+two models in all and by subgroup, uncertainty-aware scores and their changes, ranks, metrics at stated prevalences,
+means over groups, and targets of decision rules. A subgroup counts by its own cases. Two processes at most.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from benchmarks.coverage_populations import (
     recipe_of,
     true_value,
 )
+from benchmarks.coverage_settings import ANSWERS, Row, interval_row, measure_settings
 from benchmarks.machine import describe
 from lifelong_core.design import ModelOutputs, ProblemFingerprint, Recommendation, recommend
 from lifelong_core.design.recommendation.document import RecommendedMetric
@@ -74,33 +75,15 @@ COUNTING = (
     "LR-",
     "NB",
 )
-SCORES = ("AUROC", "AP", "BS", "RBS", "BSS", "NLL")
+SCORES = ("AUROC", "AP", "BS", "RBS", "BSS", "NLL", "ECCL")
 CALIBRATION = ("ECE", "CWCE", "TCE", "CE", "KCE", "ECE_KDE")
 TARGET = RecommendedMetric(metric="TNR", per_class=True, target_class=1, parameters={"target": ("TPR", 0.8)})
 UNCERTAINTY = UncertaintySettings(sigmas=(0.1, 0.3), dampings=(0.5, 2.0))
 
-Row = tuple[str, str, int, float, float]
-"""kind, metric, independent cases, 1 if the interval holds the truth (nan: there is none), and its width"""
-
 
 def recommendation(classes: int) -> Recommendation:
     """All metrics at once, those of one class for class 1."""
-    found = recommend(
-        ProblemFingerprint(
-            number_of_classes=classes,
-            class_scores_available=True,
-            decision_rule="argmax",
-            unequal_severity=False,
-            unequal_interest=False,
-            prevalences_representative=True,
-            class_imbalance=False,
-            class_contribution="equal",
-            predictive_values="unimportant",
-            calibration_assessment=False,
-            dependent_cases=False,
-            invalid_outputs=False,
-        )
-    )
+    found = recommend(ProblemFingerprint(number_of_classes=classes, **ANSWERS))
     metrics = tuple(
         RecommendedMetric(
             metric=acronym,
@@ -134,6 +117,7 @@ def measure(scenario: Scenario, seed: int) -> list[Row]:
     study = PairedValidation.of(setting, ("new", outputs["new"]), ("current", outputs["current"]))
     truths = _Truths(scenario, cases, advised, seed)
     rows = [*_values(study, truths), *_differences(study, truths), *_ranks(scenario, cases, outputs, seed)]
+    rows += measure_settings(scenario, cases, seed, replicates=REPLICATES)
     if scenario.classes == 2:
         rows += _uncertainty_aware(scenario, cases, seed)
     return rows
@@ -180,11 +164,6 @@ class _Truths:
         return self.bandwidths[key]
 
 
-def _row(kind: str, name: str, cases: int, low: float, high: float, truth: float) -> Row:
-    held = np.nan if np.isnan(low) or np.isnan(high) else float(low - 1e-12 <= truth <= high + 1e-12)
-    return kind, name, cases, held, high - low
-
-
 def _end(value: float | None) -> float:
     return np.nan if value is None else value
 
@@ -195,13 +174,13 @@ def _values(study: PairedValidation, truths: _Truths) -> Iterator[Row]:
             truth = truths.value(model, one, None)
             if truth is not None:
                 ends = one.number("low"), one.number("high")
-                yield _row("value", one.label, found.result.cases, *ends, truth)
+                yield interval_row("value", one.label, found.result.cases, *ends, truth)
         for group in found.result.subgroups:
             scanner = SCANNERS.index(group.key)
             for one in group.values:
                 truth = truths.value(model, one, scanner)
                 if truth is not None:
-                    yield _row(
+                    yield interval_row(
                         "subgroup", one.label, group.cases, one.number("low"), one.number("high"), truth
                     )
 
@@ -220,7 +199,7 @@ def _differences(study: PairedValidation, truths: _Truths) -> Iterator[Row]:
 
 
 def _of_difference(kind: str, one: EstimatedValue, cases: int, sides: list[Any]) -> Row:
-    return _row(kind, one.label, cases, one.number("low"), one.number("high"), sides[0] - sides[1])
+    return interval_row(kind, one.label, cases, one.number("low"), one.number("high"), sides[0] - sides[1])
 
 
 def _ranks(scenario: Scenario, cases: Cases, outputs: dict[str, ModelOutputs], seed: int) -> Iterator[Row]:
@@ -249,7 +228,7 @@ def _ranks(scenario: Scenario, cases: Cases, outputs: dict[str, ModelOutputs], s
             better = sum(value > true[model.model] for value in true.values())
             tied = sum(value == true[model.model] for value in true.values()) - 1
             place = 1 + better + tied / 2
-            yield _row("rank", ranking.label, scenario.units, model.low, model.high, place)
+            yield interval_row("rank", ranking.label, scenario.units, model.low, model.high, place)
 
 
 def _scores(cases: Cases, resamples: Resamples) -> UncertaintyAwareScores:
@@ -273,11 +252,13 @@ def _uncertainty_aware(scenario: Scenario, cases: Cases, seed: int) -> Iterator[
     found = _scores(cases, Resamples.draw(cases.groups, replicates=REPLICATES, seed=seed))
     for curve, of_all in zip(found.curves, true.curves, strict=True):
         for low, high, truth in zip(curve.low, curve.high, of_all.estimates, strict=True):
-            yield _row("uncertainty-aware", curve.metric, scenario.units, _end(low), _end(high), truth or 0.0)
+            yield interval_row(
+                "uncertainty-aware", curve.metric, scenario.units, _end(low), _end(high), truth or 0.0
+            )
     for change, of_all in zip(found.changes, true.changes, strict=True):
         ends = _end(change.low), _end(change.high)
         name = f"{change.metric} by {change.of}"
-        yield _row("uncertainty-aware change", name, scenario.units, *ends, of_all.estimate or 0.0)
+        yield interval_row("uncertainty-aware change", name, scenario.units, *ends, of_all.estimate or 0.0)
 
 
 def scenarios() -> list[Scenario]:
@@ -302,7 +283,7 @@ def summarise(rows: list[tuple[Scenario, Row]]) -> list[dict[str, Any]]:
     )
     for scenario, (kind, name, _, inside, width) in rows:
         size = f"{scenario.units} groups" if scenario.grouped else f"{scenario.units} cases"
-        if kind.startswith("subgroup"):
+        if kind.startswith(("subgroup", "target")):
             size = f"half of {size}"
         held[kind, name, size][scenario].append((inside, width))
     found: list[dict[str, Any]] = []
