@@ -140,8 +140,8 @@ def _attached(store: Store, tasks: list[Task], document: str) -> list[dict[str, 
             "by": found.created_by,
             "at": moment(found.created_at),
             "thresholds": [f"{threshold.metric} {threshold.value:g}" for threshold in found.thresholds],
-            "heads": _heads(store, found.task),
             "effects": effects_of(store, found),
+            **_heads(store, found.task),
         }
         for found in newest
         if found is not None and found.document == document
@@ -149,20 +149,18 @@ def _attached(store: Store, tasks: list[Task], document: str) -> list[dict[str, 
 
 
 def _heads(store: Store, task_name: str) -> dict[str, list[str]]:
-    """Return the heads of a task's promoted model, grouped by whether they use its costs and its rule."""
+    """Return the heads of a task's promoted model that use its costs and its rule, and those that are damaged."""
     registry = store.registry()
     task = next(task for task in registry.tasks.values() if task.name == task_name)
-    found: dict[str, list[str]] = {"follow": [], "others": []}
+    found: dict[str, list[str]] = {"follow": [], "damaged": []}
     for place in sorted({*registry.heads, *registry.damaged}, key=lambda place: place[1] or ""):
         if place[0] != task.promoted_model_id:
             continue
-        where = "the default head" if place[1] is None else f"the head in {place[1]}"
+        where = "the default head" if place[1] is None else f"the head of {place[1]}"
         if place in registry.damaged:
-            found["others"].append(f"{where} ({registry.damaged[place]})")
-            continue
-        record, pin = registry.heads[place], registry.pins.get(place)
-        held = "" if pin is None else f", pinned by {pin.pinned_by}: {pin.reason}"
-        found["follow" if follows_task(record.head, task) else "others"].append(
-            f"{where} ({record.version}{held})"
-        )
+            found["damaged"].append(f"{where} is damaged: {registry.damaged[place]}")
+        elif follows_task(registry.heads[place].head, task):
+            pin = registry.pins.get(place)
+            held = "" if pin is None else f", pinned by {pin.pinned_by}: {pin.reason}"
+            found["follow"].append(f"{where} (version {registry.heads[place].version}{held})")
     return found

@@ -86,6 +86,22 @@ def test_a_validation_is_what_promotion_asks_for(run: Callable[..., str], tmp_pa
     assert run("models", "promote", "net@2").startswith("net@2 is promoted")
 
 
+def test_a_validation_takes_means_over_groups_and_prints_where_a_file_cannot_be_written(
+    run: Callable[..., str], tmp_path: Path
+) -> None:
+    data = written(tmp_path / "one.npz", current_logits=None, names=None, groups=np.arange(120) // 10)
+    page, folder = tmp_path / "page.html", tmp_path / "result.json"
+    folder.mkdir()
+    arguments = ("models", "validate", "net@2", "--data", data, "--replicates", "100")
+    run(*arguments, "--aggregate", "by-group", "--html", str(page))
+    assert "Mean over 12 groups" in page.read_text()
+    page.unlink()
+    with pytest.raises(InvalidInputError, match="cannot be written") as refused:
+        run(*arguments, "--output", str(folder), "--html", str(page))
+    assert refused.value.field == "--output"
+    assert "TPR" in page.read_text()
+
+
 def test_a_validation_with_members_has_uncertainty_aware_scores(
     run: Callable[..., str], tmp_path: Path
 ) -> None:
