@@ -25,7 +25,8 @@ from lifelong_service.http.guard import access, actor_of, worker_of
 from lifelong_service.routes.admin.interviews import finished_recommendation
 
 if TYPE_CHECKING:
-    from lifelong_core.store.design.records import InterviewRecord
+    from lifelong_core.design import Recommendation
+    from lifelong_core.store.design.records import AttachedRecommendation, InterviewRecord
 
 UNFINISHED = ("questions", "contradictions")
 """Stages without recommended metrics."""
@@ -113,7 +114,7 @@ def _shown(
         tasks=tasks,
         typed={"task": ""} if typed is None else typed,
         thresholds=threshold_rows(recommendation, interview.class_labels, typed, error),
-        attached=_attached(store, tasks, recommendation.to_json()),
+        attached=_attached(store, tasks, recommendation),
         error=error,
     )
 
@@ -130,7 +131,7 @@ def _tasks(store: Store, record: "InterviewRecord") -> list[Task]:
     ]
 
 
-def _attached(store: Store, tasks: list[Task], document: str) -> list[dict[str, Any]]:
+def _attached(store: Store, tasks: list[Task], shown: "Recommendation") -> list[dict[str, Any]]:
     """Return the tasks to which these metrics are attached."""
     newest = [store.recommendations.current(task.name) for task in tasks]
     return [
@@ -144,8 +145,16 @@ def _attached(store: Store, tasks: list[Task], document: str) -> list[dict[str, 
             **_heads(store, found.task),
         }
         for found in newest
-        if found is not None and found.document == document
+        if found is not None and _is_same(found, shown)
     ]
+
+
+def _is_same(attached: "AttachedRecommendation", shown: "Recommendation") -> bool:
+    """Compared as values: an older version wrote other text for the same recommendation."""
+    try:
+        return attached.recommendation == shown
+    except LifelongError:  # damaged
+        return False
 
 
 def _heads(store: Store, task_name: str) -> dict[str, list[str]]:
