@@ -341,7 +341,6 @@ def _earlier_thresholds(
 
     They stay where the recommendation in force is the same one, whatever its text and the names of its classes.
     """
-    from lifelong_core.design import Recommendation
     from lifelong_core.errors import UnavailableError
 
     if before is None:
@@ -353,9 +352,7 @@ def _earlier_thresholds(
     if not kept:
         return [], None
     count = f"{len(kept)} acceptance threshold{'s' if len(kept) > 1 else ''}"
-    unnamed = {"class_names": None}
-    same = Recommendation.from_json(recommendation.to_json()).model_copy(update=unnamed)
-    if earlier.model_copy(update=unnamed) == same:
+    if earlier.is_same(recommendation):
         return (
             kept,
             f"It is the same recommendation as version {before.version}, so its {count} stay in force.",

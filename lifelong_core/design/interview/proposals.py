@@ -199,5 +199,7 @@ def _invalid(scores: Floats | None, decisions: ArrayLike | None, samples: int, c
             )
         invalid |= decided == -1
     number = int(invalid.sum())
-    reason = f"{number or 'None'} of {samples} samples {'has' if number == 1 else 'have'} no usable output."
+    reason = f"{number} of {samples} samples {'has' if number == 1 else 'have'} no usable output."
+    if number == 0:
+        reason = f"All {samples} samples have a usable output."
     return Proposal(field="invalid_outputs", value=number > 0, reason=reason)

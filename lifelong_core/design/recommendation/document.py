@@ -179,6 +179,11 @@ class Recommendation(FrozenDocument):
         """The confidence of the least certain step."""
         return weakest(step.confidence for step in self.steps)
 
+    def is_same(self, other: "Recommendation") -> bool:
+        """Whether both recommend the same for the same answers, whatever the classes are called."""
+        one, another = (given.model_copy(update={"class_names": None}).to_json() for given in (self, other))
+        return one == another
+
     def step(self, subprocess: str) -> Step:
         """The step of a subprocess: S2, S3, S4, S5_step1 or S5_step2.
 

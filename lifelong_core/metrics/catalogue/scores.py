@@ -204,7 +204,8 @@ SCORES: tuple[MetricInfo, ...] = (
         acronym="KCE",
         name="Kernel calibration error",
         function=kernel_calibration_error,
-        meaning="Canonical calibration error by a kernel, without bins; its unbiased square may be negative.",
+        meaning="All class probabilities together: their distance from how often the classes then occur, by a kernel,"
+        " without bins; its unbiased square may be negative.",
         definition="2.69",
         formula="sqrt(E[(e_Y-phi)^T k (e_Y'-phi')])",
         range="[0,inf) population; unbiased estimator SKCE in R",
@@ -220,7 +221,8 @@ SCORES: tuple[MetricInfo, ...] = (
         acronym="ECE_KDE",
         name="KDE calibration error",
         function=ece_kde,
-        meaning="Canonical calibration error with frequencies smoothed over similar probabilities.",
+        meaning="All class probabilities together: their distance from how often the classes occur among similar"
+        " probabilities.",
         definition="2.70",
         formula="mean_j ||ratio_j-phi_j||_p^p (no root)",
         range="[0,2]",

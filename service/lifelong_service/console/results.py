@@ -18,7 +18,7 @@ from lifelong_service.console.interview_pages import interview_page
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.result_views import result_view
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
-from lifelong_service.console.thresholds import threshold_rows, thresholds_of
+from lifelong_service.console.thresholds import prefilled, threshold_rows, thresholds_of
 from lifelong_service.console.views import list_answers, moment, path_of, title_of
 from lifelong_service.http.errors import error_response
 from lifelong_service.http.guard import access, actor_of, worker_of
@@ -57,6 +57,13 @@ def download(request: Request, identifier: UUID) -> Response:
         media_type="application/json",
         headers={"Content-Disposition": f'attachment; filename="recommendation-{record.id}.json"'},
     )
+
+
+@router.get("/console/interviews/{identifier}/attach")
+@access(Scope.READ)
+def show_again(request: Request, identifier: UUID) -> Response:
+    """Return to the metric cards: a browser asks for the address of the form when it is opened again."""
+    return see_other(f"{path_of(worker_of(request).store.interviews.get(identifier))}/result")
 
 
 @router.post("/console/interviews/{identifier}/attach")
@@ -102,6 +109,10 @@ def _shown(
     interview = record.interview
     recommendation = interview.recommendation()
     tasks = _tasks(store, record)
+    attached = _attached(store, tasks, recommendation)
+    known = typed
+    if typed is None and attached:
+        known = prefilled(recommendation, interview.class_labels, attached[0]["thresholds_in_force"])
     return page(
         request,
         "result",
@@ -112,9 +123,9 @@ def _shown(
         result=result_view(interview, recommendation),
         answers=list_answers(interview),
         tasks=tasks,
-        typed={"task": ""} if typed is None else typed,
-        thresholds=threshold_rows(recommendation, interview.class_labels, typed, error),
-        attached=_attached(store, tasks, recommendation),
+        typed={"task": attached[0]["task"] if attached else ""} if typed is None else typed,
+        thresholds=threshold_rows(recommendation, interview.class_labels, known, error),
+        attached=attached,
         error=error,
     )
 
@@ -141,6 +152,7 @@ def _attached(store: Store, tasks: list[Task], shown: "Recommendation") -> list[
             "by": found.created_by,
             "at": moment(found.created_at),
             "thresholds": [f"{threshold.metric} {threshold.value:g}" for threshold in found.thresholds],
+            "thresholds_in_force": found.thresholds,
             "effects": effects_of(store, found),
             **_heads(store, found.task),
         }
@@ -152,7 +164,7 @@ def _attached(store: Store, tasks: list[Task], shown: "Recommendation") -> list[
 def _is_same(attached: "AttachedRecommendation", shown: "Recommendation") -> bool:
     """Compared as values: an older version wrote other text for the same recommendation."""
     try:
-        return attached.recommendation == shown
+        return attached.recommendation.is_same(shown)
     except LifelongError:  # damaged
         return False
 

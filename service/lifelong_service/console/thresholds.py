@@ -58,6 +58,20 @@ def threshold_rows(
     return rows
 
 
+def prefilled(
+    recommendation: "Recommendation", labels: Sequence[str], thresholds: "Sequence[AcceptanceThreshold]"
+) -> dict[str, str]:
+    """Return the values of the form for thresholds in force; of several of one metric, the first."""
+    found: dict[str, str] = {}
+    for row in threshold_rows(recommendation, labels):
+        for threshold in thresholds:
+            if threshold.metric == row["label"] and row["name"] not in found:
+                found[row["name"]] = repr(threshold.value)
+                found[row["by"]] = threshold.by
+                found[row["of"]] = "" if threshold.class_index is None else str(threshold.class_index)
+    return found
+
+
 def _can_pick(metric: "RecommendedMetric", labels: Sequence[str]) -> bool:
     return metric.per_class and metric.target_class is None and len(labels) <= MOST_TO_PICK
 

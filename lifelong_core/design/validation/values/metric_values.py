@@ -8,7 +8,7 @@ import numpy as np
 
 from lifelong_core.arrays import Floats
 from lifelong_core.design.validation.outputs import Samples
-from lifelong_core.design.validation.values.by_group import is_by_group
+from lifelong_core.design.validation.values.by_group import pooled_note
 from lifelong_core.design.validation.values.class_mix import ClassMix, refusal
 from lifelong_core.design.validation.values.evaluation import Recipe, estimate_metric
 from lifelong_core.design.validation.values.metric_value import CutOff, MetricValue
@@ -24,6 +24,9 @@ from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics import METRICS, compute_metrics, naive_decision
 from lifelong_core.metrics.counting.confusion import confusion_matrix
 from lifelong_core.metrics.resampling.intervals import Bootstrap
+
+ROUNDING = 1e-12
+"""Smaller values of a classifier that ignores the image are rounding errors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +82,7 @@ def evaluate_metric(
                 **shared,
                 **one.fields,
                 "class_weights": weights if one.part.value_of == "weighted_mean" else None,
-                "naive": None if naive is None else finite(float(select_part(naive, one.part, recipe))),
+                "naive": None if naive is None else _rounded(float(select_part(naive, one.part, recipe))),
                 "cut_off": None if one.part.class_index is None else cut_offs.get(one.part.class_index),
                 "notes": (*notes, *one.fields["notes"]),
             }
@@ -87,6 +90,11 @@ def evaluate_metric(
         for one in parts
     ]
     return EvaluatedMetric(tuple(made), parts)
+
+
+def _rounded(number: float) -> float | None:
+    """The number, 0 where it is a rounding error; None if it is not finite."""
+    return 0.0 if abs(number) < ROUNDING else finite(number)
 
 
 def _judged_metrics(recipe: Recipe) -> tuple[str, ...]:
@@ -147,8 +155,8 @@ def _notes(recipe: Recipe, own: Samples, standard_error: float | None) -> list[s
             "Without other data, the cut-offs were chosen on a random half of the cases; "
             f"the values are those of the other {own.size} samples."
         )
-    if recipe.by_group and not is_by_group(recipe):
-        found.append("Pooled over all samples: in single groups it says nothing.")
+    if recipe.by_group and (why := pooled_note(recipe)) is not None:
+        found.append(why)
     if standard_error is not None:
         found.append("Computed on a random part of the samples, which the interval allows for.")
     return found

@@ -317,7 +317,9 @@ def test_a_rule_that_an_older_version_did_not_execute(store: Store):
     acknowledge(store)
     expect("recommendations", "ok", "1 attached", only=False)
     update(store, sa.update(tables.tasks).values(decision_rule=sa.null()))
-    asked = "lesions decides by this rule: least expected cost. Its recommendation asks for another one: highest"
+    asked = (
+        "lesions decides by this rule: least expected cost. Its recommendation asks for another one: highest"
+    )
     expect("recommendations", "warning", asked, "lifelong recommend --attach lesions", only=False)
 
 

@@ -77,8 +77,12 @@ def test_metrics_are_attached_with_their_thresholds(service: Service) -> None:
         ("AUROC", 0.85, 2, "estimate"),
     ]
     assert console.service.store.tasks.get("skin").costs.tolist() == ANSWERS["costs"]
+    assert console.get(f"{path}/attach").headers["location"] == f"{path}/result"
     page = console.get(f"{path}/result").text
     assert "Attached to <strong>skin</strong>" in page
+    # Attaching again keeps the thresholds, unless they are changed.
+    assert all(f'value="{value}"' in page for value in ("0.4", "0.85"))
+    assert '<option value="estimate" selected>' in page
     assert "The default head of linear@1 (version 1) still has other costs" in page
     assert "Attach the recommendation with new heads" in page
     assert "version 1, by admin-token" in console.get("/console").text

@@ -52,6 +52,7 @@ SCOPES = {
     "/console/knowledge/{task}/neighbours": "read",
     "/console/interviews/{identifier}": "read",
     "/console/interviews/{identifier}/answers": "read",
+    "/console/interviews/{identifier}/attach": "read",
     "/console/interviews/{identifier}/choices": "read",
     "/console/interviews/{identifier}/resolve": "read",
     "/console/interviews/{identifier}/withdraw": "read",

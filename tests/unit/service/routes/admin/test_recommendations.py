@@ -105,7 +105,12 @@ def test_the_answer_names_the_rule_and_the_heads_that_still_decide_otherwise(ser
 
 def test_a_default_head_for_another_class_mix_than_the_stated_one_is_named(service: Service) -> None:
     shares = {"target_prevalences_known": True, "target_prevalences": [0.7, 0.2, 0.1]}
-    stated = {**BALANCED, "class_contribution": "target_prevalences", **shares, "prevalences_representative": False}
+    stated = {
+        **BALANCED,
+        "class_contribution": "target_prevalences",
+        **shares,
+        "prevalences_representative": False,
+    }
     found = attached(service, fingerprint=stated)
     (default,) = found["differing_heads"]
     assert default["differs_in"][-1] == "prevalence"
