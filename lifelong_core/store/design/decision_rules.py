@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lifelong_core.deploy.decision_rules.rules import (
+from lifelong_core.decision_rules.rules import (
     OPTIMISABLE_METRICS,
     TARGET_METRICS,
     Argmax,

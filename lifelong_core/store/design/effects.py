@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from lifelong_core.deploy.decision_rules.wording import describe_rule
+from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.store.design.decision_rules import recommended_rule
 from lifelong_core.store.design.records import AttachedRecommendation
 from lifelong_core.store.heads.checks import follows_task

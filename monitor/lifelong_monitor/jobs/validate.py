@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from lifelong_core.arrays import Floats
+from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
-from lifelong_core.deploy.decision_rules.wording import describe_rule
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.design import Recommendation
 from lifelong_core.design.report.pages import validation_html

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy import CutOffs, TargetValue
-from lifelong_core.deploy.decision_rules.wording import describe_rule
 from lifelong_core.design import ProblemFingerprint
 from lifelong_core.design.validation.decisions.answered_rule import answered_rule
 from lifelong_core.store.design.decision_rules import stated_rule

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 
 from lifelong_core import metrics
+from lifelong_core.decision_rules.rates import METRICS, metric_of
 from lifelong_core.deploy import OptimisedMetric, TargetValue
-from lifelong_core.deploy.decision_rules.rates import METRICS, metric_of
 
 RULES = [
     *(TargetValue(metric, 0.5) for metric in ("TPR", "TNR", "PPV", "NPV", "PPR")),

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lifelong_core.deploy import LabeledLogits, OptimisedMetric, TargetValue, fit_head
-from lifelong_core.deploy.decision_rules.operating_points import (
+from lifelong_core.decision_rules.operating_points import (
     OperatingPoints,
     sample_weights,
     search_cut_off,
 )
-from lifelong_core.deploy.decision_rules.rules import TARGET_METRICS, objective_of
+from lifelong_core.decision_rules.rules import TARGET_METRICS
+from lifelong_core.deploy import LabeledLogits, OptimisedMetric, TargetValue, fit_head
 from lifelong_core.errors import InvalidInputError
 
 OPTIMA = [OptimisedMetric("MCC"), *(OptimisedMetric("F_beta", beta=beta) for beta in (0.5, 1.0, 2.0))]
@@ -85,10 +85,10 @@ def test_a_target_is_reached_at_the_best_of_the_other_metric(
     scores, labels, share = problem
     rule = TargetValue(metric, target)
     tp, fp = searched(rule, scores, labels, share)
-    found, best = value_of(metric, tp, fp, share), value_of(objective_of(rule), tp, fp, share)
+    found, best = value_of(metric, tp, fp, share), value_of(rule.objective, tp, fp, share)
     sign = -1 if metric == "PPR" else 1
     every = [
-        (sign * value_of(metric, a, b, share), value_of(objective_of(rule), a, b, share))
+        (sign * value_of(metric, a, b, share), value_of(rule.objective, a, b, share))
         for _, a, b in outcomes(scores, labels, share)
         if value_of(metric, a, b, share) >= 0
     ]
