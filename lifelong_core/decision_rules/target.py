@@ -1,6 +1,7 @@
 """What a decision rule demands of its metric."""
 
 from dataclasses import dataclass
+from math import isnan
 
 import numpy as np
 
@@ -42,13 +43,15 @@ class Target:
 
     def is_kept(self, low: float, high: float) -> bool:
         """Whether a whole interval of the metric is on the right side; not where an end is undefined."""
-        return high <= self.value if self.sign < 0 else low >= self.value
+        worst = high if self.sign < 0 else low
+        return not (isnan(low) or isnan(high)) and self.sign * worst >= self.sign * self.value
 
     def is_missed(self, low: float, high: float) -> bool:
         """Whether a whole interval of the metric is on the wrong side; not where an end is undefined."""
-        return low > self.value if self.sign < 0 else high < self.value
+        best = low if self.sign < 0 else high
+        return not (isnan(low) or isnan(high)) and self.sign * best < self.sign * self.value
 
     def progress(self, value: float) -> float:
         """The metric, higher is better, as far as the target; an undefined one counts as the target."""
         end = self.sign * self.value
-        return end if np.isnan(value) else min(self.sign * value, end)
+        return end if isnan(value) else min(self.sign * value, end)
