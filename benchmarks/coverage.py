@@ -278,16 +278,17 @@ def _block(task: tuple[Scenario, int, int]) -> list[tuple[Scenario, Row]]:
 
 def summarise(rows: list[tuple[Scenario, Row]]) -> list[dict[str, Any]]:
     """Coverage by kind, metric and number of independent cases, and the worst of the scenarios."""
-    held: dict[tuple[str, str, str], dict[Scenario, list[tuple[float, float]]]] = defaultdict(
+    held: dict[tuple[str, str, str, int], dict[Scenario, list[tuple[float, float]]]] = defaultdict(
         lambda: defaultdict(list)
     )
     for scenario, (kind, name, _, inside, width) in rows:
         size = f"{scenario.units} groups" if scenario.grouped else f"{scenario.units} cases"
+        cases = scenario.units
         if kind.startswith(("subgroup", "target")):
-            size = f"half of {size}"
-        held[kind, name, size][scenario].append((inside, width))
+            size, cases = f"half of {size}", cases // 2
+        held[kind, name, size, cases][scenario].append((inside, width))
     found: list[dict[str, Any]] = []
-    for (kind, name, size), by_scenario in held.items():
+    for (kind, name, size, cases), by_scenario in held.items():
         shown = {one: [p for p in pairs if not np.isnan(p[0])] for one, pairs in by_scenario.items()}
         every = [pair for pairs in shown.values() for pair in pairs]
         by_one = {
@@ -299,6 +300,7 @@ def summarise(rows: list[tuple[Scenario, Row]]) -> list[dict[str, Any]]:
                 "kind": kind,
                 "metric": name,
                 "size": size,
+                "independent_cases": cases,
                 "coverage": float(np.mean([pair[0] for pair in every])) if every else None,
                 "worst": None if worst is None else by_one[worst],
                 "worst_scenario": worst,
@@ -308,6 +310,15 @@ def summarise(rows: list[tuple[Scenario, Row]]) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def below_goal(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The intervals that cover less often than they should, of enough independent cases."""
+    return [
+        one
+        for one in found
+        if one["independent_cases"] >= FEWEST and one["coverage"] is not None and one["coverage"] < GOAL
+    ]
 
 
 def main() -> None:
@@ -333,6 +344,10 @@ def main() -> None:
                 f"worst {one['worst']:.2f} ({one['worst_scenario']}), width {one['width']:.3f}, "
                 f"shown {one['shown']:.2f}"
             )
+    below = below_goal(found)
+    print(f"below {GOAL:g} with {FEWEST} or more independent cases: {'none' if not below else ''}")
+    for one in below:
+        print(f"    {one['kind']} {one['metric']}, {one['size']}: {one['coverage']:.3f}")
     seconds = time.perf_counter() - started
     print(f"{seconds:.0f} s")
     if options.json:
@@ -343,6 +358,8 @@ def main() -> None:
             "replicates": REPLICATES,
             "level": LEVEL,
             "seconds": seconds,
+            "goal": GOAL,
+            "below_goal": below,
             "coverage": found,
         }
         print(json.dumps(report))

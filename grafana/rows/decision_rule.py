@@ -25,7 +25,7 @@ def _plot_metric() -> timeseries.Panel:
         "Line and band: the metric that the decision rule of the active head keeps or optimises, such as sensitivity"
         " or precision, as the last cycle expects it without labels, with its interval. Green: realised on the labelled"
         " decisions of this head. Dashed: the target of the rule: at least, for a share of positives (PPR) at"
-        " most. Empty for rules that minimise a cost.",
+        " most. Empty for rules without a searched cut-off.",
         [
             query_population("lifelong_decision_rule_expected", "estimate"),
             query_population("lifelong_decision_rule_expected_low", "low"),

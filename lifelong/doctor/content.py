@@ -4,7 +4,9 @@ import stat
 from collections.abc import Iterator
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
+from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.errors import LifelongError
+from lifelong_core.store import Store, Task
 from lifelong_core.store.design.effects import differing_heads, refit_hint
 from lifelong_core.store.knowledge.exchange import read_signing_key
 from lifelong_core.store.knowledge.neighbours import explain_missing_ranker
@@ -86,9 +88,10 @@ def check_heads(installation: Installation) -> Iterator[Finding]:
 
 
 def check_recommendations(installation: Installation) -> Iterator[Finding]:
-    """Every recommendation that is attached to a task can be read."""
+    """Every recommendation that is attached to a task can be read, and the task has the rule of the newest one."""
     store, total = installation.store, 0
     for task in store.tasks.list():
+        yield from _other_rule(store, task)
         for attached in store.recommendations.list(task.name):
             total += 1
             try:
@@ -96,6 +99,24 @@ def check_recommendations(installation: Installation) -> Iterator[Finding]:
             except LifelongError as error:
                 yield failure(error.message, error.hint or "Attach it again.")
     yield ok(f"{total} attached.")
+
+
+def _other_rule(store: Store, task: Task) -> Iterator[Finding]:
+    """A rule that the recommendation in force asks for and the task does not have: older versions executed none."""
+    from lifelong_core.design.stated_rule import recommended_rule
+
+    attached = store.recommendations.current(task.name)
+    try:
+        wanted = None if attached is None else recommended_rule(attached.recommendation).rule
+    except LifelongError:  # named by the caller
+        return
+    if wanted is None or wanted == task.decision_rule:
+        return
+    own, other = (describe_rule(rule, task.class_names) for rule in (task.decision_rule, wanted))
+    yield warning(
+        f"{task.name} decides by this rule: {own}. Its recommendation asks for another one: {other}.",
+        f"Attach it again: `lifelong recommend --attach {task.name} --refit-head`, or in the console.",
+    )
 
 
 def check_knowledge(installation: Installation) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from lifelong.commands.cycles.inputs import (
     read_window,
 )
 from lifelong.commands.cycles.report_text import print_outcome, print_report
+from lifelong.commands.interview.files import write_texts
 from lifelong.commands.models.tasks import decision_rule_option
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -86,13 +87,8 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
             raise InvalidInputError(f"{window}: {reason.text}", field="WINDOW")
     # The file first: printing fails where the reader of the output has gone.
     failure = None
-    if out is not None and report.candidate is not None:
-        try:
-            out.write_text(report.candidate.to_json() + "\n")
-        except OSError as error:
-            failure = InvalidInputError(
-                f"{out} cannot be written ({error.strerror or error}).", field="--out"
-            )
+    if report.candidate is not None:
+        failure = write_texts([(out, report.candidate.to_json(), "--out")])
     if options["as_json"]:
         click.echo(report.to_json())
     else:

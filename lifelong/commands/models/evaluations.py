@@ -8,8 +8,9 @@ import click
 
 from lifelong.commands.common import actor, open_store
 from lifelong.commands.cycles.inputs import name_file_in_errors
-from lifelong.commands.interview.files import write_text
+from lifelong.commands.interview.files import write_texts
 from lifelong.commands.jobs import expect_monitor, finish_job, timeout_option
+from lifelong.commands.validation.aggregate_option import aggregate_option
 from lifelong.commands.validation.uncertainty_options import settings_of, uncertainty_options
 
 if TYPE_CHECKING:
@@ -73,9 +74,14 @@ def _output_options(command: Any) -> Any:
 @click.option("--data", type=_existing_file, required=True, help="npz file of labelled logits.")
 @click.option("--environment", help="Environment of the head that decides; without it, the default head.")
 @uncertainty_options
+@aggregate_option
 @_output_options
 def validate(
-    model: str, data: Path, environment: str | None, **outputs: Unpack[UncertaintyAwareOutputs]
+    model: str,
+    data: Path,
+    environment: str | None,
+    aggregate: str,
+    **outputs: Unpack[UncertaintyAwareOutputs],
 ) -> None:
     """Validate MODEL (name@version) by the metrics and thresholds of its task.
 
@@ -105,6 +111,7 @@ def validate(
             level=outputs["level"],
             actor=actor(),
             uncertainty=settings_of(dict(outputs)),
+            by_group=aggregate == "by-group",
         )
         document = _finished(store, job, outputs)
     result = ValidationResult.from_json(document)
@@ -173,13 +180,15 @@ def _finished(store: "Store", job: "Job", outputs: Outputs) -> str:
     """The result of the job as JSON, when it is done; files and standard output get it where that is asked for."""
     result = finish_job(store, job, outputs["timeout"]).result or {}
     document = store.artifacts.get(result["result"]).decode()
+    page = None if outputs["html"] is None else store.artifacts.get(result["report"]).decode()
     # Files first: printing fails where the reader of the output has gone.
-    if outputs["output"] is not None:
-        write_text(outputs["output"], document, field="--output")
-    if outputs["html"] is not None:
-        write_text(outputs["html"], store.artifacts.get(result["report"]).decode(), field="--html")
+    failure = write_texts(
+        ((outputs["output"], document, "--output"), (outputs["html"], page or "", "--html"))
+    )
     if outputs["as_json"]:
         click.echo(document)
+    if failure is not None:
+        raise failure
     if outputs["output"] is not None:
         click.echo(f"The result is in {outputs['output']}.", err=outputs["as_json"])
     if outputs["html"] is not None:

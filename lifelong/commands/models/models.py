@@ -211,12 +211,20 @@ def promote(model: str, force_because: str | None) -> None:
     from lifelong_core.graph_check import check_servable
     from lifelong_core.settings import Settings
     from lifelong_core.store import promote_calibrated
+    from lifelong_core.store.design.effects import differing_heads, refit_hint
     from lifelong_core.store.registry.serving import WORKERS_PATIENCE_SECONDS, describe_serving
 
     with open_store() as store:
         check_servable(store, Settings.load(), model, patience_seconds=WORKERS_PATIENCE_SECONDS)
         promoted = promote_calibrated(store, model, actor=actor(), force_reason=force_because)
         click.echo(describe_serving(store, promoted.reference, patience_seconds=WORKERS_PATIENCE_SECONDS))
+        registry = store.registry()
+        task = registry.tasks[promoted.task_id]
+        differing = differing_heads(registry, task)
+    for head in differing:
+        click.echo(f"Note: {head.sentence}")
+    if differing:
+        click.echo(refit_hint(task, differing))
 
 
 @models.command()

@@ -44,8 +44,10 @@ def parse_decision_rule(text: str | None) -> "DecisionRule | None":
     if text in ("bayes", "argmax"):
         return rule_from_document({"kind": text})
     try:
-        document: Any = json.loads(text if text.lstrip().startswith("{") else Path(text).read_text())
-    except (OSError, ValueError) as error:
+        document: Any = json.loads(
+            text if text.lstrip().startswith("{") else Path(text).read_text("utf-8-sig")
+        )
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidInputError(
             f"{text[:80]!r} is neither bayes, argmax, a JSON object nor a readable file of one ({error}).",
             field="--decision-rule",

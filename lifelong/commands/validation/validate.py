@@ -10,6 +10,7 @@ import click
 from lifelong.commands.common import open_store
 from lifelong.commands.cycles.inputs import name_file_in_errors
 from lifelong.commands.interview.files import write_texts
+from lifelong.commands.validation.aggregate_option import aggregate_option
 from lifelong.commands.validation.custom_metrics import load_metrics
 from lifelong.commands.validation.named_files import file_by_model, files_by_model, named_file
 from lifelong.commands.validation.uncertainty_options import settings_of, uncertainty_options
@@ -75,13 +76,7 @@ HISTORY = re.compile(rb'"history"\s*:')
     help="Class shares for which the probabilities hold, separated by commas, e.g. 0.9,0.1; without it, those of the"
     " data. Net benefit corrects the probabilities from them to the class shares of use.",
 )
-@click.option(
-    "--aggregate",
-    type=click.Choice(["pooled", "by-group"]),
-    default="pooled",
-    show_default=True,
-    help="by-group: metrics of each group (patient), then their mean over the groups.",
-)
+@aggregate_option
 @click.option(
     "--metric",
     "custom",

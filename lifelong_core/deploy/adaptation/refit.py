@@ -50,6 +50,8 @@ def refit(report: AdaptationReport, found: Findings) -> tuple[AdaptationReport, 
         report = replace(report, pooled=pooled.analysis.estimate)
         report = report.because(reasons.pooled(analysis.estimate, pooled, head))
         analysis, further = pooled.analysis, pooled.spread
+        # Both heads are judged in the same population.
+        report = replace(report, criterion=found.criterion(head, analysis, report.seed))
     wanted = add_pseudo_samples(analysis.estimate, data.samples)
     target = limit_step(head.assumed_prevalence, wanted, policy.maximum_step)
     compared = step = HeadComparison.of(data, head, wanted)

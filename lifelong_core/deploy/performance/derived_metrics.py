@@ -53,7 +53,11 @@ class MetricGradients:
 
 
 def metric_gradients(
-    confusion: ArrayLike, acronyms: Sequence[str] = ("AC", "EC"), costs: ArrayLike | None = None
+    confusion: ArrayLike,
+    acronyms: Sequence[str] = ("AC", "EC"),
+    costs: ArrayLike | None = None,
+    *,
+    beta: float = 1.0,
 ) -> MetricGradients:
     """Values of metrics that count decisions, and their derivatives by the entries of the confusion matrix.
 
@@ -62,6 +66,7 @@ def metric_gradients(
         acronyms: acronyms of METRICS that count decisions. A metric of one class against the rest gives one value for
             each class, in a binary task one for class 1.
         costs: of EC, NEC and WCK, shape (C, D); None: 0-1 costs.
+        beta: of F_beta.
 
     Raises:
         InvalidInputError: a shape or a value does not fit, the matrix is empty, or a metric does not count.
@@ -83,7 +88,7 @@ def metric_gradients(
     gradients: list[Floats] = []
     bounds: list[tuple[float, float]] = []
     for acronym in acronyms:
-        value, gradient = _one(shares, acronym, matrix)
+        value, gradient = _one(shares, acronym, matrix, beta)
         kept = slice(1, 2) if value.size > 1 and shares.shape[0] == 2 else slice(None)
         values.append(value[kept])
         gradients.append(gradient[kept])
@@ -174,7 +179,7 @@ def _interval(
     return float(min(least + scale * low, value)), float(max(least + scale * high, value))
 
 
-def _one(shares: Floats, acronym: str, costs: Floats) -> tuple[Floats, Floats]:
+def _one(shares: Floats, acronym: str, costs: Floats, beta: float) -> tuple[Floats, Floats]:
     """Values (J,) and gradients (J, C, D) of one metric."""
     if acronym in ("AC", "ER", "EC"):
         paid = costs if acronym == "EC" else np.eye(*shares.shape)
@@ -182,15 +187,15 @@ def _one(shares: Floats, acronym: str, costs: Floats) -> tuple[Floats, Floats]:
         value = float((shares * paid).sum())
         return np.array([value]), (paid - value)[np.newaxis]
     if acronym in PER_CLASS_COUNTS:
-        return _per_class(shares, acronym)
+        return _per_class(shares, acronym, beta)
     if acronym == "BA":
-        recalls, gradients = _per_class(shares, "TPR")
+        recalls, gradients = _per_class(shares, "TPR", beta)
         return recalls.mean(keepdims=True), gradients.mean(axis=0, keepdims=True)
     function = counting_metric(acronym, costs=costs if acronym in ("NEC", "WCK") else None)
     return function(shares).reshape(1), _derivatives(shares, function)[np.newaxis]
 
 
-def _per_class(shares: Floats, acronym: str) -> tuple[Floats, Floats]:
+def _per_class(shares: Floats, acronym: str, beta: float) -> tuple[Floats, Floats]:
     """By the four counts of each class against the rest, of which the metric is a function."""
     classes = shares.shape[0]
     counts = one_versus_rest(shares)
@@ -198,7 +203,7 @@ def _per_class(shares: Floats, acronym: str) -> tuple[Floats, Floats]:
         [counts.true_negatives, counts.false_positives, counts.false_negatives, counts.true_positives],
         axis=-1,
     ).reshape(classes, 2, 2)
-    metric = counting_metric(acronym)
+    metric = counting_metric(acronym, beta=beta)
     by_count = np.stack([_derivatives(pair, lambda four: metric(four)[..., 1]) for pair in pairs])
     gradients = np.broadcast_to(by_count[:, 0, 0, np.newaxis, np.newaxis], (classes, *shares.shape)).copy()
     own = np.arange(classes, dtype=np.int64)

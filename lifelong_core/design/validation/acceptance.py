@@ -15,6 +15,9 @@ from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.documents import Frozen
 from lifelong_core.errors import InvalidInputError
 
+ROUNDING = 1e-12
+"""Relative difference between a value and its threshold that sums of shares may make"""
+
 
 class AcceptanceThreshold(Frozen):
     """The value that one recommended metric has to reach: at least, or at most if lower values are better."""
@@ -120,6 +123,8 @@ def _outcome(threshold: AcceptanceThreshold, value: MetricValue) -> AcceptanceOu
         why = f"{what} of the interval is undefined: {'; '.join(value.notes) or 'no resample has a value'}"
         return AcceptanceOutcome(threshold=threshold, value=None, passed=None, why=f"{why.rstrip('.')}.")
     is_up = value.orientation == "up"
+    if math.isclose(number, threshold.value, rel_tol=ROUNDING):
+        number = threshold.value
     passed = number >= threshold.value if is_up else number <= threshold.value
     relation = ("reaches" if passed else "is below") if is_up else ("stays within" if passed else "is above")
     of = "" if threshold.by == "estimate" else f" of the {100 * value.level:g} % interval"

@@ -123,10 +123,6 @@ def _of_the_class_mix(recommendation: Recommendation, recipes: Sequence[Recipe])
     refused = [recipe.label for recipe in recipes if recipe.is_refused]
     if refused:
         yield f"{', '.join(refused)} needs the target prevalences: the class mix is not that of use (FP4.2)."
-    converted = [
-        recipe.label
-        for recipe in recipes
-        if recipe.converted is not None and METRICS[recipe.acronym].prevalence_dependent
-    ]
+    converted = [recipe.label for recipe in recipes if recipe.converted is not None]
     if converted:
         yield f"Computed at the stated class shares of use, not at those of these data: {', '.join(converted)}."

@@ -15,6 +15,8 @@ from lifelong_core.metrics.scores.labelled_probabilities import as_labelled_prob
 from lifelong_core.metrics.scores.scoring_rules import truth_gaps
 
 DEFAULT_DRAWS = 200
+SHARED_NUMBERS = 50
+"""Random numbers, evenly spaced, by which the dependence of labels with one random number is computed"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +119,10 @@ def reference_of(
 
 
 def within_group_correlation(labels: Integers, probabilities: Floats, unit: Integers) -> float:
-    """Mean product of the errors e_y - p of two samples of a group, relative to calibrated ones; 0..1.
+    """Mean product of the errors e_y - p of two samples of a group, relative to that of labels that are drawn with one
+    random number; 0..1.
 
-    Less that of two samples of different groups, which is what miscalibration makes of it.
+    The product of two samples of different groups is taken off: that is what miscalibration makes of it.
 
     Examples:
         >>> labels, unit = np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1])
@@ -141,10 +144,28 @@ def within_group_correlation(labels: Integers, probabilities: Floats, unit: Inte
     within_scale = np.square(spreads).sum() - np.square(spread).sum()
     between = np.square(sums.sum(axis=0)).sum() - np.square(sums).sum()
     between_scale = spreads.sum() ** 2 - np.square(spreads).sum()
-    if not within_scale > 0:
+    shared = _products_of_shared_numbers(probabilities, unit)
+    if not shared > 0:
         return 0.0
     bias = max(between / between_scale, 0.0) if between_scale > 0 else 0.0
-    return float(np.clip(within / within_scale - bias, 0.0, 1.0))
+    return float(np.clip((within - bias * within_scale) / shared, 0.0, 1.0))
+
+
+def _products_of_shared_numbers(probabilities: Floats, unit: Integers) -> float:
+    """Expected sum of the products of errors over all pairs of a unit, if one random number draws all their labels."""
+    classes, groups = probabilities.shape[1], int(unit.max()) + 1
+    bounds = probabilities.cumsum(axis=1)[:, :-1]
+    means: Floats = np.zeros((groups, classes))
+    np.add.at(means, unit, probabilities)
+    squares = float(np.square(probabilities).sum())
+    total = 0.0
+    for number in (np.arange(SHARED_NUMBERS) + 0.5) / SHARED_NUMBERS:
+        drawn = (number >= bounds).sum(axis=1)
+        counts = np.bincount(classes * unit + drawn, minlength=groups * classes).reshape(groups, classes)
+        at_drawn = np.take_along_axis(probabilities, drawn[:, np.newaxis], axis=1)
+        own = drawn.size - 2 * at_drawn.sum() + squares
+        total += float(np.square(counts - means).sum() - own)
+    return total / SHARED_NUMBERS
 
 
 def draw_labels(

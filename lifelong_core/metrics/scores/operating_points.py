@@ -62,6 +62,8 @@ class OperatingPoints:
                 field="prevalence",
                 hint="Give cases of every class that occurs.",
             )
+        occurs = shares[labels] > 0  # Others would give cut-offs that differ in nothing.
+        scores, labels = scores[occurs], labels[occurs]
         weights = (shares / np.maximum(counts, 1))[labels]
         order = np.argsort(-scores, kind="stable")
         descending = scores[order]

@@ -6,39 +6,44 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from lifelong_core.arrays import Floats
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.store.design.records import AttachedRecommendation
-from lifelong_core.store.heads.checks import follows_task
 from lifelong_core.store.heads.records import HeadRecord
+from lifelong_core.store.heads.refitting import is_same_mix, stated_prevalences
 from lifelong_core.store.registry.records import Registry, Task
 from lifelong_core.store.store import Store
 
-Difference: TypeAlias = Literal["costs", "decision_rule"]
-_WORDS: dict[Difference, str] = {"costs": "other costs", "decision_rule": "another decision rule"}
+MOST_NAMED = 4
+"""Classes whose shares are named"""
+
+Difference: TypeAlias = Literal["costs", "decision_rule", "prevalence"]
 
 
 @dataclass(frozen=True)
 class DifferingHead:
-    """A head in force that decides by other costs or another rule than its task."""
+    """A head in force that decides by other costs or another rule than its task, or is for another class mix than the
+    one that the recommendation states.
+    """
 
     model: str
     environment: str | None
     """None: the model's default head"""
     version: int
     differs_in: tuple[Difference, ...]
-    rule: str
-    """its own decision rule, as a phrase"""
+    differences: tuple[str, ...]
+    """the same as phrases"""
     is_promoted: bool
     """whether its model is the promoted one of the task"""
     is_pinned: bool
 
     @property
     def sentence(self) -> str:
-        """The head, what differs, and its rule."""
+        """The head and what differs."""
         place = "the default head" if self.environment is None else f"the head of {self.environment}"
-        others = " and ".join(_WORDS[one] for one in self.differs_in)
         held = ", pinned" if self.is_pinned else ""
-        return f"{place} of {self.model} (version {self.version}{held}) still has {others}: {self.rule}."
+        others = " and ".join(self.differences)
+        return f"{place} of {self.model} (version {self.version}{held}) still has {others}."
 
 
 @dataclass(frozen=True)
@@ -72,13 +77,22 @@ def effects_of(store: Store, attached: AttachedRecommendation) -> AttachmentEffe
     registry = store.registry()
     task = next(task for task in registry.tasks.values() if task.name == attached.task)
     reason = recommended_rule(attached.recommendation).reason
-    return AttachmentEffects(task, reason, differing_heads(registry, task))
+    stated = stated_prevalences(attached.recommendation)
+    return AttachmentEffects(task, reason, differing_heads(registry, task, stated))
 
 
-def differing_heads(registry: Registry, task: Task) -> tuple[DifferingHead, ...]:
+def differing_heads(
+    registry: Registry, task: Task, stated: Floats | None = None
+) -> tuple[DifferingHead, ...]:
     """The heads in force of the task's promoted model, and of a model on trial, that differ from the task.
 
     Damaged heads are left out: how they decide is unknown.
+
+    Args:
+        registry: models and heads.
+        task: one of its tasks.
+        stated: shape (C,), class mix of use that the recommendation in force states, for which the default head of the
+            promoted model should be; None: not stated.
     """
     roles = {
         model.id: registry.role(model.id) for model in registry.models.values() if model.task_id == task.id
@@ -88,11 +102,17 @@ def differing_heads(registry: Registry, task: Task) -> tuple[DifferingHead, ...]
         (place for place in registry.heads if place[0] in served and place not in registry.damaged),
         key=lambda place: (roles[place[0]] != "promoted", place[0], place[1] or ""),
     )
-    return tuple(
-        _differing(registry, registry.heads[place], place[1], task)
+    found = (
+        _differing(
+            registry,
+            registry.heads[place],
+            place[1],
+            task,
+            stated if place == (task.promoted_model_id, None) else None,
+        )
         for place in places
-        if not follows_task(registry.heads[place].head, task)
     )
+    return tuple(one for one in found if one.differs_in)
 
 
 def refit_hint(task: Task, differing: Sequence[DifferingHead]) -> str:
@@ -110,19 +130,43 @@ def refit_hint(task: Task, differing: Sequence[DifferingHead]) -> str:
     return " ".join(steps)
 
 
-def _differing(registry: Registry, record: HeadRecord, environment: str | None, task: Task) -> DifferingHead:
+def _differing(
+    registry: Registry, record: HeadRecord, environment: str | None, task: Task, stated: Floats | None
+) -> DifferingHead:
     head = record.head
-    found: list[Difference] = []
+    found: dict[Difference, str] = {}
     if not np.array_equal(head.costs, task.costs):
-        found.append("costs")
+        found["costs"] = "other costs"
     if head.decision_rule != task.decision_rule:
-        found.append("decision_rule")
+        own = describe_rule(head.decision_rule, head.class_names)
+        found["decision_rule"] = f"another decision rule ({own})"
+    if stated is not None and not is_same_mix(head, stated):
+        found["prevalence"] = (
+            f"another class mix ({_shares(head.assumed_prevalence, head.class_names)}; stated for the use:"
+            f" {_shares(stated, head.class_names)})"
+        )
     return DifferingHead(
         model=registry.models[record.model_id].reference,
         environment=environment,
         version=record.version,
         differs_in=tuple(found),
-        rule=describe_rule(head.decision_rule, head.class_names),
+        differences=tuple(found.values()),
         is_promoted=record.model_id == task.promoted_model_id,
         is_pinned=(record.model_id, environment) in registry.pins,
     )
+
+
+def _shares(prevalence: Floats, class_names: Sequence[str]) -> str:
+    """A class mix in words; of more than four classes the most frequent ones.
+
+    Examples:
+        >>> _shares(np.array([0.98, 0.02]), ("benign", "malignant"))
+        'benign 0.98, malignant 0.02'
+    """
+    first = (
+        np.argsort(-prevalence, kind="stable")[:MOST_NAMED]
+        if prevalence.size > MOST_NAMED
+        else range(prevalence.size)
+    )
+    rest = ", ..." if prevalence.size > MOST_NAMED else ""
+    return ", ".join(f"{class_names[k]} {prevalence[k]:.2g}" for k in first) + rest

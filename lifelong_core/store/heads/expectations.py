@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+from lifelong_core.arrays import LARGEST_NUMBER
 from lifelong_core.decision_rules.rules import needs_cut_off
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion, expected_criterion
@@ -42,5 +43,10 @@ def expectation_of(head: PostProcessingHead) -> ExpectedCriterion | None:
     except (LifelongError, TypeError):
         return None
     numbers = (found.value, found.low, found.high, found.cases, found.needed_cases or 0)
-    is_readable = all(isinstance(cast("object", one), int | float) for one in numbers)
+    is_readable = all(_is_number(one) for one in numbers)
     return found if is_readable and found.metric == rule.metric else None
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is a number that a float can hold; integers of a document have any size."""
+    return isinstance(value, int | float) and abs(value) <= LARGEST_NUMBER

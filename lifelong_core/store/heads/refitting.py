@@ -194,7 +194,7 @@ def _plan(
     kept: list[KeptHead] = []
     for environment in (None, *sorted(filter(None, found.versions))):
         head = present.get(environment)
-        target = _stated_prevalences(recommendation) if environment is None else None
+        target = stated_prevalences(recommendation) if environment is None else None
         if target is None and isinstance(head, HeadRecord):
             target = head.head.assumed_prevalence
         stays = None if head is None else _kept(found, environment, head, target, after)
@@ -226,7 +226,7 @@ def _name_place_in_errors(environment: str | None) -> Generator[None]:
         ) from error
 
 
-def _stated_prevalences(recommendation: "Recommendation") -> Floats | None:
+def stated_prevalences(recommendation: "Recommendation") -> Floats | None:
     """The class mix that a recommendation states for the use and depends on; None: it has none."""
     stated = recommendation.fingerprint.target_prevalences
     unused = {answer.item for answer in recommendation.unused}
@@ -276,8 +276,9 @@ def _pinned(pin: HeadPin) -> str:
 
 
 def _fits(head: PostProcessingHead, target: Floats | None, after: Task) -> bool:
-    return (
-        target is not None
-        and follows_task(head, after)
-        and np.allclose(head.assumed_prevalence, target, rtol=0, atol=_SAME_SHARE)
-    )
+    return target is not None and follows_task(head, after) and is_same_mix(head, target)
+
+
+def is_same_mix(head: PostProcessingHead, prevalence: Floats) -> bool:
+    """Whether a head assumes this class mix, shape (C,)."""
+    return np.allclose(head.assumed_prevalence, prevalence, rtol=0, atol=_SAME_SHARE)

@@ -121,9 +121,11 @@ def inputs_of(cycle: Cycle) -> Inputs:
 def count_missed_cycles(report: AdaptationReport, last: Cycle | None) -> int:
     """Cycles in a row, up to that of this report, that expect the target of the decision rule to be missed.
 
-    A cycle that expects nothing, for instance without a judgeable window, leaves the number of the `last` one.
+    A cycle that expects nothing, for instance without a judgeable window, leaves the number of the `last` one. Another
+    head than that of the last cycle starts anew.
     """
-    before = 0 if last is None else (last.report.get(_INPUTS) or {}).get("missed_cycles", 0)
+    is_same_head = last is not None and last.report.get("head_digest") == report.head_digest
+    before = (last.report.get(_INPUTS) or {}).get("missed_cycles", 0) if last and is_same_head else 0
     if report.criterion is None:
         return before if report.prevalence is None else 0
     return before + 1 if report.criterion.is_missed else 0

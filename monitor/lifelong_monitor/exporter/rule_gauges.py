@@ -44,7 +44,7 @@ _LABELS: Final = ("metric", "class")
 RULE_GAUGES: Final[Mapping[str, Gauge]] = {
     "lifelong_decision_rule_expected": (
         "Metric of the decision rule of the head that serves now, as the last cycle expected it in the population,"
-        " without labels; class is empty for a metric of all classes. Absent for rules that minimise a cost.",
+        " without labels; class is empty for a metric of all classes. Absent for rules without a searched cut-off.",
         _LABELS,
         lambda status: _expected(status, lambda found: found.value),
     ),

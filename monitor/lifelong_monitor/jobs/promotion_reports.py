@@ -6,6 +6,7 @@ from typing import Any
 
 from lifelong_core.arrays import Logits
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
+from lifelong_core.design import Recommendation
 from lifelong_core.errors import InvalidInputError, LifelongError, NotFoundError
 from lifelong_core.promotion import (
     ComparedModel,
@@ -22,6 +23,7 @@ from lifelong_core.store import Store
 from lifelong_core.store.registry.records import Model, Registry, Task
 from lifelong_core.store.rollouts.candidate_heads import known_prevalences
 from lifelong_monitor.jobs.model_facts import data_distance
+from lifelong_monitor.jobs.rule_caution import rule_cautions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,7 +85,7 @@ def compare_registered(
             hint=f"Attach one: `lifelong recommend --attach {task.name}`.",
         )
     compared = [_compared(store, registry, one) for one in (new, current)]
-    return promotion_report(
+    report = promotion_report(
         task.name,
         compared[0],
         compared[1],
@@ -98,6 +100,22 @@ def compare_registered(
         replicates=replicates,
         level=level,
     )
+    return _with_cautions(report, attached.recommendation, *compared)
+
+
+def _with_cautions(
+    report: PromotionReport, recommendation: Recommendation, new: ComparedModel, current: ComparedModel
+) -> PromotionReport:
+    """The report with a caution for each model whose head decides by another rule than the recommendation asks for."""
+    names = report.new_result.class_names
+    of_new, of_current = (tuple(rule_cautions(recommendation, one.head, names)) for one in (new, current))
+    cautions = [
+        f"{model.reference}: {text}"
+        for model, found in ((new, of_new), (current, of_current))
+        for text in found
+    ]
+    result = report.new_result.model_copy(update={"warnings": (*of_new, *report.new_result.warnings)})
+    return report.model_copy(update={"new_result": result, "warnings": (*cautions, *report.warnings)})
 
 
 def store_report(store: Store, report: PromotionReport) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The kind `validate`: is a model good enough, on labelled samples, by the metrics that its task recommends?"""
 
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import numpy as np
@@ -8,12 +7,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from lifelong_core.arrays import Floats
-from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
 from lifelong_core.deploy.labelled_set import LabelledSet
-from lifelong_core.design import Recommendation
 from lifelong_core.design.report.pages import validation_html
-from lifelong_core.design.stated_rule import recommended_rule
 from lifelong_core.design.validation.result import Aggregation, ValidationResult
 from lifelong_core.design.validation.uncertainty.settings import UncertaintySettings
 from lifelong_core.design.validation.validate import validate
@@ -22,6 +18,7 @@ from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import Job, Store
 from lifelong_core.store.heads.calibration_sets import check_classes
 from lifelong_core.store.registry.records import Model, Task
+from lifelong_monitor.jobs.rule_caution import rule_cautions
 
 _SEEN = (
     "This is the calibration set on which the head of the model was fitted: the numbers are too good to hold for other"
@@ -122,18 +119,10 @@ def _validated(
         level=asked.level,
         aggregation=asked.aggregation,
     )
-    cautions = [*_of_the_rule(attached.recommendation, head, task)]
+    cautions = [*rule_cautions(attached.recommendation, head, task.class_names)]
     if calibration is not None and _are_same_cases(calibration, data.labelled):
         cautions.insert(0, _SEEN)
     return result.model_copy(update={"warnings": (*cautions, *result.warnings)})
-
-
-def _of_the_rule(recommendation: Recommendation, head: PostProcessingHead, task: Task) -> Iterator[str]:
-    """A caution where the head, whose decisions are judged, decides by another rule than the answers ask for."""
-    wanted = recommended_rule(recommendation).rule
-    if wanted is not None and wanted != head.decision_rule:
-        own, other = (describe_rule(rule, task.class_names) for rule in (head.decision_rule, wanted))
-        yield f"The head decides by another rule ({own}) than the recommendation asks for ({other}): refit it."
 
 
 def _member_probabilities(data: LabelledSet, head: PostProcessingHead) -> list[Floats] | None:

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Integers
-from lifelong_core.decision_rules.rules import MetricRule, TargetValue, needs_cut_off
+from lifelong_core.decision_rules.rules import MetricRule, OptimisedMetric, TargetValue, needs_cut_off
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.deploy.performance.labelled.weighted import weighted_estimate
@@ -34,11 +34,11 @@ def realised_rule_metric(
         confidence: nominal coverage of the interval.
 
     Returns:
-        None where the rule has no searched cut-off or is an F score with another beta than 1, or where fewer than
-        ENOUGH_CASES predictions are in a denominator of the metric.
+        None where the rule has no searched cut-off, or where fewer than ENOUGH_CASES predictions are in a denominator
+        of the metric.
     """
     rule = head.decision_rule
-    if not needs_cut_off(rule) or (rule.metric == "F_beta" and rule.beta != 1):
+    if not needs_cut_off(rule):
         return None
     chosen = select_rows(labelled, np.arange(labelled.labels.size))
     is_class = labelled.labels[chosen.rows] == rule.positive_class
@@ -56,6 +56,7 @@ def realised_rule_metric(
         propensities=chosen.propensities,
         groups=None if labelled.groups is None else labelled.groups[chosen.rows],
         error_rates=None if error_rates is None or is_share else _of_two_classes(rule, error_rates),
+        beta=rule.beta if isinstance(rule, OptimisedMetric) else 1.0,
         confidence=confidence,
     )
     return RealisedRuleMetric(

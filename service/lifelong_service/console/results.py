@@ -25,7 +25,8 @@ from lifelong_service.http.guard import access, actor_of, worker_of
 from lifelong_service.routes.admin.interviews import finished_recommendation
 
 if TYPE_CHECKING:
-    from lifelong_core.store.design.records import InterviewRecord
+    from lifelong_core.design import Recommendation
+    from lifelong_core.store.design.records import AttachedRecommendation, InterviewRecord
 
 UNFINISHED = ("questions", "contradictions")
 """Stages without recommended metrics."""
@@ -113,7 +114,7 @@ def _shown(
         tasks=tasks,
         typed={"task": ""} if typed is None else typed,
         thresholds=threshold_rows(recommendation, interview.class_labels, typed, error),
-        attached=_attached(store, tasks, recommendation.to_json()),
+        attached=_attached(store, tasks, recommendation),
         error=error,
     )
 
@@ -130,7 +131,7 @@ def _tasks(store: Store, record: "InterviewRecord") -> list[Task]:
     ]
 
 
-def _attached(store: Store, tasks: list[Task], document: str) -> list[dict[str, Any]]:
+def _attached(store: Store, tasks: list[Task], shown: "Recommendation") -> list[dict[str, Any]]:
     """Return the tasks to which these metrics are attached."""
     newest = [store.recommendations.current(task.name) for task in tasks]
     return [
@@ -140,29 +141,35 @@ def _attached(store: Store, tasks: list[Task], document: str) -> list[dict[str, 
             "by": found.created_by,
             "at": moment(found.created_at),
             "thresholds": [f"{threshold.metric} {threshold.value:g}" for threshold in found.thresholds],
-            "heads": _heads(store, found.task),
             "effects": effects_of(store, found),
+            **_heads(store, found.task),
         }
         for found in newest
-        if found is not None and found.document == document
+        if found is not None and _is_same(found, shown)
     ]
 
 
+def _is_same(attached: "AttachedRecommendation", shown: "Recommendation") -> bool:
+    """Compared as values: an older version wrote other text for the same recommendation."""
+    try:
+        return attached.recommendation == shown
+    except LifelongError:  # damaged
+        return False
+
+
 def _heads(store: Store, task_name: str) -> dict[str, list[str]]:
-    """Return the heads of a task's promoted model, grouped by whether they use its costs and its rule."""
+    """Return the heads of a task's promoted model that use its costs and its rule, and those that are damaged."""
     registry = store.registry()
     task = next(task for task in registry.tasks.values() if task.name == task_name)
-    found: dict[str, list[str]] = {"follow": [], "others": []}
+    found: dict[str, list[str]] = {"follow": [], "damaged": []}
     for place in sorted({*registry.heads, *registry.damaged}, key=lambda place: place[1] or ""):
         if place[0] != task.promoted_model_id:
             continue
-        where = "the default head" if place[1] is None else f"the head in {place[1]}"
+        where = "the default head" if place[1] is None else f"the head of {place[1]}"
         if place in registry.damaged:
-            found["others"].append(f"{where} ({registry.damaged[place]})")
-            continue
-        record, pin = registry.heads[place], registry.pins.get(place)
-        held = "" if pin is None else f", pinned by {pin.pinned_by}: {pin.reason}"
-        found["follow" if follows_task(record.head, task) else "others"].append(
-            f"{where} ({record.version}{held})"
-        )
+            found["damaged"].append(f"{where} is damaged: {registry.damaged[place]}")
+        elif follows_task(registry.heads[place].head, task):
+            pin = registry.pins.get(place)
+            held = "" if pin is None else f", pinned by {pin.pinned_by}: {pin.reason}"
+            found["follow"].append(f"{where} (version {registry.heads[place].version}{held})")
     return found

@@ -226,13 +226,15 @@ class RefitAnswer(TypedDict):
 
 
 class DifferingHead(TypedDict):
-    """A head in force that decides by other costs or another rule than its task; environment null: the default head."""
+    """A head in force that decides by other costs or another rule than its task, or is for another class mix than the
+    stated one; environment null: the default head.
+    """
 
     model: str
     environment: str | None
     version: int
     differs_in: list[Difference]
-    sentence: Annotated[str, Field(description="The same in words, with the rule that the head keeps.")]
+    sentence: Annotated[str, Field(description="The same in words.")]
 
 
 class EffectsAnswer(TypedDict):

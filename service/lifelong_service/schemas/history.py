@@ -107,8 +107,8 @@ class ReportDocument(TypedDict):
     criterion: Annotated[
         NotRequired[CriterionDocument | None],
         Field(
-            description="What the decision rule of the head that served reaches; null: it minimises a cost, or nothing"
-            " was estimated; absent: by an older version."
+            description="What the decision rule of the head that served reaches; null: the rule searches no cut-off, or"
+            " nothing was estimated; absent: by an older version."
         ),
     ]
     candidate_criterion: Annotated[

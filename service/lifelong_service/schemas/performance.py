@@ -159,7 +159,7 @@ class PerformanceAnswer(TypedDict):
     rule_metric: Annotated[
         RealisedRuleMetricAnswer | None,
         Field(
-            description="Of the head of the newest labelled prediction; null: its decision rule minimises a cost, or"
-            " there are too few labels."
+            description="Of the head of the newest labelled prediction; null: its decision rule searches no cut-off,"
+            " or there are too few labels."
         ),
     ]

@@ -1,6 +1,6 @@
 """Performance on labelled samples alone: weights, groups and wrong labels."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,6 +40,7 @@ def weighted_estimate(
     propensities: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     error_rates: ArrayLike | None = None,
+    beta: float = 1.0,
     confidence: float = 0.95,
 ) -> LabelledEstimate:
     """Performance in the population from labelled samples, with intervals.
@@ -60,6 +61,7 @@ def weighted_estimate(
         error_rates: shape (C,) or one number, in 0..0.5: largest share of the labels of each class that are wrong; the
             intervals cover the performance against the true classes for all rates up to these. None: no label is
             wrong.
+        beta: of F_beta.
         confidence: nominal coverage of each interval.
 
     Raises:
@@ -80,14 +82,20 @@ def weighted_estimate(
     rates = _error_rates(error_rates, count)
     confusion = (one_hot(true, count) * weights[:, np.newaxis]).T @ one_hot(decided, matrix.shape[1])
     confusion /= confusion.sum()
-    found = metric_gradients(confusion, metrics, matrix)
+    found = metric_gradients(confusion, metrics, matrix, beta=beta)
     number = effective_number(weights, keys)
     variances = _variances(found, true, decided, weights, keys)
     variances = np.maximum(variances, _unseen_variances(found, confusion, number))
     freedom = max(number - 1, 1.0)
     estimates = metric_intervals(found, variances, degrees_of_freedom=freedom, confidence=level)
     if rates.any():
-        estimates = _widened(estimates, found, confusion, metrics, matrix, rates)
+        estimates = _widened(
+            estimates,
+            found,
+            confusion,
+            rates,
+            lambda moved: metric_gradients(moved, metrics, matrix, beta=beta).values,
+        )
     spreads = {
         name: MetricSpread(variance, 0.0, freedom)
         for name, variance in zip(found.names, variances.tolist(), strict=True)
@@ -139,9 +147,8 @@ def _widened(
     estimates: Mapping[str, EstimatedMetric],
     metrics: MetricGradients,
     confusion: Floats,
-    acronyms: Sequence[str],
-    costs: Floats,
     rates: Floats,
+    values_of: Callable[[Floats], Floats],
 ) -> dict[str, EstimatedMetric]:
     """Intervals moved by what wrong labels can change at most, downwards and upwards."""
     found: dict[str, EstimatedMetric] = {}
@@ -154,7 +161,7 @@ def _widened(
         moves: list[float] = []
         for sign in (-1.0, 1.0):
             moved = _relabelled(confusion, sign * gradient, rates)
-            exact = metric_gradients(moved, acronyms, costs).values[index] - value
+            exact = values_of(moved)[index] - value
             linear = float(((moved - confusion) * gradient).sum())
             # A metric that is not linear may be farther off at the end of the move, or undefined there.
             moves.append(sign * max(sign * linear, sign * exact if np.isfinite(exact) else 0.0, 0.0))

@@ -27,13 +27,13 @@ class GroupMeans:
     resampled: Bootstrap
     """of shape () or (C,); draws of groups"""
     of_groups: Floats
-    """shape (G,) or (G, C); not finite where a group has no value"""
+    """shape (G,) or (G, C); nan where a group has no value"""
 
     def notes(self, values: Floats) -> tuple[str, ...]:
         """How many of the groups have a value, of one part of the metric with values (G,)."""
-        defined = int(np.isfinite(values).sum())
+        defined = int((~np.isnan(values)).sum())
         missing = values.size - defined
-        rest = f"; in {missing} of {values.size} it is undefined or infinite" if missing else ""
+        rest = f"; in {missing} of {values.size} it is undefined" if missing else ""
         return (f"Mean over {defined} groups{rest}.",)
 
 
@@ -55,12 +55,18 @@ def resample_by_group(recipe: Recipe, own: Samples, draws: Resamples, estimate: 
     units = np.unique(own.unit)
     none = np.empty((0, *estimate.shape))
     of_groups = np.concatenate([none, *_of_groups(recipe, own, units, estimate)])
-    is_defined = np.isfinite(of_groups)
-    filled = np.where(is_defined, of_groups, 0.0)
+    filled = np.where(np.isfinite(of_groups), of_groups, 0.0)
+    is_defined, is_plus, is_minus = (
+        mask.astype(np.float64) for mask in (~np.isnan(of_groups), of_groups == np.inf, of_groups == -np.inf)
+    )
     blocks: list[Floats] = []
     for start in range(0, len(draws.times), DRAWS_AT_A_TIME):
         times = draws.times[start : start + DRAWS_AT_A_TIME, units].astype(np.float64)
-        blocks.append(ratio(times @ filled, times @ is_defined.astype(np.float64)))
+        means = ratio(times @ filled, times @ is_defined)
+        means[times @ is_plus > 0] += np.inf  # One infinite group makes the mean infinite.
+        has_minus = times @ is_minus > 0
+        means[has_minus] = np.where(np.isinf(means[has_minus]), np.nan, -np.inf)
+        blocks.append(means)
     return GroupMeans(draws.split(np.concatenate(blocks)), of_groups)
 
 

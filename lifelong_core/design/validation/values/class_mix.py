@@ -87,17 +87,19 @@ class ClassMix:
         return int(found[0]) if found.size else None
 
 
-def is_converted(acronym: str, mix: ClassMix | None, *, has_prevalence: bool) -> bool:
+def is_converted(acronym: str, mix: ClassMix | None, *, has_prevalence: bool, at_target: bool) -> bool:
     """Whether a metric is computed at the class mix of use.
 
     Args:
         acronym: of the metric.
         mix: that of use; None: the data have it.
         has_prevalence: whether the metric itself is told class shares, as EC may be.
+        at_target: whether it is computed at cut-offs, which are chosen for the class mix of use.
     """
     if mix is None or mix.in_use is None or has_prevalence:
         return False
-    return METRICS[acronym].family == "counting"
+    card = METRICS[acronym]
+    return card.family == "counting" and (at_target or bool(card.prevalence_dependent))
 
 
 def refusal(label: str, acronyms: tuple[str, ...], mix: ClassMix | None, *, is_of_use: bool) -> str | None:

@@ -137,8 +137,12 @@ class Recipe:
     @property
     def converted(self) -> ClassMix | None:
         """The class mix of use, if the metric is computed at it."""
-        has_prevalence = self.prevalence is not None
-        is_so = is_converted(self.acronym, self.mix, has_prevalence=has_prevalence)
+        is_so = is_converted(
+            self.acronym,
+            self.mix,
+            has_prevalence=self.prevalence is not None,
+            at_target=self.cut_offs is not None,
+        )
         return self.mix if is_so else None
 
     @property

@@ -78,6 +78,7 @@ def part_values(
     grouped = resample_by_group(recipe, own, draws, found.values) if is_by_group(recipe) else None
     values = resample_metric(recipe, own, draws, found.values) if grouped is None else grouped.resampled
     by_chance = calibrated_draws(recipe, own)
+    no_value = "undefined" if grouped is None else "undefined in every group"
     if recipe.cut_offs is not None:
         found = MetricEstimate(values.estimate, _cut_off_reasons(recipe, values.estimate), None)
     made: list[PartValue] = []
@@ -104,7 +105,7 @@ def part_values(
             "label": recipe.label,
             "class_index": part.class_index,
             "value_of": part.value_of,
-            "reason": (reason or "undefined in every group") if math.isnan(estimate) else None,
+            "reason": (reason or no_value) if math.isnan(estimate) else None,
             "method": bounds.method,
             "replicates": bounds.replicates,
             "notes": (*notes, *bounds.notes),
@@ -117,7 +118,7 @@ def part_values(
 
 def _defined_groups(grouped: GroupMeans, part: Part, recipe: Recipe) -> int:
     """The number of groups with a value, of the class with the fewest where several count."""
-    counts = np.isfinite(grouped.of_groups).sum(axis=0)
+    counts = (~np.isnan(grouped.of_groups)).sum(axis=0)
     if part.class_index is not None:
         return int(counts[part.class_index])
     counted = slice(None) if recipe.weights is None or counts.ndim == 0 else recipe.weights > 0

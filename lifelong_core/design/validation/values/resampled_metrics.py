@@ -65,7 +65,9 @@ def resample_metric(recipe: Recipe, part: Samples, draws: Resamples, estimate: F
             values = _with_invalid(
                 recipe, recipe.acronym, values, _sizes(part, draws), _brier_scores(recipe, part, draws)
             )
-    return replace(draws.split(values), estimate=estimate)
+    resampled = draws.split(values)
+    # `compute_metrics` is not told the groups, which ECCL keeps in one fold.
+    return resampled if recipe.acronym == "ECCL" else replace(resampled, estimate=estimate)
 
 
 def at_cut_offs(recipe: Recipe, cut_offs: CutOffs, acronym: str, part: Samples, draws: Resamples) -> Floats:
@@ -100,7 +102,7 @@ def _of_class(mix: ClassMix | None, counts: Floats, classes: int, k: int) -> Flo
 def values_in_use(recipe: Recipe, mix: ClassMix, part: Samples, draws: Resamples) -> Floats:
     """A metric that counts, at the class mix of use, shape (1 + R + M,) or (1 + R + M, C).
 
-    nan where a class of use has no sample, but for what counts samples of single other classes only.
+    nan where a class of use has no sample.
     """
     if recipe.acronym == "NB" and part.probabilities is not None:
         return _net_benefit_in_use(recipe, mix, part, draws)
@@ -170,7 +172,7 @@ def _cost_gains(recipe: Recipe, valid: Samples) -> Weighted:
         valid.labels,
         valid.scores,
         costs,
-        np.arange(valid.size),
+        np.unique(valid.unit, return_inverse=True)[1].astype(np.int64),
         prevalence=shares,
         rng=recipe.seed,
     )
@@ -196,7 +198,9 @@ def _one_by_one(recipe: Recipe, part: Samples, draws: Resamples, estimate: Float
         )
 
     values = draws.values(lambda weights: np.array([value(times) for times in weights]))
-    return replace(draws.split(values), estimate=estimate)
+    resampled = draws.split(values)
+    # ECCL recalibrates within groups, of which the metric alone knows nothing.
+    return resampled if recipe.acronym == "ECCL" else replace(resampled, estimate=estimate)
 
 
 def _of_decisions(recipe: Recipe, part: Samples, draws: Resamples, mix: ClassMix | None = None) -> Floats:
@@ -214,8 +218,6 @@ def _of_decisions(recipe: Recipe, part: Samples, draws: Resamples, mix: ClassMix
         is_missing: NDArray[np.bool_] = np.isnan(weighed)
         confusions = np.where(is_missing, 0.0, weighed)
         values = _with_invalid(recipe, recipe.acronym, metric(confusions[..., :-1]), confusions)
-        if recipe.acronym in ("TPR", "FNR"):
-            return values  # of one class alone, which is undefined by itself
         values[is_missing.any(axis=(1, 2))] = np.nan
         return values
 

@@ -236,8 +236,7 @@ def test_a_head_that_could_not_be_written_is_found_before_the_work(run, tmp_path
 
 def test_a_head_that_fails_to_be_written_leaves_the_report(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "new.json").symlink_to("/proc/new.json")
-    result = CliRunner().invoke(cli, ["adapt", "calibration.npz", "shifted.npy", "--out", "new.json"])
+    result = CliRunner().invoke(cli, ["adapt", "calibration.npz", "shifted.npy", "--out", "/proc/new.json"])
     assert result.output.startswith("swap")
     assert isinstance(result.exception, LifelongError)
     assert result.exception.field == "--out"

@@ -83,7 +83,25 @@ def test_a_validation_is_what_promotion_asks_for(run: Callable[..., str], tmp_pa
     with pytest.raises(Exception, match="never validated"):
         run("models", "promote", "net@2")
     assert "net@2" in run("models", "validate", "net@2", "--data", data, "--replicates", "100")
-    assert run("models", "promote", "net@2").startswith("net@2 is promoted")
+    said = run("models", "promote", "net@2")
+    assert said.startswith("net@2 is promoted")
+    assert "Note: the default head of net@2 (version 1) still has another decision rule" in said
+    assert "--refit-head" in said
+
+
+def test_a_validation_takes_means_over_groups_and_prints_where_a_file_cannot_be_written(
+    run: Callable[..., str], tmp_path: Path
+) -> None:
+    data = written(tmp_path / "one.npz", current_logits=None, names=None, groups=np.arange(120) // 10)
+    page = tmp_path / "page.html"
+    arguments = ("models", "validate", "net@2", "--data", data, "--replicates", "100")
+    run(*arguments, "--aggregate", "by-group", "--html", str(page))
+    assert "Mean over 12 groups" in page.read_text()
+    page.unlink()
+    with pytest.raises(InvalidInputError, match="cannot be written") as refused:
+        run(*arguments, "--output", "/proc/result.json", "--html", str(page))
+    assert refused.value.field == "--output"
+    assert "TPR" in page.read_text()
 
 
 def test_a_validation_with_members_has_uncertainty_aware_scores(

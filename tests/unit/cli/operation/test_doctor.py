@@ -41,7 +41,7 @@ from lifelong_core.store.log import identifiers
 from lifelong_core.store.registry.records import ModelLoad
 from lifelong_core.store.schema import migration, tables
 from lifelong_core.store.spool.spool import Spool
-from tests.unit.store.design_samples import recommendation
+from tests.unit.store.design_samples import recommendation, recommendation_without_costs
 from tests.unit.store.knowledge_samples import make_entry
 from tests.unit.store.samples import CLASSES, COSTS, calibration, cycle, head
 
@@ -310,6 +310,17 @@ def test_heads_that_decide_otherwise_than_their_task(store: Store):
     store.recommendations.attach("lesions", recommendation(), actor="tests")
     acknowledge(store)
     expect("heads", "warning", "lesions: the default head of net@1", "still has", "--refit-head")
+
+
+def test_a_rule_that_an_older_version_did_not_execute(store: Store):
+    store.recommendations.attach("lesions", recommendation_without_costs(), actor="tests")
+    acknowledge(store)
+    expect("recommendations", "ok", "1 attached", only=False)
+    update(store, sa.update(tables.tasks).values(decision_rule=sa.null()))
+    asked = (
+        "lesions decides by this rule: least expected cost. Its recommendation asks for another one: highest"
+    )
+    expect("recommendations", "warning", asked, "lifelong recommend --attach lesions", only=False)
 
 
 def test_a_damaged_recommendation(store: Store):

@@ -1,9 +1,11 @@
+import math
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifelong_core.design import AcceptanceThreshold, MetricValue, check_thresholds
-from lifelong_core.design.validation.acceptance import all_passed, apply_thresholds
+from lifelong_core.design.validation.acceptance import ROUNDING, all_passed, apply_thresholds
 from lifelong_core.errors import InvalidInputError
 from tests.unit.design.validations import metric, recommending
 
@@ -46,9 +48,17 @@ def test_a_pass_by_the_interval_is_one_by_the_estimate(estimate, threshold, is_u
     one = value(orientation="up" if is_up else "down", estimate=estimate, low=estimate - 1, high=estimate + 1)
     if passed(asked(threshold, "interval"), one):
         assert passed(asked(threshold, "estimate"), one)
-    assert passed(asked(threshold, "estimate"), one) is (
-        estimate >= threshold if is_up else estimate <= threshold
+    is_better = estimate >= threshold if is_up else estimate <= threshold
+    is_equal = math.isclose(estimate, threshold, rel_tol=ROUNDING)
+    assert passed(asked(threshold, "estimate"), one) is (is_better or is_equal)
+
+
+def test_a_value_that_rounding_puts_beside_its_threshold_reaches_it():
+    (outcome,) = apply_thresholds(
+        [asked(0.9, "estimate")], [value(estimate=0.8999999999999999, low=0.8, high=0.95)]
     )
+    assert outcome.passed is True
+    assert outcome.why == "The estimate, 0.9, reaches 0.9."
 
 
 def test_nothing_undefined_passes():

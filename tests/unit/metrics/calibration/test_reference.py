@@ -91,10 +91,12 @@ def test_labels_of_a_group_that_agree_make_the_error_by_chance_larger():
     assert together.mean > 1.5 * alone.mean
 
 
-def test_the_correlation_of_a_group_is_found():
+@pytest.mark.parametrize("is_alike", [True, False])
+def test_the_correlation_of_a_group_is_found(is_alike):
     rng = np.random.default_rng(1)
     unit = np.arange(20_000) // 4
-    probabilities = rng.dirichlet([1, 1, 1], 5_000)[unit]
+    of_units = rng.dirichlet([1, 1, 1], 5_000)[unit]
+    probabilities = of_units if is_alike else 0.6 * of_units + 0.4 * rng.dirichlet([1, 1, 1], 20_000)
     for correlation in (0.0, 0.3, 0.8):
         labels = draw_labels(probabilities, unit, correlation, rng)
         assert within_group_correlation(labels, probabilities, unit) == pytest.approx(correlation, abs=0.04)

@@ -247,6 +247,19 @@ def test_shares_of_the_given_cases_change_nothing():
     )
 
 
+def test_cases_of_a_class_that_does_not_occur_hide_no_cut_off():
+    found = choose_threshold(
+        [1, 2, 1, 0, 2],
+        [0.9, 0.8, 0.7, 0.6, 0.5],
+        positive=1,
+        metric=sensitivity,
+        target=1.0,
+        best=specificity,
+        prevalence=[0, 0.5, 0.5],
+    )
+    assert found == 0.7
+
+
 def test_a_share_of_positives_is_reached_from_below():
     found = choose_threshold(LABELS, SCORES, positive=1, metric=positive_share, target=0.5, best=sensitivity)
     assert (np.array(SCORES) >= found).mean() == 0.5

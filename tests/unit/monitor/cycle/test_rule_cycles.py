@@ -116,6 +116,7 @@ def test_a_cycle_without_an_estimate_leaves_the_count_and_one_of_another_rule_en
     least_cost = replace(report, criterion=None)
     assert [count_missed_cycles(one, cycle) for one in (report, nothing, least_cost)] == [2, 1, 0]
     assert count_missed_cycles(report, None) == 1
+    assert count_missed_cycles(replace(report, head_digest="of another head"), cycle) == 1
     older: dict[str, Any] = {name: value for name, value in cycle.report.items() if name != "inputs"}
     assert count_missed_cycles(report, replace(cycle, report=older)) == 1
 

@@ -79,7 +79,8 @@ def test_metrics_are_attached_with_their_thresholds(service: Service) -> None:
     assert console.service.store.tasks.get("skin").costs.tolist() == ANSWERS["costs"]
     page = console.get(f"{path}/result").text
     assert "Attached to <strong>skin</strong>" in page
-    assert "Still with other costs or another rule: the default head (1)." in page
+    assert "The default head of linear@1 (version 1) still has other costs" in page
+    assert "Attach the recommendation with new heads" in page
     assert "version 1, by admin-token" in console.get("/console").text
     heads = console.service.store.heads
     heads.publish("linear", heads.get("linear", 1).head, environment="clinic", actor="test")
@@ -88,8 +89,9 @@ def test_metrics_are_attached_with_their_thresholds(service: Service) -> None:
     assert refitted.status_code == 303, refitted.text
     assert heads.list("linear")[-1].head.costs.tolist() == ANSWERS["costs"]
     page = console.get(f"{path}/result").text
-    assert "With the costs and the rule of the task: the default head (3)." in page
-    assert "Still with other costs or another rule: the head in clinic (2, pinned by ann: study)." in page
+    assert "With the costs and the rule of the task: the default head (version 3)." in page
+    assert "The head of clinic of linear@1 (version 2, pinned) still has other costs" in page
+    assert "Unpin the pinned heads" in page
 
 
 def test_thresholds_that_cannot_be_read_keep_what_was_typed(console: Console) -> None:

@@ -97,6 +97,7 @@ def test_an_unreadable_expectation_is_none(given: object):
         {**document, "low": "?"},
         {**document, "metric": "PPV"},
         {**document, "cases": None},
+        {**document, "value": 10**400},
     ):
         wrong = replace(head, provenance={KEY: forged})
         assert expectation_of(wrong) is None

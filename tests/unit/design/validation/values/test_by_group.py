@@ -32,6 +32,28 @@ def auroc(labels, p):
     return roc_auc_score(labels, p[:, 1]) if np.unique(labels).size == 2 else np.nan
 
 
+def test_a_group_with_an_infinite_value_makes_the_mean_infinite():
+    labels = np.arange(120) % 2
+    sure = np.where(np.arange(120) < 4, 0.0, 0.75)
+    outputs = {
+        name: ModelOutputs(probabilities=np.where(np.eye(2)[labels] == 1, p[:, None], 1 - p[:, None]))
+        for name, p in (("never wrong for sure", np.full(120, 0.7)), ("once wrong for sure", sure))
+    }
+    found = compare(
+        recommending("NLL", **ANSWERS),
+        labels,
+        outputs,
+        groups=np.arange(120) // 4,
+        aggregation="by_group",
+        replicates=50,
+    )
+    estimates = {name: one.value("NLL").number("estimate") for name, one in found.results.items()}
+    assert estimates["never wrong for sure"] == pytest.approx(-np.log(0.7))
+    assert estimates["once wrong for sure"] == np.inf
+    ranks = {one.model: one.rank for one in found.rankings[0].models}
+    assert ranks["never wrong for sure"] < ranks["once wrong for sure"]
+
+
 @pytest.mark.parametrize(
     ("asked", "value"),
     [

@@ -46,16 +46,31 @@ def population(*, decisions=None):
 @pytest.mark.parametrize("is_invalid", [False, True])
 @pytest.mark.parametrize("acronym", COUNTING)
 def test_metrics_that_count_are_those_of_a_population_with_the_stated_shares(acronym, is_invalid):
+    """Those that do not depend on the shares stay those of the data."""
+    depends = METRICS[acronym].prevalence_dependent
     decisions = PROBABILITIES.argmax(axis=1)
     if is_invalid:
         decisions = np.where(np.arange(90) % 7 == 0, -1, decisions)
     parameters = {"threshold": 0.1} if acronym == "NB" else {}
     result = quick(metric(acronym, parameters=parameters), decisions=decisions, probabilities=PROBABILITIES)
-    wanted = compute_metrics([acronym], **population(decisions=decisions), **parameters)[acronym]
+    data = {"labels": LABELS, "decisions": decisions, "probabilities": PROBABILITIES}
+    cases = population(decisions=decisions) if depends else data
+    wanted = compute_metrics([acronym], **cases, **parameters)[acronym]
     label = result.labels[0]
     values = [result.value(label)] if np.ndim(wanted) == 0 else [result.value(label, k) for k in range(3)]
     np.testing.assert_allclose([value.number("estimate") for value in values], np.ravel(wanted), rtol=1e-9)
-    assert all(value.prevalence == TARGET and value.has_interval for value in values)
+    in_use = TARGET if depends else None
+    assert all(value.prevalence == in_use and value.has_interval for value in values)
+
+
+def test_a_class_that_does_not_occur_in_use_leaves_its_rates_and_their_mean():
+    answers = {"target_prevalences_known": True, "target_prevalences": (0.5, 0.5, 0.0)}
+    threshold = AcceptanceThreshold(metric="BA", value=0.1, by="estimate")
+    result = quick("BA", "TPR", answers=answers, thresholds=[threshold])
+    wanted = compute_metrics(["BA", "TPR"], labels=LABELS, probabilities=PROBABILITIES)
+    assert result.estimate("BA") == pytest.approx(wanted["BA"])
+    assert result.estimate("TPR", 2) == pytest.approx(wanted["TPR"][2])
+    assert result.accepted is True
 
 
 class TestNetBenefit:

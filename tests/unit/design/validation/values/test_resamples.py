@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.design.validation.outputs import ModelOutputs, Samples
-from lifelong_core.design.validation.values.evaluation import Recipe, Split
+from lifelong_core.design.validation.values.evaluation import Recipe, Split, estimate_metric
 from lifelong_core.design.validation.values.resampled_metrics import resample_metric
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics import METRICS, bootstrap_confusions, compute_metrics, ec_calibration_loss
@@ -214,6 +214,20 @@ def test_the_calibration_loss_of_resampled_data_keeps_the_recalibrations(prevale
     assert compute_metrics(
         ["ECCL"], labels=labels, probabilities=probabilities, costs=costs, prevalence=prevalence, rng=3
     )["ECCL"] == pytest.approx(expected)
+
+
+def test_the_calibration_loss_keeps_groups_in_one_fold():
+    labels, probabilities = simulated(400, 2)
+    groups = np.repeat(np.arange(20), 20)
+    recipe = recipe_of("ECCL", {"costs": ((0, 1), (5, 0))})
+    samples = Samples.of(labels, ModelOutputs(probabilities=probabilities), classes=2, groups=groups)
+    resamples = Resamples.draw(samples.unit, replicates=9, seed=0)
+    given = estimate_metric(recipe, samples).values
+    found = resample_metric(recipe, samples, resamples, given)
+    costs = [[0, 1], [5, 0]]
+    expected = ec_calibration_loss(labels, probabilities, costs, groups=groups, rng=recipe.seed)
+    assert found.estimate == pytest.approx(expected)
+    assert found.estimate != pytest.approx(float(given))
 
 
 def test_resampling_a_kernel_error_does_not_make_it_larger():

@@ -81,7 +81,7 @@ def test_the_answer_names_the_rule_and_the_heads_that_still_decide_otherwise(ser
     assert (default["model"], default["environment"], default["version"]) == ("linear@1", None, 1)
     assert default["differs_in"] == ["decision_rule"]
     assert default["sentence"] == (
-        "the default head of linear@1 (version 1) still has another decision rule: least expected cost."
+        "the default head of linear@1 (version 1) still has another decision rule (least expected cost)."
     )
     assert (own["environment"], own["version"]) == ("clinic-a", 2)
     assert "(version 2, pinned)" in own["sentence"]
@@ -101,6 +101,22 @@ def test_the_answer_names_the_rule_and_the_heads_that_still_decide_otherwise(ser
         {"kind": "argmax"},
     )
     assert "decision_rule" not in service.client.get("/v1/admin/models/linear/heads/1").json()["head"]
+
+
+def test_a_default_head_for_another_class_mix_than_the_stated_one_is_named(service: Service) -> None:
+    shares = {"target_prevalences_known": True, "target_prevalences": [0.7, 0.2, 0.1]}
+    stated = {
+        **BALANCED,
+        "class_contribution": "target_prevalences",
+        **shares,
+        "prevalences_representative": False,
+    }
+    found = attached(service, fingerprint=stated)
+    (default,) = found["differing_heads"]
+    assert default["differs_in"][-1] == "prevalence"
+    assert "stated for the use: " in default["sentence"]
+    again = attached(service, fingerprint=stated, refit_head=True)
+    assert (again["differing_heads"], again["hint"]) == ([], None)
 
 
 def test_a_rule_that_no_head_executes_is_refused(service: Service) -> None:
