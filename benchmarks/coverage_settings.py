@@ -47,7 +47,8 @@ def interval_row(kind: str, name: str, cases: int, low: float, high: float, trut
 def measure_settings(scenario: Scenario, cases: Cases, seed: int, *, replicates: int) -> Iterator[Row]:
     """The intervals of one data set."""
     yield from _in_use(scenario, cases, seed, replicates)
-    yield from _targets(scenario, cases, seed, replicates)
+    if scenario.classes == 2:
+        yield from _targets(scenario, cases, seed, replicates)
     if scenario.grouped:
         yield from _by_group(scenario, cases, seed, replicates)
 
@@ -115,9 +116,9 @@ def _in_use(scenario: Scenario, cases: Cases, seed: int, replicates: int) -> Ite
     found = _validated(advised(scenario.classes, counting, **other), scenario, cases, seed, replicates)
     truths = _values_in_use(scenario)
     for one in found.values:
-        if one.label in truths and one.class_index in (None, 1):
+        if one.metric in truths and one.class_index in (None, 1):
             ends = one.number("low"), one.number("high")
-            yield interval_row("at stated prevalences", one.label, scenario.units, *ends, truths[one.label])
+            yield interval_row("at stated prevalences", one.metric, scenario.units, *ends, truths[one.metric])
 
 
 def _values_in_use(scenario: Scenario) -> Mapping[str, float]:
@@ -172,7 +173,9 @@ def _targets(scenario: Scenario, cases: Cases, seed: int, replicates: int) -> It
 
 def _by_group(scenario: Scenario, cases: Cases, seed: int, replicates: int) -> Iterator[Row]:
     """Means over groups."""
-    recommendation = advised(scenario.classes, {name: {} for name in BY_GROUP}, dependent_cases=True)
+    recommendation = advised(
+        scenario.classes, {name: {} for name in BY_GROUP}, dependent_cases=True, grouping_variable="patient"
+    )
     found = _validated(recommendation, scenario, cases, seed, replicates, "by_group")
     truths = _means_over_groups(population(scenario))
     for one in found.values:

@@ -75,7 +75,7 @@ class Dialogue:
         if suggested is None:
             return self._prompt(interview, hint, understand, question=question, is_detour=is_detour)
         default = interview.answer(question.field, suggested)
-        enter = self._screen.enter(interview, question, suggested)
+        enter = self._screen.enter(interview, question, suggested, is_proposal=reason is not None)
         return self._prompt(
             interview,
             f"{enter}  |  {hint}",
@@ -137,13 +137,17 @@ class Dialogue:
         def understand(text: str) -> "Interview":
             from lifelong_core.errors import InvalidInputError
 
+            if text.casefold() in ("y", "yes"):
+                raise Content
             raise InvalidInputError(
                 f"{text[:80]!r} is not understood.",
-                hint="Enter ends; c FP2.6 asks a question again, c DG2.1 a choice.",
+                hint="Enter or y ends; c FP2.6 asks a question again, c DG2.1 a choice.",
             )
 
         try:
-            return self._prompt(interview, "Enter: done  |  c FP2.6: change that", understand, enter=done)
+            return self._prompt(
+                interview, "Enter or y: done  |  c FP2.6: change that", understand, enter=done
+            )
         except click.Abort:
             raise Content from None
 
@@ -172,6 +176,8 @@ class Dialogue:
         names = _class_names(interview, question)
         while True:
             text = self._screen.read(hint, spelled_out=bool(names & {"a", "b", "c", "s"}))
+            if question is not None and question.kind == "matrix":
+                text = self._screen.read_table(text, interview.fingerprint.number_of_classes)
             command, _, item = text.partition(" ")
             try:
                 match text:
@@ -179,7 +185,7 @@ class Dialogue:
                         if enter is not None:
                             return enter()
                         self._screen.say("Please answer, or type ? for an explanation.")
-                    case _ if text.casefold() in names:
+                    case _ if "\n" in text or text.casefold() in names:
                         return understand(text)
                     case "b" | "back":
                         return interview if is_detour else self._back(interview)
@@ -249,6 +255,6 @@ def _number(text: str, count: int) -> int:
     """The index of the option with the typed number."""
     from lifelong_core.errors import InvalidInputError
 
-    if not text.isdecimal() or not 1 <= int(text[:6]) <= count:
+    if not text.isdecimal() or len(text) > 6 or not 1 <= int(text) <= count:
         raise InvalidInputError(f"expected a number from 1 to {count}, got {text[:80]!r}.")
-    return int(text[:6]) - 1
+    return int(text) - 1

@@ -113,17 +113,25 @@ def _parts(document: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
 def with_texts(interview: "Interview", answers: Mapping[str, Any]) -> "Interview":
     """The interview with answers as values or as typed text, and with choices."""
     from lifelong_core.design.method.loader import load_method
-    from lifelong_core.design.problem_fingerprint import by_field
+    from lifelong_core.design.problem_fingerprint import FIELDS, by_field
 
     method = load_method()
     stated = by_field({k: v for k, v in answers.items() if not method.has_guide(k)}).get("number_of_classes")
     count = stated if isinstance(stated, int) else None
     given: dict[str, object] = {item: value for item, value in answers.items() if method.has_guide(item)}
-    for field, value in by_field({k: answers[k] for k in answers if k not in given}).items():
-        question = method.question(field)
-        text = _as_text(question, value)
-        given[field] = value if text is None else interview.parse_answer(field, text, classes=count)
-    return interview.with_answers(given)
+    fields = by_field({k: answers[k] for k in answers if k not in given})
+    read: dict[str, object] = {}
+    for field in sorted(fields, key=FIELDS.index):  # the class of interest before the costs that depend on it
+        text, read[field] = _as_text(method.question(field), fields[field]), fields[field]
+        if text is not None:
+            target = _index(read.get("target_class"))
+            read[field] = interview.parse_answer(field, text, classes=count, target_class=target)
+    return interview.with_answers(given | {field: read[field] for field in fields})
+
+
+def _index(value: object) -> int | None:
+    """The class of interest, where it is one."""
+    return value if isinstance(value, int) else None
 
 
 def _as_text(question: "Question", value: object) -> str | None:

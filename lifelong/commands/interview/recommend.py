@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lifelong_core.design import AcceptanceThreshold, Interview, Proposal, Recommendation
     from lifelong_core.store import Refit
     from lifelong_core.store.design.effects import AttachmentEffects
+    from lifelong_core.store.design.records import AttachedRecommendation
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 file = click.Path(dir_okay=False, path_type=Path)
@@ -47,8 +48,8 @@ file = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--costs",
     metavar="RULE|FILE",
-    help="Costs by a rule (linear; quadratic; all 1 but malignant -> benign = 50; blocks 1, 10: a, b | c), or a table"
-    " exported from a spreadsheet.",
+    help="Costs by a rule (50:1; linear; quadratic; all 1 but malignant -> benign = 50; blocks 1, 10: a, b | c), or a"
+    " table exported from a spreadsheet.",
 )
 @click.option("--output", type=file, help="Write the recommendation here, as JSON.")
 @click.option("--json", "as_json", is_flag=True, help="Print the recommendation as JSON.")
@@ -138,12 +139,18 @@ def _named(interview: "Interview", names: tuple[str, ...] | None, options: dict[
     count = interview.fingerprint.number_of_classes
     if count not in (None, len(names)):
         raise InvalidInputError(
-            f"there are {len(names)} names, but the answers say {count} classes.", field="--classes"
+            f"there are {len(names)} names, but the answers say {count} classes.",
+            field=_source_of_names(options),
         )
     try:
         return interview.with_class_names(names)
     except InvalidInputError as error:
-        raise InvalidInputError(error.message, field="--classes", hint=error.hint) from error
+        raise InvalidInputError(error.message, field=_source_of_names(options), hint=error.hint) from error
+
+
+def _source_of_names(options: dict[str, Any]) -> str:
+    """The option that gives the names of the classes: a task has them, too."""
+    return "--attach" if options["attach"] is not None and options["classes"] is None else "--classes"
 
 
 def _refuse_others(
@@ -158,7 +165,7 @@ def _refuse_others(
     is_kept = options["answers"] is None and place != "--classes"
     raise InvalidInputError(
         f"the classes are {', '.join(given)} in {place}, and {', '.join(names)} in {other}.",
-        field="--classes",
+        field=_source_of_names(options),
         hint=f"Use the same names in the same order{', or --restart' if is_kept else ''}.",
     )
 
@@ -182,18 +189,41 @@ def _taken_over(interview: "Interview", proposals: "Mapping[str, Proposal]") -> 
 
 def _with_costs(interview: "Interview", options: dict[str, Any]) -> "Interview":
     """The interview with the costs of --costs."""
+    from lifelong_core.design.interview.rule_wording import rules_hint
     from lifelong_core.errors import InvalidInputError
 
     given = options["costs"]
     if given is None:
         return interview
+    is_file = _is_file(given)
     try:
-        text = Path(given).read_text("utf-8-sig") if Path(given).is_file() else given
+        text = Path(given).read_text("utf-8-sig") if is_file else given
         return interview.answer("costs", interview.parse_answer("costs", text))
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{given} cannot be read as text.", field="--costs") from error
     except InvalidInputError as error:
+        if not is_file and _looks_like_path(given):
+            raise InvalidInputError(
+                f"{given[:80]!r}: no such file, and no rule.",
+                field="--costs",
+                hint=rules_hint(interview.fingerprint.number_of_classes, interview.class_names),
+            ) from error
         raise InvalidInputError(error.message, field="--costs", hint=error.hint) from error
+
+
+def _is_file(text: str) -> bool:
+    """Whether a text is the path of a file; a rule may be longer than any path."""
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _looks_like_path(text: str) -> bool:
+    """Whether a text is neither rows of numbers nor begins like a rule."""
+    from lifelong_core.design.interview.cost_rules import BEGINNINGS
+
+    return any(sign.isalpha() for sign in text) and not text.strip().casefold().startswith(BEGINNINGS)
 
 
 def _interview(options: dict[str, Any], names: tuple[str, ...] | None) -> "Interview":
@@ -285,18 +315,53 @@ def _attach(
 
     task, refit = options["attach"], None
     with open_store() as store:
+        before = store.recommendations.current(task)
+        thresholds, note = (thresholds, None) if thresholds else _earlier_thresholds(before, recommendation)
+        known = None if note is None or before is None else before.version
         if options["refit_head"]:
-            refit = attach_and_refit(store, task, recommendation, thresholds=thresholds, actor=actor())
+            refit = attach_and_refit(
+                store, task, recommendation, thresholds=thresholds, expected_version=known, actor=actor()
+            )
             attached = refit.attached
         else:
             attached = store.recommendations.attach(
-                task, recommendation, thresholds=thresholds, actor=actor()
+                task, recommendation, thresholds=thresholds, expected_version=known, actor=actor()
             )
         effects = effects_of(store, attached)
     said = f"Recommendation {attached.version} is attached to {options['attach']}"
     count = f"{len(thresholds)} threshold{'s' if len(thresholds) > 1 else ''}"
     limits = f" with {count}" if thresholds else ""
-    return [f"{said}{limits}.", *_effects(effects, refit)]
+    return [f"{said}{limits}.", *([] if note is None else [note]), *_effects(effects, refit)]
+
+
+def _earlier_thresholds(
+    before: "AttachedRecommendation | None", recommendation: "Recommendation"
+) -> "tuple[list[AcceptanceThreshold], str | None]":
+    """The thresholds to keep where no --threshold is given, and a sentence about the earlier ones.
+
+    They stay where the recommendation in force is the same one, whatever its text and the names of its classes.
+    """
+    from lifelong_core.design import Recommendation
+    from lifelong_core.errors import UnavailableError
+
+    if before is None:
+        return [], None
+    try:
+        earlier, kept = before.recommendation, list(before.thresholds)
+    except UnavailableError:  # a damaged document must not prevent a new one
+        return [], f"Version {before.version} is damaged; its thresholds are no longer in force."
+    if not kept:
+        return [], None
+    count = f"{len(kept)} acceptance threshold{'s' if len(kept) > 1 else ''}"
+    unnamed = {"class_names": None}
+    same = Recommendation.from_json(recommendation.to_json()).model_copy(update=unnamed)
+    if earlier.model_copy(update=unnamed) == same:
+        return (
+            kept,
+            f"It is the same recommendation as version {before.version}, so its {count} stay in force.",
+        )
+    verb = "are" if len(kept) > 1 else "is"
+    return [], f"{count} of version {before.version} {verb} no longer in force: state them with --threshold."
 
 
 def _effects(effects: "AttachmentEffects", refit: "Refit | None") -> "Iterator[str]":

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from lifelong_core.design import Contradiction, Interview, Question
+    from lifelong_core.design.interview.cost_builders import Costs
     from lifelong_core.design.recommendation.document import GuideOutcome
     from lifelong_core.errors import InvalidInputError
 
@@ -28,12 +29,21 @@ MOST_NAMED = 50
 MOST_CLASSES_TOLD = 3
 """With more classes, costs are not printed one by one."""
 
+MOST_ROWS = 12
+"""With more classes, costs are not printed row by row."""
+
 COMMANDS = "b back  ? more  a answers  s stop"
 SPELLED_OUT = "back  ? more  answers  stop"
 """Where a class has the name of a command."""
 
 ACCEPTED_BY_YES = ("count", "number", "class_values", "matrix")
 """Kinds of questions to which `y` is no answer of its own, so that it accepts what is proposed."""
+
+COSTS_OF_MANY = (
+    "a rule: linear, quadratic, all 1 but a -> b = 50, blocks 1, 10: a | b, c; or a row for each true class,"
+    " as a pasted table or line by line"
+)
+"""How to answer with the costs of three classes or more."""
 
 POLARITY = {"pro": "+", "con": "-", "neutral": " "}
 
@@ -43,8 +53,7 @@ HINTS = {
     "number": "a number, such as 0.1 or 10 %",
     "class": "a class",
     "class_values": "a number for each class",
-    "matrix": "a row for each true class: 0, 1; 9, 0; or a rule: linear, quadratic, all 1 but a -> b = 50,"
-    " blocks 1, 10: a | b, c",
+    "matrix": "a row for each true class: 0, 1; 9, 0; or a rule: 50:1, all 1 but 1 -> 0 = 50; or a pasted table",
     "text": "a word",
 }
 
@@ -76,9 +85,8 @@ class InterviewScreen:
             )
         else:
             answered = kept.progress.answered
-            self.say(
-                f"Continuing {state}, where {answered} questions are answered; --restart starts a new interview."
-            )
+            questions = "1 question is" if answered == 1 else f"{answered} questions are"
+            self.say(f"Continuing {state}, where {questions} answered; --restart starts a new interview.")
 
     def read(self, hint: str, *, spelled_out: bool = False) -> str:
         """Return a typed line without surrounding blanks.
@@ -90,24 +98,53 @@ class InterviewScreen:
         Raises:
             click.Abort: there is no more input, or Ctrl-C.
         """
-        text = click.style("> ", fg="cyan", bold=True)
         commands = SPELLED_OUT if spelled_out else COMMANDS
         line = f"{hint}  |  {commands}"
         self.say(line if len(line) <= self._console.width else f"{hint}\n{commands}", "dim")
-        return str(
-            click.prompt(text, default="", show_default=False, prompt_suffix="", err=self._err)
-        ).strip()
+        return self._line("> ").strip()
+
+    def read_table(self, first: str, classes: int | None) -> str:
+        """Return a first line with the further lines of its table; the line alone where it begins none.
+
+        An empty line ends a table that is not complete.
+
+        Raises:
+            click.Abort: there is no more input, or Ctrl-C.
+        """
+        from lifelong_core.design.interview.table_lines import needs_more_lines
+
+        lines = [line for line in first.splitlines() if line.strip()]
+        if needs_more_lines(lines, classes):
+            self.say(
+                f"Row by row, one line for each of {classes} classes; an empty line ends the table.", "dim"
+            )
+        while needs_more_lines(lines, classes):
+            line = self._line(". ")
+            if not line.strip():
+                break
+            lines += [part for part in line.splitlines() if part.strip()]
+        return "\n".join(lines)
+
+    def _line(self, sign: str) -> str:
+        text = click.style(sign, fg="cyan", bold=True)
+        return str(click.prompt(text, default="", show_default=False, prompt_suffix="", err=self._err))
 
     def hint(self, interview: "Interview", question: "Question") -> str:
         """How to answer a question."""
+        if question.kind == "matrix" and (interview.fingerprint.number_of_classes or 0) > 2:
+            return COSTS_OF_MANY
         if question.kind != "choice":
             return HINTS[question.kind]
         return f"1-{len(question.offered(interview.fingerprint.answers()))}"
 
-    def enter(self, interview: "Interview", question: "Question", suggested: object) -> str:
-        """The answer that Enter gives."""
+    def enter(
+        self, interview: "Interview", question: "Question", suggested: object, *, is_proposal: bool = False
+    ) -> str:
+        """The answer that Enter gives; `is_proposal`: data or other answers suggest it."""
         shown = _shown(interview, question, suggested)
-        keys = "Enter or y" if question.kind in ACCEPTED_BY_YES else "Enter"
+        keys = "Enter accepts the proposal" if is_proposal else "Enter"
+        if question.kind in ACCEPTED_BY_YES:
+            keys = "Enter or y"
         return f"{keys}: {shown}" if len(shown) <= LONGEST_SHOWN else f"{keys}: as above"
 
     def say(self, text: str, style: str = "") -> None:
@@ -165,9 +202,12 @@ class InterviewScreen:
         value = getattr(interview.fingerprint, question.field)
         if value is None or question.kind in ("yes_no", "count", "text"):
             return
-        self.say(f"  = {format_answer(question, value, class_names=interview.class_names)}", "green")
         called = interview.class_labels
-        is_told = question.kind == "matrix" and len(value) == len(called) <= MOST_CLASSES_TOLD
+        if question.kind == "matrix" and len(value) > MOST_CLASSES_TOLD:
+            self._many_costs(interview, question, value)
+            return
+        self.say(f"  = {format_answer(question, value, class_names=interview.class_names)}", "green")
+        is_told = question.kind == "matrix" and len(value) == len(called)
         if is_told and len(value[0]) >= len(called):
             self._rows(
                 ("", f"{called[true]} taken for {called[decided]} costs {value[true][decided]:g}")
@@ -175,6 +215,22 @@ class InterviewScreen:
                 for decided in range(len(called))
                 if decided != true
             )
+
+    def _many_costs(self, interview: "Interview", question: "Question", value: "Costs") -> None:
+        """Print costs as a rule, else as a row for each class, else only how many they are."""
+        from lifelong_core.design.interview.answer_texts import summarize_answer
+        from lifelong_core.design.interview.rule_wording import rule_of
+
+        called = interview.class_labels
+        if rule_of(value, interview.class_names) is None and len(value) == len(called) <= MOST_ROWS:
+            self.say("  = costs of each true class, in the order of the decisions:", "green")
+            self._rows(
+                (name, ", ".join(f"{cost:g}" for cost in row))
+                for name, row in zip(called, value, strict=True)
+            )
+        else:
+            said = summarize_answer(question, value, class_names=interview.class_names)
+            self.say(f"  = {said}", "green")
 
     def explain(self, question: "Question | None") -> None:
         """Print the details of a question, and the commands."""

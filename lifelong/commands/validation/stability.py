@@ -119,6 +119,7 @@ def _image_names(maps: "dict[str, InstanceMaps]") -> tuple[str, ...] | None:
 
 def _print(found: "ClassifierStability") -> None:
     """Print the mean of all pairs and each pair as tables."""
+    from lifelong_core.control_characters import escape_controls
     from lifelong_core.develop.localization.mean_score import SCORE_NAMES
 
     images = (
@@ -135,7 +136,12 @@ def _print(found: "ClassifierStability") -> None:
     if len(found.pairs) > 1:
         click.echo()
         pairs = [
-            {"first": pair.first, "second": pair.second, "score": SCORE_NAMES[one.score], **_cells(one)}
+            {
+                "first": escape_controls(pair.first),
+                "second": escape_controls(pair.second),
+                "score": SCORE_NAMES[one.score],
+                **_cells(one),
+            }
             for pair in found.pairs
             for one in pair.scores
             if one.score in OF_PAIRS

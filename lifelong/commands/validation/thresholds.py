@@ -33,6 +33,7 @@ def parse_threshold(text: str, class_names: Sequence[str] | None) -> "Acceptance
 
 
 def _class_index(name: str | None, class_names: Sequence[str] | None) -> int | None:
+    from lifelong_core.control_characters import escape_controls
     from lifelong_core.errors import InvalidInputError
 
     if name is None:
@@ -41,7 +42,7 @@ def _class_index(name: str | None, class_names: Sequence[str] | None) -> int | N
         return list(class_names).index(name)
     if name.isdecimal():
         return int(name[:9])
-    known = f": {', '.join(class_names)}"[:200] if class_names is not None else ""
+    known = escape_controls(f": {', '.join(class_names)}"[:200]) if class_names is not None else ""
     raise InvalidInputError(
         f"there is no class {name[:80]!r}.",
         field="--threshold",

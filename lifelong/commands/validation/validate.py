@@ -123,6 +123,8 @@ def validate(data: Path | None, **options: Any) -> None:
     files = {name: read_outputs(path) for name, path in _files(data, options["models"]).items()}
     recommendation, names, thresholds = _judged_by(options, files)
     found = _found(recommendation, names, thresholds, files, options)
+    if options["cut_offs"] and not _needs_cut_offs(recommendation, files):
+        click.echo("--cut-offs is not used: no metric and no decision rule chooses a cut-off.", err=True)
     _deliver(found, options)
     if thresholds and not _accepted(found):
         raise click.exceptions.Exit(NOT_ACCEPTED)
@@ -177,12 +179,15 @@ def _same_names(
     known: tuple[str, ...] | None, given: tuple[str, ...] | None, field: str
 ) -> tuple[str, ...] | None:
     """The names of the classes; another order in one place would swap costs and target classes."""
+    from lifelong_core.control_characters import escape_controls
     from lifelong_core.errors import InvalidInputError
 
     if known is not None and given is not None and known != given:
         raise InvalidInputError(
-            f"the classes are {', '.join(given)} here, but {', '.join(known)} in the recommendation, task or file"
-            " before.",
+            escape_controls(
+                f"the classes are {', '.join(given)} here, but {', '.join(known)} in the recommendation, task or file"
+                " before."
+            ),
             field=field,
             hint="Use the same names in the same order.",
         )
@@ -269,6 +274,18 @@ def _check_same_samples(read: "dict[str, LabelledOutputs]") -> None:
 
 def _has_uncertainties(outputs: "ModelOutputs") -> bool:
     return outputs.uncertainties is not None or outputs.members is not None
+
+
+def _needs_cut_offs(recommendation: "Recommendation", read: "dict[str, LabelledOutputs]") -> bool:
+    """Whether a metric at a target, or the rule of a model without given decisions, needs other samples."""
+    from lifelong_core.design.recommendation.labels import label_metrics
+    from lifelong_core.design.validation.decisions.answered_rule import answered_rule
+
+    if any("target" in metric.parameters for _, metric in label_metrics(recommendation)):
+        return True
+    rule = answered_rule(recommendation).rule
+    is_decided = all(data.decisions is not None for data in read.values())
+    return rule is not None and rule.needs_other_cases and not is_decided
 
 
 def _with_uncertainties(

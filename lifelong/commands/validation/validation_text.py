@@ -3,8 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from lifelong.commands.validation.safe_text import safe_text
+from lifelong_core.design.report.basis import aggregation_lines, groups_behind, samples_behind, samples_text
+from lifelong_core.design.report.cost_words import cost_line, rests_on
 from lifelong_core.design.report.decisions import decision_lines, rows_of_both
-from lifelong_core.design.report.subgroups import missing_reasons, subgroup_columns, subgroup_text
+from lifelong_core.design.report.leaders import EXPLANATIONS, SCHEMES, SCORES, leader_lines, overall_rankings
+from lifelong_core.design.report.subgroups import judged_of, missing_reasons, subgroup_columns, subgroup_text
+from lifelong_core.design.report.tables import said_once
 from lifelong_core.design.report.uncertainty import change_rows, curve_text, uncertainty_source
 from lifelong_core.design.report.words import (
     better,
@@ -38,39 +43,44 @@ VERDICT = {True: ("reached", "green"), False: ("missed", "red"), None: ("undecid
 def print_validation(console: "Console", result: "ValidationResult") -> None:
     """Print the metrics with intervals, thresholds, warnings and subgroups."""
     from rich.table import Table
-    from rich.text import Text
 
-    what = f"{result.samples:,} samples" + (f" of {result.cases:,} groups" if result.groups else "")
-    what += "; each metric is a mean over groups" if result.aggregation == "by_group" else ""
-    console.print(Text(result.name, style="bold") + Text(f"  {what}", style="dim"))
+    console.print(safe_text(result.name, style="bold") + safe_text(f"  {samples_text(result)}", style="dim"))
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     has_reference = any(value.calibrated is not None for value in result.values)
-    columns = ["metric", "of", f"value ({100 * result.level:g} % interval)", "better"]
-    for column in [*columns, *(["if perfectly calibrated"] if has_reference else [])]:
-        table.add_column(column, overflow="fold")
+    by_group = result.aggregation == "by_group"
+    columns = [
+        "metric",
+        "of",
+        f"value ({100 * result.level:g} % interval)",
+        *(["groups"] if by_group else []),
+    ]
+    for column in [*columns, "better", *(["if perfectly calibrated"] if has_reference else [])]:
+        table.add_column(column, overflow="fold", no_wrap=column in columns[2:])
     for label in result.labels:
-        for value in _shown(result, label):
-            summing_up = value is result.value(label)
-            cells = (label if summing_up else "", of(value, result.class_names), interval_in_words(value))
+        for place, value in enumerate(_shown(result, label)):
+            basis = rests_on(result, value) if place == 0 else ""
+            whose = ", ".join(filter(None, (of(value, result.class_names), basis)))
+            groups = [groups_behind(result, value)] if by_group else []
+            cells = (label if place == 0 else "", whose, interval_in_words(value), *groups)
             reference = [calibrated_in_words(value) or ""] if has_reference else []
-            last = better(value.orientation) if summing_up else ""
-            table.add_row(*(Text(cell) for cell in (*cells, last, *reference)))
+            last = better(value.orientation) if place == 0 else ""
+            table.add_row(*(safe_text(cell) for cell in (*cells, last, *reference)))
     console.print(table)
+    for line in aggregation_lines(result):
+        console.print(safe_text(line, style="dim"))
     _custom(console, result)
     _decisions(console, result)
     if result.subgroups:
         _subgroups(console, result)
     if result.uncertainty_aware is not None:
         _uncertainty_aware(console, result, result.uncertainty_aware)
-    adjusted = result.adjusted_expected_cost
-    if adjusted is not None:
-        said = interval_in_words(adjusted.adjusted)
-        console.print(Text(f"At the class shares of use a decision costs {said} on average."))
+    if (cost := cost_line(result)) is not None:
+        console.print(safe_text(cost))
     for outcome in result.acceptance:
         word, colour = VERDICT[outcome.passed]
         why = name_classes(outcome.why, result.class_names)
-        judged = Text(f"{word} ", style=f"bold {colour}")
-        console.print(judged + Text(f"{_judged(outcome, result.class_names)}: {why}", style="not bold"))
+        judged = safe_text(f"{word} ", style=f"bold {colour}")
+        console.print(judged + safe_text(f"{_judged(outcome, result.class_names)}: {why}", style="not bold"))
     scored = () if result.uncertainty_aware is None else result.uncertainty_aware.warnings
     cautions = (*_reasons(result), *result.warnings, *scored)
     print_cautions(console, (name_classes(text, result.class_names) for text in cautions))
@@ -79,10 +89,9 @@ def print_validation(console: "Console", result: "ValidationResult") -> None:
 def _decisions(console: "Console", result: "ValidationResult") -> None:
     """Print which decisions are judged, and the metrics of the likeliest class where it decides otherwise."""
     from rich.table import Table
-    from rich.text import Text
 
     for line in decision_lines(result):
-        console.print(Text(line))
+        console.print(safe_text(line))
     rows = rows_of_both(result)
     if not rows:
         return
@@ -90,33 +99,35 @@ def _decisions(console: "Console", result: "ValidationResult") -> None:
     for column in ("metric", "of", "judged decisions", "likeliest class"):
         table.add_column(column, overflow="fold")
     for row in rows[: MOST_CLASSES + 1]:
-        table.add_row(*map(Text, (row.label, row.of, row.judged, row.by_likeliest)))
+        table.add_row(*map(safe_text, (row.label, row.of, row.judged, row.by_likeliest)))
     console.print(table)
     if len(rows) > MOST_CLASSES + 1:
-        console.print(Text(f"{len(rows) - MOST_CLASSES - 1} more rows are in --json.", style="dim"))
+        console.print(safe_text(f"{len(rows) - MOST_CLASSES - 1} more rows are in --json.", style="dim"))
 
 
 def _subgroups(console: "Console", result: "ValidationResult") -> None:
     """Print the summaries of the metrics by subgroup."""
     from rich.table import Table
-    from rich.text import Text
 
     for column in subgroup_columns(result):
         whole = result.value(column.label, column.class_index)
-        rows = [("all", result.samples, whole)]
+        rows = [("all", samples_behind(result, whole), result.samples, whole)]
         rows += [
-            (f"{one.attribute}: {one.key}", one.samples, subgroup_text(one, column))
+            (f"{one.attribute}: {one.key}", judged_of(one, column), one.samples, subgroup_text(one, column))
             for one in result.subgroups
         ]
+        is_part = any(judged < samples for _, judged, samples, _ in rows)
         console.print()
-        title = f"{column.label}, {of(column, result.class_names)}, by subgroup"
-        console.print(Text(title, style="bold"))
+        shown = _shown(result, column.label)[0] if column.class_index is None else column
+        title = f"{column.label}, {of(shown, result.class_names)}, by subgroup"
+        console.print(safe_text(title, style="bold"))
         table = Table(box=None, header_style="dim", padding=(0, 2, 0, 2))
         table.add_column("subgroup", overflow="fold")
-        table.add_column("samples", justify="right")
+        table.add_column("judged samples" if is_part else "samples", justify="right")
         table.add_column(f"value ({100 * result.level:g} % interval)", overflow="fold")
-        for name, samples, value in rows:
-            table.add_row(Text(name), f"{samples:,}", interval_in_words(value))
+        for name, judged, samples, value in rows:
+            count = f"{judged:,} of {samples:,}" if is_part else f"{samples:,}"
+            table.add_row(safe_text(name), count, interval_in_words(value))
         console.print(table)
     console.print()
 
@@ -126,25 +137,26 @@ def _uncertainty_aware(
 ) -> None:
     """Print the uncertainty-aware scores at the first settings, and what sigma and the damping factor change."""
     from rich.table import Table
-    from rich.text import Text
 
     name = result.class_names[scores.positive_class]
     console.print()
-    console.print(Text(f"Uncertainty-aware scores of {name}, threshold {scores.threshold:g}", style="bold"))
-    console.print(Text(uncertainty_source(scores), style="dim"))
+    console.print(
+        safe_text(f"Uncertainty-aware scores of {name}, threshold {scores.threshold:g}", style="bold")
+    )
+    console.print(safe_text(uncertainty_source(scores), style="dim"))
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
     for column in ("score", "setting", f"value ({100 * result.level:g} % interval)", "better"):
         table.add_column(column, overflow="fold")
     for metric in scores.metrics:
         usual = scores.curve(metric, scores.dampings[0])
         setting = f"sigma = {scores.sigmas[0]:g}, d = {scores.dampings[0]:g}"
-        table.add_row(*map(Text, (metric, setting, curve_text(usual, 0), better(usual.orientation))))
+        table.add_row(*map(safe_text, (metric, setting, curve_text(usual, 0), better(usual.orientation))))
         for row in change_rows(scores):
             if row.metric == metric:
-                table.add_row(*map(Text, ("", row.what, row.text, row.conclusion.partition(":")[0])))
+                table.add_row(*map(safe_text, ("", row.what, row.text, row.conclusion.partition(":")[0])))
     console.print(table)
     console.print(
-        Text("d: damping factor. All settings are in --json, and in the report (--html) with plots.")
+        safe_text("d: damping factor. All settings are in --json, and in the report (--html) with plots.")
     )
     console.print()
 
@@ -157,42 +169,44 @@ def _judged(outcome: "AcceptanceOutcome", names: Sequence[str]) -> str:
 
 def _custom(console: "Console", result: "ValidationResult") -> None:
     """Print the metrics of the user, with what they mean."""
-    from rich.text import Text
 
     for value in result.custom:
         figure = f"{interval_in_words(value)}, {better(value.orientation)} is better"
-        console.print(Text(f"{value.label} (your metric): {figure}. {value.meaning}"))
+        console.print(safe_text(f"{value.label} (your metric): {figure}. {value.meaning}"))
         for note in (*([f"Not defined: {value.reason}."] if value.reason else []), *value.notes):
-            console.print(Text(f"  {note}", style="dim"))
+            console.print(safe_text(f"  {note}", style="dim"))
 
 
 def print_comparison(console: "Console", comparison: "ModelComparison") -> None:
-    """Print the ranking of the models by each metric and by all together."""
-    from rich.text import Text
-
-    for result in comparison.results.values():
-        print_validation(console, result.model_copy(update={"warnings": ()}))
-        console.print()
-    headline = comparison.headline
-    if headline is not None and headline.label is not None:
-        console.print(
-            Text(f"{headline.why} The ranking by {headline.label} answers the question.", style="bold")
-        )
+    """Print who comes first, the ranking of the models by all metrics and by each, then the values of each model."""
+    title, why = leader_lines(comparison)
+    console.print(safe_text(title, style="bold") + safe_text(f". {why}", style="not bold"))
+    console.print()
+    for overall in overall_rankings(comparison):
+        scheme = SCHEMES[overall.scheme]
+        console.print(safe_text(f"{scheme.capitalize()}, by {', '.join(overall.labels)}", style="bold"))
+        console.print(safe_text(EXPLANATIONS[overall.scheme], style="dim"))
+        _ranks(console, SCORES[overall.scheme].lower(), overall.models, "no metric counts here")
+        for label, left_out in overall.left_out.items():
+            console.print(safe_text(f"  {label} does not count: {left_out}.", style="dim"))
     for ranking in comparison.rankings:
         title = f"By {ranking.label}, {better(ranking.orientation)} is better"
-        _ranks(console, title, ranking.basis, ranking.models, ranking.reason)
-    schemes = {"rank_then_mean": "mean rank", "mean_then_rank": "mean value"}
-    for overall in (comparison.rank_then_mean, comparison.mean_then_rank):
-        title = f"By all of {', '.join(overall.labels)}, by {schemes[overall.scheme]}"
-        _ranks(console, title, schemes[overall.scheme], overall.models, "no metric counts here")
-        for label, why in overall.left_out.items():
-            console.print(Text(f"  {label} does not count: {why}.", style="dim"))
+        console.print(safe_text(title, style="bold"))
+        _ranks(console, ranking.basis, ranking.models, ranking.reason)
     names = next(iter(comparison.results.values())).class_names
     print_cautions(console, (name_classes(text, names) for text in comparison.warnings))
+    for result in comparison.results.values():
+        console.print()
+        print_validation(console, result.model_copy(update={"warnings": ()}))
 
 
 def _shown(result: "ValidationResult", label: str) -> "list[MetricValue]":
-    return [value for value in result.values if value.label == label][: MOST_CLASSES + 1]
+    return _distinct(result, label)[: MOST_CLASSES + 1]
+
+
+def _distinct(result: "ValidationResult", label: str) -> "list[MetricValue]":
+    """The values of a metric; one where both of two classes have the same."""
+    return said_once(value for value in result.values if value.label == label)
 
 
 def _reasons(result: "ValidationResult") -> list[str]:
@@ -210,33 +224,28 @@ def _reasons(result: "ValidationResult") -> list[str]:
             if found
             else []
         )
-    hidden = len(result.values) - sum(len(_shown(result, label)) for label in result.labels)
+    hidden = sum(len(_distinct(result, label)[MOST_CLASSES + 1 :]) for label in result.labels)
     return [*reasons, *([f"{hidden} values are not shown; --json has them."] if hidden else [])]
 
 
-def _ranks(
-    console: "Console", title: str, score: str, models: "Iterable[ModelRank]", reason: str | None
-) -> None:
+def _ranks(console: "Console", score: str, models: "Iterable[ModelRank]", reason: str | None) -> None:
     from rich.table import Table
-    from rich.text import Text
 
-    console.print(Text(title, style="bold"))
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 2))
-    for column in ("place", "model", score, "place (interval)", "best in"):
+    for column in ("place", "model", score, "place in resamples (interval)", "best in"):
         table.add_column(column, overflow="fold")
     for model in models:
         places = f"{model.mean_rank:.2f} ({model.low:g} to {model.high:g})"
         cells = (f"{model.rank:g}", model.model, number(model.score), places, percent(model.best))
-        table.add_row(*(Text(cell) for cell in cells))
+        table.add_row(*(safe_text(cell) for cell in cells))
     if table.row_count:
         console.print(table)
     else:
-        console.print(Text(f"  {reason}"))
+        console.print(safe_text(f"  {reason}"))
 
 
 def print_cautions(console: "Console", warnings: Iterable[str]) -> None:
     """Print warnings, each as a sentence of its own."""
-    from rich.text import Text
 
     for warning in warnings:
-        console.print(Text(f"Caution: {warning}", style="yellow"))
+        console.print(safe_text(f"Caution: {warning}", style="yellow"))

@@ -7,10 +7,13 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from lifelong_core.design.interview.cost_rules import RULES_HINT, costs_from_text
+from lifelong_core.design.interview.class_names import ClassLookup
+from lifelong_core.design.interview.cost_builders import LONGEST_TABLE
+from lifelong_core.design.interview.cost_rules import LONGEST_RULE, costs_from_text
+from lifelong_core.design.interview.rule_wording import rule_of, rules_hint
 from lifelong_core.design.method.conditions import Answers
 from lifelong_core.design.method.schema import AnswerText, Question
-from lifelong_core.design.problem_fingerprint import ProblemFingerprint
+from lifelong_core.design.problem_fingerprint import MOST_CLASSES, ProblemFingerprint
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.validation_errors import format_value
 
@@ -21,11 +24,14 @@ YES_NO: Mapping[str, bool] = MappingProxyType(
 MOST_LISTED = 12
 """Most classes whose numbers are listed in a summary."""
 
+MOST_CLASSES_AS_ROWS = 3
+"""With more classes, a summary of costs is a rule where one gives them."""
+
 NUMBER = re.compile(r"[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,3})?")
-PERCENT = re.compile(r"\s+%")
 NAMED_NUMBER = re.compile(
-    r"(?P<name>.+?)\s*[:=]\s*(?P<number>[-+.\deE]+(?:,\d+(?=[\s,;]|$))?(?:\s*%)?)(?:[\s,;]+|$)"
+    r"(?P<name>.{1,200}?) ?[:=] ?(?P<number>[-+.\deE]{1,60}(?:,\d{1,30}(?=[ ,;]|$))?(?: ?%)?)(?:[ ,;]+|$)"
 )
+"""In a text whose blanks are single."""
 DECIMAL_COMMA = re.compile(r"\d,\d")
 
 
@@ -36,6 +42,8 @@ def parse_answer(
     class_names: Sequence[str] | None = None,
     classes: int | None = None,
     answers: Answers | None = None,
+    is_document: bool = False,
+    target_class: int | None = None,
 ) -> object:
     """Return the value of a typed answer, as `Interview.answer` takes it.
 
@@ -50,7 +58,10 @@ def parse_answer(
         class_names: the names of the classes.
         classes: their number, where they have no names; rules for costs need it.
         answers: the other answers: numbers and beginnings are those of the options that they leave, as the terminal
-            shows them; None: those of all options. A whole label or value is always read.
+            shows them, and other options are refused; None: all options are read.
+        is_document: whether the text stands in a document, which may contradict itself: all options are read and
+            numbered, whatever `answers` leave; only errors list what they leave.
+        target_class: the class that must be found, for costs such as `50:1`; None: class 1.
 
     Raises:
         InvalidInputError: the text is no answer to this question; the message says what is expected.
@@ -66,29 +77,32 @@ def parse_answer(
         lifelong_core.errors.InvalidInputError: class_scores_available: expected yes or no, got 'perhaps'. \
 Type y (yes, scores) or n (no, decisions only).
     """
+    longest = LONGEST_TABLE if question.kind == "matrix" else LONGEST_RULE
+    if len(text) > longest:
+        raise _refusal(question, f"an answer has at most {longest:,} characters, this one has {len(text):,}.")
     given = " ".join(text.split()) if question.kind != "matrix" else text.strip()
     if not given:
         raise _refusal(question, "expected an answer, got nothing.")
     match question.kind:
         case "choice" | "yes_no":
-            return _option(
-                question, given, question.answers if answers is None else question.offered(answers)
-            )
+            offered = question.answers if answers is None else question.offered(answers)
+            return _option(question, given, offered, is_document=is_document)
         case "class":
-            value: object = _class(question, given, class_names or ())
+            value: object = _class(question, given, ClassLookup(class_names, None))
         case "class_values":
             value = _class_values(question, given, class_names or ())
         case "matrix":
             count = len(class_names) if class_names else classes
-            rule = costs_from_text(given, count, class_names)
-            value = _matrix(question, given) if rule is None else rule
+            positive = target_class if target_class in (0, 1) else 1
+            rule = costs_from_text(given, count, class_names, positive=positive)
+            value = _matrix(question, given, count, class_names) if rule is None else rule
         case "count":
             value = _whole_number(question, given)
         case "number":
             value = _number(question, given)
         case "text":
             value = given
-    _check(question, value)
+    _check(question, value, given)
     return value
 
 
@@ -99,7 +113,7 @@ def parse_number(text: str) -> float | None:
         >>> parse_number("10 %"), parse_number("1e-3"), parse_number("0,1")
         (0.1, 0.001, None)
     """
-    joined = PERCENT.sub("%", text.strip())
+    joined = _joined(text)
     digits = joined.removesuffix("%")
     if not NUMBER.fullmatch(digits):
         return None
@@ -137,16 +151,26 @@ def format_answer(question: Question, value: object, *, class_names: Sequence[st
 
 
 def summarize_answer(question: Question, value: object, *, class_names: Sequence[str] | None = None) -> str:
-    """Return an answer as short text: as `format_answer`, but the numbers of many classes are only counted.
+    """Return an answer as short text: as `format_answer`, but costs of many classes are a rule, named rows or counted.
 
     Examples:
         >>> from lifelong_core.design.method.loader import load_method
-        >>> summarize_answer(load_method().question("costs"), ((0.0,) * 20,) * 20)
+        >>> costs = load_method().question("costs")
+        >>> summarize_answer(costs, [[abs(i - j) for j in range(20)] for i in range(20)])
+        'linear'
+        >>> summarize_answer(costs, [[i + j for j in range(20)] for i in range(20)])
         '20 rows of 20 numbers'
     """
     numbers: Any = value
+    if question.kind == "matrix" and len(numbers) > MOST_CLASSES_AS_ROWS:
+        rule = rule_of(numbers, class_names)
+        if rule is not None:
+            return rule
     if question.kind == "matrix" and len(numbers) > MOST_LISTED:
         return f"{len(numbers)} rows of {len(numbers[0])} numbers"
+    if question.kind == "matrix" and class_names and MOST_CLASSES_AS_ROWS < len(numbers) == len(class_names):
+        rows = zip(class_names, numbers, strict=True)
+        return "; ".join(f"{name}: {', '.join(_plain(entry) for entry in row)}" for name, row in rows)
     if question.kind == "class_values" and len(numbers) > MOST_LISTED:
         return f"{len(numbers)} numbers"
     return format_answer(question, value, class_names=class_names)
@@ -156,27 +180,40 @@ def _refusal(question: Question, message: str, hint: str | None = None) -> Inval
     return InvalidInputError(message, field=question.field, hint=hint or f"For example: {question.example}")
 
 
-def _check(question: Question, value: object) -> None:
+def _check(question: Question, value: object, text: str) -> None:
     """Check bounds and sums by the rules of the fingerprint, with an example in the hint."""
     try:
         ProblemFingerprint().with_answer(question.field, value)
     except InvalidInputError as error:
-        hint = f"{value:g} % is {value / 100:g}." if isinstance(value, float) and 1 < value <= 100 else None
+        hint = None
+        if isinstance(value, float) and value > 1 and text.endswith("%"):
+            hint = "A share is at most 100 %."
+        elif isinstance(value, float) and 1 < value <= 100:
+            hint = f"{value:g} % is {value / 100:g}."
         raise _refusal(question, error.message, hint) from error
 
 
-def _option(question: Question, text: str, offered: Sequence[AnswerText]) -> object:
+def _option(question: Question, text: str, offered: Sequence[AnswerText], *, is_document: bool) -> object:
     typed = text.casefold()
+    read = question.answers if is_document else offered
     if question.kind == "yes_no" and typed in YES_NO:
         return YES_NO[typed]
-    if text.isdecimal() and 1 <= int(text[:4]) <= len(offered):
-        return offered[int(text[:4]) - 1].value
-    for fits, options in ((str.__eq__, question.answers), (str.startswith, offered)):
+    if text.isdecimal() and len(text) <= 4 and 1 <= int(text) <= len(read):
+        return read[int(text) - 1].value
+    for fits, options in ((str.__eq__, question.answers), (str.startswith, read)):
         found = {
             option.value for option in options for name in _names(option) if fits(name.casefold(), typed)
         }
         if len(found) == 1:
-            return found.pop()
+            value = found.pop()
+            if all(option.value != value for option in read):
+                option = next(option for option in options if option.value == value)
+                raise _refusal(
+                    question,
+                    f"{option.label!r} is not offered for these answers.",
+                    f"{option.meaning} {_listed(offered, is_document=is_document)}",
+                )
+            return value
         if len(found) > 1:
             which = " or ".join(option.label for option in question.answers if option.value in found)
             raise _refusal(
@@ -189,34 +226,46 @@ def _option(question: Question, text: str, offered: Sequence[AnswerText]) -> obj
             f"expected yes or no, got {format_value(text)}.",
             f"Type y ({labels[True]}) or n ({labels[False]}).",
         )
-    numbered = ", ".join(f"{number} {option.label}" for number, option in enumerate(offered, start=1))
-    raise _refusal(question, f"{format_value(text)} is none of the answers.", f"Type a number: {numbered}.")
+    raise _refusal(
+        question,
+        f"{format_value(text)} is none of the answers.",
+        _listed(offered, is_document=is_document),
+    )
+
+
+def _listed(offered: Sequence[AnswerText], *, is_document: bool) -> str:
+    """How to give one of the offered options: as a value in a document, by its number in an interview."""
+    if is_document:
+        return f"Write one of: {', '.join(f'{option.value} ({option.label})' for option in offered)}."
+    numbered = (f"{number} {option.label}" for number, option in enumerate(offered, start=1))
+    return f"Type a number: {', '.join(numbered)}."
 
 
 def _names(option: AnswerText) -> tuple[str, str]:
     return option.label, str(option.value)
 
 
-def _class(question: Question, text: str, names: Sequence[str]) -> int:
-    typed = text.casefold()
-    folded = [name.casefold() for name in names]
-    if folded.count(typed) == 1:
-        return folded.index(typed)
-    if text in names:
-        return list(names).index(text)
-    are_numbers = any(name.isdecimal() for name in names)
-    if text.isdecimal() and not are_numbers and (not names or int(text[:9]) < len(names)):
-        return int(text[:9])
-    found = [k for k, name in enumerate(folded) if name.startswith(typed)]
-    if len(found) == 1:
-        return found[0]
+def _class(question: Question, text: str, lookup: ClassLookup) -> int:
+    found = lookup.find(text)
+    if found is not None:
+        return found
+    typed, names = text.casefold(), lookup.names
+    if lookup.fits_several(text):
+        raise _refusal(
+            question,
+            f"{format_value(text)} may be several classes, which differ only in case.",
+            "Type the name exactly, or the number of the class, from 0.",
+        )
+    beginnings = [k for k, name in enumerate(lookup.folded) if name.startswith(typed)]
+    if len(beginnings) == 1:
+        return beginnings[0]
     if not names:
         raise _refusal(
             question,
             f"expected the number of a class, got {format_value(text)}.",
             "The classes have no names here. The first one is 0, the second 1.",
         )
-    known = ", ".join(name if are_numbers else f"{k} {name}" for k, name in enumerate(names))
+    known = ", ".join(f"{k} {name}" if lookup.has_numbers else name for k, name in enumerate(names))
     raise _refusal(
         question, f"{format_value(text)} is none of the classes.", f"Type a name or a number: {known}."[:1000]
     )
@@ -258,9 +307,14 @@ def _class_values(question: Question, text: str, names: Sequence[str]) -> tuple[
     return values
 
 
+def _joined(text: str) -> str:
+    """A text with single blanks, and none before a percent sign."""
+    return " ".join(text.split()).replace(" %", "%")
+
+
 def _numbers(question: Question, text: str) -> tuple[float, ...]:
     """Numbers separated by commas, blanks, or both."""
-    parts = PERCENT.sub("%", text).replace(";", " ").split()
+    parts = _joined(text).replace(";", " ").split()
     if len(parts) > 1 and any(DECIMAL_COMMA.search(part) for part in parts):
         raise _refusal(
             question,
@@ -272,12 +326,13 @@ def _numbers(question: Question, text: str) -> tuple[float, ...]:
 
 def _named_values(question: Question, text: str, names: Sequence[str]) -> tuple[float, ...]:
     given: dict[int, float] = {}
+    lookup = ClassLookup(names, None)
     position = 0
     while position < len(text):
         entry = NAMED_NUMBER.match(text, position)
         if entry is None:
             raise _refusal(question, f"expected a class and its number, got {format_value(text[position:])}.")
-        index = _class(question, entry["name"], names)
+        index = _class(question, entry["name"], lookup)
         if index in given:
             raise _refusal(question, f"there are two numbers for the class {format_value(entry['name'])}.")
         given[index] = _number(question, entry["number"])
@@ -290,19 +345,30 @@ def _named_values(question: Question, text: str, names: Sequence[str]) -> tuple[
     return tuple(given[k] for k in range(len(given)))
 
 
-def _matrix(question: Question, text: str) -> tuple[tuple[float, ...], ...]:
+def _matrix(
+    question: Question, text: str, classes: int | None, names: Sequence[str] | None
+) -> tuple[tuple[float, ...], ...]:
     if text.startswith("["):
         return _json_rows(question, text)
     lines = [line for line in re.split(r"[;\n]", text) if line.strip()]
+    if len(lines) > MOST_CLASSES:
+        raise _refusal(question, f"expected at most {MOST_CLASSES} rows, got {len(lines):,}.")
     rows = tuple(_numbers(question, line) for line in lines)
     if len(rows) < 2:
         raise _refusal(
             question,
             "expected one row of numbers for each true class.",
-            "Put a semicolon between the rows: 0, 1; 9, 0 - a row for each true class, a column for each decision. "
-            + RULES_HINT,
+            f"Put a semicolon between the rows: {_example_rows(classes)} - a row for each true class, a column for"
+            f" each decision. {rules_hint(classes, names)}",
         )
     return rows
+
+
+def _example_rows(classes: int | None) -> str:
+    """Costs of two classes, or the first rows of more."""
+    if classes is None or classes == 2:
+        return "0, 1; 9, 0"
+    return "0, 1, 1; 1, 0, 1; 9, 9, 0" if classes == 3 else "0, 1, 1, 9, ...; 1, 0, 1, 9, ...; ..."
 
 
 def _json_rows(question: Question, text: str) -> tuple[tuple[float, ...], ...]:

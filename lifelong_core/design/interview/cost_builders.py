@@ -1,10 +1,12 @@
 """Costs of many classes from a short rule or a pasted table; every function returns one row per true class."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from lifelong_core.arrays import LARGEST_NUMBER
+from lifelong_core.design.interview.class_names import list_class_names
 from lifelong_core.errors import InvalidInputError
 
 Costs: TypeAlias = tuple[tuple[float, ...], ...]
@@ -13,7 +15,12 @@ Costs: TypeAlias = tuple[tuple[float, ...], ...]
 FIELD = "costs"
 SEPARATORS = ("\t", ";", ",")
 """of the cells of a pasted table, in the order in which they are tried"""
-NUMBER = re.compile(r"[+-]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d{1,3})?")
+NUMBER = re.compile(r"[+-]?(?:\d{1,30}(?:[.,]\d{0,30})?|[.,]\d{1,30})(?:[eE][+-]?\d{1,3})?")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+"""Numbers with a comma that may separate thousands or decimals."""
+
+LONGEST_TABLE = 8_000_000
+"""Characters of a table: 1,000 rows of 1,000 numbers with 8 characters each."""
 
 
 def ordinal_costs(classes: int, power: Literal[1, 2] = 1) -> Costs:
@@ -59,14 +66,21 @@ def equal_costs_but(classes: int, exceptions: Mapping[tuple[int, int], float], *
                 field=FIELD,
                 hint=f"Name the true class and another one that is decided, both from 0 to {classes - 1}.",
             )
-    usual, special = _cost(cost), {pair: _cost(one) for pair, one in exceptions.items()}
-    return tuple(
-        tuple(0.0 if i == j else special.get((i, j), usual) for j in range(classes)) for i in range(classes)
-    )
+    rows = [[_cost(cost)] * classes for _ in range(classes)]
+    for index in range(classes):
+        rows[index][index] = 0.0
+    for (true, decided), one in exceptions.items():
+        rows[true][decided] = _cost(one)
+    return tuple(tuple(row) for row in rows)
 
 
 def block_costs(
-    classes: int, blocks: Sequence[Sequence[int]], *, within: float = 1.0, across: float = 10.0
+    classes: int,
+    blocks: Sequence[Sequence[int]],
+    *,
+    within: float = 1.0,
+    across: float = 10.0,
+    class_names: Sequence[str] | None = None,
 ) -> Costs:
     """Costs of classes in blocks: one cost of an error within a block, another one across blocks.
 
@@ -75,6 +89,7 @@ def block_costs(
         blocks: the classes of each block; together they hold every class once.
         within: cost of deciding on another class of the same block.
         across: cost of deciding on a class of another block.
+        class_names: names of the classes, for errors.
 
     Raises:
         InvalidInputError: a class is in no block or in several, or a cost is no number in range.
@@ -84,12 +99,13 @@ def block_costs(
         ((0.0, 1.0, 20.0), (1.0, 0.0, 20.0), (20.0, 20.0, 0.0))
     """
     _check_classes(classes)
-    named = [one for block in blocks for one in block]
-    if sorted(named) != list(range(classes)):
-        wrong = [one for one in range(classes) if named.count(one) != 1]
+    times = Counter(one for block in blocks for one in block)
+    wrong = [one for one in range(classes) if times[one] != 1]
+    if wrong or len(times) > classes:
+        called = [class_names[one] if class_names else str(one) for one in wrong]
         raise InvalidInputError(
             f"each of the {classes} classes belongs to one block; "
-            f"these are in none or in several: {', '.join(map(str, wrong)) or 'others'}.",
+            f"these are in none or in several: {list_class_names(called) or 'others'}.",
             field=FIELD,
             hint="Name every class once.",
         )
@@ -122,22 +138,24 @@ def costs_from_table(text: str, classes: int, class_names: Sequence[str] | None 
         >>> costs_from_table("0;1\\n9;0", 2)
         ((0.0, 1.0), (9.0, 0.0))
     """
-    cells = _cells(text)
-    columns = (
-        [name for name in cells[0] if name] if any(not _is_number(one) for one in cells[0][1:]) else None
-    )
+    check_length(text, LONGEST_TABLE, "a table")
+    cells = _cells(text, classes)
+    columns = [name for name in cells[0] if name] if any(not is_number(one) for one in cells[0][1:]) else None
     body = cells if columns is None else cells[1:]
-    has_names = bool(body) and any(not _is_number(row[0]) for row in body)
+    has_names = bool(body) and any(not is_number(row[0]) for row in body)
     rows = [row[0] for row in body] if has_names else None
     if columns is not None and has_names and len(columns) == len(body[0]):
         columns = columns[1:]  # the corner has a text of its own
-    numbers = [[_number(one) for one in (row[1:] if has_names else row)] for row in body]
+    entries = [row[1:] if has_names else row for row in body]
+    _refuse_mixed_commas([one for row in entries for one in row])
+    numbers = [[_number(one) for one in row] for row in entries]
     if (
         len(numbers) != classes
         or {len(row) for row in numbers} - {classes, classes + 1}
         or (len({len(row) for row in numbers}) > 1)
     ):
-        shape = f"{len(numbers)} rows of {', '.join(str(n) for n in sorted({len(row) for row in numbers}))} numbers"
+        lengths = ", ".join(str(length) for length in sorted({len(row) for row in numbers}))
+        shape = f"{len(numbers)} rows of {lengths[:80]} numbers"
         raise InvalidInputError(
             f"expected {classes} rows of {classes} numbers, got {shape}.",
             field=FIELD,
@@ -149,7 +167,7 @@ def costs_from_table(text: str, classes: int, class_names: Sequence[str] | None 
     return tuple(tuple(numbers[i][j] for j in order) for i in row_order)
 
 
-def _cells(text: str) -> list[list[str]]:
+def _cells(text: str, classes: int) -> list[list[str]]:
     lines = [line.strip("\r") for line in text.splitlines() if line.strip()]
     separator = next((one for one in SEPARATORS if any(one in line for line in lines)), None)
     if len(lines) < 2 or separator is None:
@@ -158,18 +176,73 @@ def _cells(text: str) -> list[list[str]]:
             field=FIELD,
             hint="Copy the cells in the spreadsheet and paste them here.",
         )
+    if len(lines) > classes + 1:  # the rows and a header
+        raise InvalidInputError(
+            f"expected {classes} rows of {classes} numbers, got {len(lines):,} lines.",
+            field=FIELD,
+            hint="A row for each true class, a column for each decision, and at most one row of names.",
+        )
     cells = [[cell.strip().strip('"').strip() for cell in line.split(separator)] for line in lines]
-    while all(len(row) > 1 and not row[-1] for row in cells):
-        cells = [row[:-1] for row in cells]
-    return cells
+    empty = min(_trailing(row) for row in cells)
+    return [row[: len(row) - empty] for row in cells]
 
 
-def _is_number(cell: str) -> bool:
-    return NUMBER.fullmatch(cell) is not None
+def _trailing(row: Sequence[str]) -> int:
+    """Number of empty cells at the end of a row, whose first cell does not count."""
+    return next((count for count, cell in enumerate(reversed(row[1:])) if cell), len(row) - 1)
+
+
+def check_length(text: str, most: int, what: str) -> None:
+    """Refuse a text that is too long.
+
+    Raises:
+        InvalidInputError: it has more characters than `most`.
+    """
+    if len(text) > most:
+        raise InvalidInputError(
+            f"{what} has at most {most:,} characters, this one has {len(text):,}.", field=FIELD
+        )
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number, with a decimal point or a decimal comma."""
+    return NUMBER.fullmatch(text) is not None
+
+
+def is_ambiguous(text: str) -> bool:
+    """Whether the comma of a number may separate thousands.
+
+    Examples:
+        >>> is_ambiguous("1,000"), is_ambiguous("0,125"), is_ambiguous("1,5")
+        (True, False, False)
+    """
+    return THOUSANDS.fullmatch(text) is not None
+
+
+def _refuse_mixed_commas(cells: Sequence[str]) -> None:
+    """Refuse numbers whose commas or points may separate thousands.
+
+    `1,000` is read where another cell shows that commas are decimal commas.
+    """
+    with_comma = [cell for cell in cells if "," in cell and is_number(cell)]
+    unclear = next((cell for cell in with_comma if is_ambiguous(cell)), None)
+    if unclear is not None and all(is_ambiguous(cell) for cell in with_comma):
+        raise InvalidInputError(
+            f"{unclear!r} may be {unclear.replace(',', '')} or {float(unclear.replace(',', '.')):g}.",
+            field=FIELD,
+            hint="Leave separators of thousands out, and write decimals with a point.",
+        )
+    with_point = next((cell for cell in cells if "." in cell and is_number(cell)), None)
+    if with_comma and with_point is not None:
+        raise InvalidInputError(
+            f"{with_point!r} has a point and {with_comma[0]!r} a comma.",
+            field=FIELD,
+            hint="Write all decimals with a point, or all with a comma, without separators of thousands.",
+        )
 
 
 def _number(cell: str) -> float:
-    if not _is_number(cell):
+    if not is_number(cell):
         raise InvalidInputError(
             f"{cell[:40]!r} is no number." if cell else "a cell is empty.",
             field=FIELD,
@@ -182,14 +255,17 @@ def _order(header: Sequence[str] | None, names: Sequence[str] | None, classes: i
     """Place of each class in a header."""
     if header is None or not names:
         return list(range(classes))
-    folded, wanted = [one.casefold() for one in header], [one.casefold() for one in names]
-    if sorted(folded) != sorted(wanted) or len(set(folded)) < len(folded):
+    given, wanted = list(header), list(names)
+    if sorted(given) != sorted(wanted):
+        given, wanted = [one.casefold() for one in given], [one.casefold() for one in wanted]
+    if sorted(given) != sorted(wanted) or len(set(given)) < len(given):
         raise InvalidInputError(
             f"the header names {', '.join(header)[:200]}, the classes are {', '.join(names)[:200]}.",
             field=FIELD,
             hint="Name every class once, or leave the header out.",
         )
-    return [folded.index(one) for one in wanted]
+    place = {name: index for index, name in enumerate(given)}
+    return [place[name] for name in wanted]
 
 
 def _check_classes(classes: int) -> None:

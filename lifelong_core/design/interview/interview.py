@@ -136,25 +136,37 @@ class Interview(FrozenDocument):
         return self._changed(fingerprint, self.choices, history, names)
 
     def parse_answer(
-        self, field: str, text: str, *, as_shown: bool = False, classes: int | None = None
+        self,
+        field: str,
+        text: str,
+        *,
+        as_shown: bool = False,
+        classes: int | None = None,
+        target_class: int | None = None,
     ) -> object:
         """Return the value of a typed answer, with the names of these classes; see `answer_texts.parse_answer`.
 
         Args:
             field: the field of the fingerprint.
             text: what was typed.
-            as_shown: whether numbers of options count the offered ones only, as the terminal numbers them.
+            as_shown: whether only the offered options are read and numbered, as the terminal shows them.
             classes: number of classes; None: as answered.
+            target_class: the class that must be found; None: as answered.
 
         Raises:
             InvalidInputError: the text is no answer to this question.
         """
+        counted = self.fingerprint
+        if classes is not None:
+            counted = counted.with_answer("number_of_classes", classes)
         return parse_answer(
             load_method().question(field),
             text,
             class_names=self.class_names,
-            classes=self.fingerprint.number_of_classes if classes is None else classes,
-            answers=self.fingerprint.answers() if as_shown else None,
+            classes=counted.number_of_classes,
+            answers=counted.answers(),
+            is_document=not as_shown,
+            target_class=self.fingerprint.target_class if target_class is None else target_class,
         )
 
     def choose(self, guide: str, options: str | Sequence[str] | None) -> Self:

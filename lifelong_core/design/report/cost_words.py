@@ -1,10 +1,13 @@
 """Costs and class shares that a value rests on, in short words."""
 
+import math
+
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.design.report.words import number
+from lifelong_core.design.report.words import RESOLUTION, interval_in_words, number
 from lifelong_core.design.validation.result import ValidationResult
+from lifelong_core.design.validation.values.by_group import groups_with_value
 from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.metrics import linear_costs, quadratic_costs, zero_one_costs
 
@@ -26,9 +29,31 @@ def rests_on(result: ValidationResult, value: MetricValue) -> str:
         said.append(costs_in_words(None if costs is None else np.array(costs, dtype=np.float64), positive))
     if value.prevalence is not None:
         said.append(_shares(value.prevalence, positive, "as stated"))
+    elif value.metric in (*WITH_COSTS, "NB") and groups_with_value(value.notes) is not None:
+        said.append("class shares of each group")
     elif value.metric in (*WITH_COSTS, "NB") and value.reason is None:
         said.append(_shares(result.prevalence, positive, "as in these data"))
     return ", ".join(said)
+
+
+def cost_line(result: ValidationResult) -> str | None:
+    """The expected cost in use as a sentence, and how the recommended EC differs; None without class shares of use."""
+    cost = result.adjusted_expected_cost
+    if cost is None:
+        return None
+    own = rests_on(result, cost.adjusted)
+    pooled = ", pooled over the samples" if result.aggregation == "by_group" else ""
+    said = interval_in_words(cost.adjusted)
+    text = f"At the class shares of use ({own}), a decision costs {said} on average{pooled}."
+    recommended = next((value for value in result.values if value.metric == "EC"), None)
+    if recommended is None or recommended.estimate is None or cost.adjusted.estimate is None:
+        return text
+    if math.isclose(recommended.estimate, cost.adjusted.estimate, rel_tol=1e-9, abs_tol=RESOLUTION):
+        return f"{text} This is the {recommended.label} above."
+    basis = rests_on(result, recommended)
+    how = [basis] if basis != own else []
+    how += ["a mean over groups"] if groups_with_value(recommended.notes) is not None else []
+    return f"{text} The {recommended.label} above is another cost: {', '.join(how) or basis}."
 
 
 def positive_class(result: ValidationResult) -> int:

@@ -84,6 +84,8 @@ def _cut_off(found: JudgedDecisions, result: ValidationResult) -> list[str]:
     shares = "" if cut.prevalence is None else ", at the stated class shares of use"
     name = result.class_names[cut.class_index]
     limit = "none" if cut.threshold is None else number(cut.threshold)
+    if cut.prevalence is not None and cut.threshold is not None:
+        limit += " (as the model gives it, at the class shares of the data and not of use)"
     return [
         f"Cut-off of the probability of {name}: {limit}, chosen on {cut.samples:,} {others}{shares}, where "
         f"{_metric(cut)} is {number(cut.value)}."

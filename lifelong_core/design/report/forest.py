@@ -31,6 +31,8 @@ class Entry:
     """whether its interval is too wide to stretch the axis for"""
     note: str = ""
     """what the value rests on, such as costs"""
+    text: str | None = None
+    """the value in words; None: estimate and interval"""
 
 
 @dataclass(frozen=True)
@@ -152,7 +154,7 @@ def _row(entry: Entry, scale: Scale) -> Row:
     return Row(
         label=entry.label,
         note=entry.note,
-        text=interval_in_words(value),
+        text=interval_in_words(value) if entry.text is None else entry.text,
         dot=dot,
         threshold=None if entry.threshold is None else scale(entry.threshold),
         naive=_if_on(scale, entry.naive),

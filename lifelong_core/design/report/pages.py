@@ -7,11 +7,21 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from lifelong_core.design.interview.class_names import decision_names
 from lifelong_core.design.method.loader import load_method
-from lifelong_core.design.report import decisions, figures, subgroups, tables, uncertainty, words
+from lifelong_core.design.report import (
+    basis,
+    decisions,
+    figures,
+    leaders,
+    subgroups,
+    tables,
+    uncertainty,
+    words,
+)
 from lifelong_core.design.report.cost_words import rests_on
 from lifelong_core.design.report.forest import Entry, Forest, entries_of, forest, forests, thresholds_of
 from lifelong_core.design.validation.comparison import MetricRanking, ModelComparison, OverallRanking
 from lifelong_core.design.validation.result import ValidationResult
+from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.documents import FrozenDocument
 from lifelong_core.metrics import METRICS
 
@@ -82,16 +92,7 @@ def comparison_html(comparison: ModelComparison) -> str:
         comparison: the result of `compare`.
     """
     first = next(iter(comparison.results.values()))
-    overall = (comparison.rank_then_mean, comparison.mean_then_rank)
-    asked = _asked(comparison)
-    leaders = sorted(
-        {
-            model.model
-            for one in ((asked,) if asked is not None else overall)
-            for model in one.models
-            if model.rank == one.models[0].rank
-        }
-    )
+    found = leaders.leaders_of(comparison)
     return _render(
         "comparison.html.jinja",
         comparison,
@@ -102,27 +103,16 @@ def comparison_html(comparison: ModelComparison) -> str:
         results=list(comparison.results.items()),
         rankings=list(comparison.rankings),
         overall=[
-            (overall[0], "By the mean of places", "Mean of places"),
-            (overall[1], "By the mean of values", "Mean of values"),
+            (one, leaders.SCHEMES[one.scheme], leaders.SCORES[one.scheme], leaders.EXPLANATIONS[one.scheme])
+            for one in leaders.overall_rankings(comparison)
         ],
-        leaders=leaders,
-        asked=asked,
-        chances=[
-            (way, one.models[0].best)
-            for way, one in zip(("the mean of places", "the mean of values"), overall, strict=True)
-            if one.models
-        ],
+        leaders=found.names,
+        asked=found.asked,
+        chances=found.chances,
         judged=any(result.acceptance for result in comparison.results.values()),
         details=[_detail(comparison, ranking) for ranking in comparison.rankings],
         chance=_chance,
     )
-
-
-def _asked(comparison: ModelComparison) -> MetricRanking | None:
-    """The ranking by the one metric that the interview asked for; None: all metrics together answer it."""
-    label = None if comparison.headline is None else comparison.headline.label
-    found = next((one for one in comparison.rankings if one.label == label), None)
-    return found if found is not None and found.models else None
 
 
 def _detail(comparison: ModelComparison, ranking: MetricRanking) -> tuple[MetricRanking, Forest, Any, str]:
@@ -134,14 +124,34 @@ def _detail(comparison: ModelComparison, ranking: MetricRanking) -> tuple[Metric
     any_result = comparison.results[order[0]]
     wanted = thresholds_of(any_result.acceptance)
     threshold = wanted.get((ranking.label, ranking.class_index), wanted.get((ranking.label, None)))
-    shown = ((name, values[name]) for name in order)
-    entries = [Entry(name, value, value.orientation, threshold, value.naive) for name, value in shown]
-    plot = forest(entries, f"{ranking.label} of each model")
+    shown = [(name, values[name]) for name in order]
+    if ranking.basis == "excess":
+        entries = [_excess_entry(name, value) for name, value in shown]
+        plot = forest(entries, f"Excess of {ranking.label} of each model", reference=0.0)
+    else:
+        entries = [Entry(name, value, value.orientation, threshold, value.naive) for name, value in shown]
+        plot = forest(entries, f"{ranking.label} of each model")
     shown_of = values[order[0]]
     if tables.is_said_once(any_result, ranking.label):
         shown_of = shown_of.model_copy(update={"value_of": "all_classes"})
     of = ", ".join(filter(None, (words.of(shown_of, any_result.class_names), rests_on(any_result, shown_of))))
     return ranking, plot, METRICS[ranking.metric], of
+
+
+def _excess_entry(name: str, value: MetricValue) -> Entry:
+    """A calibration error over that of calibrated predictions, by which models are ranked; it has no interval."""
+    excess = None if value.calibrated is None else value.calibrated.excess
+    fields: dict[str, Any] = {
+        "estimate": excess,
+        "low": None,
+        "high": None,
+        "infinite": {},
+        "calibrated": None,
+    }
+    note = f"the error: {words.interval_in_words(value)}"
+    return Entry(
+        name, value.model_copy(update=fields), value.orientation, note=note, text=words.number(excess)
+    )
 
 
 def _chance(ranking: MetricRanking | OverallRanking, name: str) -> float | None:
@@ -170,6 +180,7 @@ def environment() -> Environment:
     own.filters |= {one.__name__: one for one in FILTERS}
     own.globals |= {
         "rests_on": rests_on,
+        "basis": basis,
         "tables": tables,
         "decision_names": decision_names,
         "decisions": decisions,

@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Sequence
 
 from lifelong_core.design.interview.wording import DIRECTIONS
+from lifelong_core.design.report.basis import samples_behind
 from lifelong_core.design.report.forest import Entry, Forest, forest, thresholds_of
 from lifelong_core.design.report.tables import MOST_CLASSES, is_said_once
 from lifelong_core.design.report.words import missing_reason, of
 from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupResult
 from lifelong_core.design.validation.result import ValidationResult
+from lifelong_core.design.validation.subgroup_results import judged_samples
 
 MOST_DRAWN = 40
 """most subgroups of a plot; with more, there is only the table"""
@@ -38,6 +40,21 @@ def missing_reasons(group: SubgroupResult, columns: Iterable[SubgroupMetric]) ->
     return [", ".join(own) + reason for reason, own in labels.items()]
 
 
+def judged_of(group: SubgroupResult, column: SubgroupMetric) -> int:
+    """The number of the subgroup's samples behind the value of a column."""
+    judged = judged_samples(subgroup_text(group, column).notes)
+    return group.samples if judged is None else judged
+
+
+def partly_judged(result: ValidationResult, columns: Iterable[SubgroupMetric]) -> list[SubgroupMetric]:
+    """The columns whose values rest on a part of the samples, as a cut-off was chosen on the others."""
+    return [one for one in columns if _behind_all(result, one) < result.samples]
+
+
+def _behind_all(result: ValidationResult, column: SubgroupMetric) -> int:
+    return samples_behind(result, result.value(column.label, column.class_index))
+
+
 def has_remarks(result: ValidationResult, columns: Sequence[SubgroupMetric]) -> bool:
     """Whether a subgroup has a warning, or a value of it is missing."""
     return any(group.warnings or missing_reasons(group, columns) for group in result.subgroups)
@@ -52,7 +69,8 @@ def subgroup_forests(result: ValidationResult) -> list[Forest]:
     for column in subgroup_columns(result):
         whole = result.value(column.label, column.class_index)
         threshold = wanted.get((column.label, column.class_index), wanted.get((column.label, None)))
-        entries = [Entry("all samples", whole, whole.orientation, threshold)]
+        every = "all judged samples" if partly_judged(result, [column]) else "all samples"
+        entries = [Entry(every, whole, whole.orientation, threshold)]
         entries += [
             Entry(
                 _name(one),

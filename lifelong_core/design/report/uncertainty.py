@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lifelong_core.design.report.plots import Dot, Frame, Line, LineKind, Panel, Point, pad_range
-from lifelong_core.design.report.words import NOT_DEFINED, format_count, number
+from lifelong_core.design.report.words import NOT_DEFINED, format_count, number, signed
 from lifelong_core.design.validation.uncertainty.document import (
     UncertaintyAwareChange,
     UncertaintyAwareCurve,
@@ -90,8 +90,8 @@ def _change_text(change: UncertaintyAwareChange) -> str:
     if change.estimate is None:
         return NOT_DEFINED
     if change.low is None or change.high is None:
-        return f"{change.estimate:+.3f} (no interval)"
-    return f"{change.estimate:+.3f} ({change.low:+.3f} to {change.high:+.3f})"
+        return f"{signed(change.estimate)} (no interval)"
+    return f"{signed(change.estimate)} ({signed(change.low)} to {signed(change.high)})"
 
 
 def uncertainty_source(scores: UncertaintyAwareScores) -> str:

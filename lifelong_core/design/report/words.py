@@ -22,8 +22,6 @@ from lifelong_core.design.validation.values.metric_value import EstimatedValue, 
 NOT_DEFINED = "not defined"
 NUMBERED_CLASS = re.compile(r"\b(?:class \d{1,6}(?:, \d{1,6})*|classes \d{1,6}(?:, \d{1,6})* and \d{1,6})\b")
 LONGEST_WORD = 20
-
-
 RESOLUTION = 1e-9
 """Less than any set of samples can tell from 0: rounding errors"""
 
@@ -83,9 +81,35 @@ def percent(share: Number) -> str:
     return f"{per_cent:.1f} %" if per_cent >= 1 else f"{per_cent:.2g} %"
 
 
+def without_rounding_error(value: float) -> float:
+    """The number, or 0 where it is a rounding error.
+
+    Examples:
+        >>> without_rounding_error(-1e-14), without_rounding_error(-0.0), without_rounding_error(0.25)
+        (0.0, 0.0, 0.25)
+    """
+    return 0.0 if abs(value) < RESOLUTION else value
+
+
+def signed(value: float) -> str:
+    """A difference with its sign and three decimals; what is 0 in these has none.
+
+    Examples:
+        >>> signed(0.0204), signed(-0.0196), signed(-0.0004)
+        ('+0.020', '-0.020', '0.000')
+    """
+    text = f"{value:+.3f}"
+    return text[1:] if float(text) == 0 else text
+
+
 def exact(value: Number) -> str:
-    """A number as machines read it; empty if it is not defined."""
-    return "" if value is None or math.isnan(value) else repr(value)
+    """A number as machines read it, 0 for rounding errors; empty if it is not defined.
+
+    Examples:
+        >>> exact(0.1), exact(1.08e-14), exact(None)
+        ('0.1', '0.0', '')
+    """
+    return "" if value is None or math.isnan(value) else repr(without_rounding_error(value))
 
 
 def format_count(count: int, singular: str, plural: str | None = None) -> str:
@@ -119,7 +143,10 @@ def side_by_side(values: Sequence[Number]) -> list[str]:
     Examples:
         >>> side_by_side([0.99312, 0.99278, 0.5]), side_by_side([0.5, 0.5])
         (['0.9931', '0.9928', '0.5000'], ['0.500', '0.500'])
+        >>> side_by_side([0.5, -1e-14, 0.0])
+        ['0.500', '0', '0']
     """
+    values = [None if value is None else without_rounding_error(value) for value in values]
     texts = [number(value) for value in values]
     for places in range(4, 8):
         if len(set(texts)) == len(set(values)):

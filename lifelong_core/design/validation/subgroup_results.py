@@ -1,7 +1,9 @@
 """The recommended metrics by subgroup: samples with the same value of an attribute."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +20,8 @@ from lifelong_core.metrics.resampling.aggregation import Subgroup, subgroup_valu
 
 MOST_SUBGROUPS = 100
 """Most subgroups of one attribute; attributes with more values are usually numbers such as ages"""
+JUDGED = re.compile(r"Judged on (\d+) of \d+ samples: a cut-off was chosen on the others\.")
+"""The note of a value that rests on a part of the subgroup's samples"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,13 +82,25 @@ def subgroups_of(samples: Samples, metadata: Mapping[str, ArrayLike]) -> tuple[S
     )
 
 
+def judged_samples(notes: Iterable[str]) -> int | None:
+    """The number of samples behind the value of a subgroup, from its notes; None: all of them.
+
+    Examples:
+        >>> judged_samples(["Judged on 12 of 30 samples: a cut-off was chosen on the others."]), judged_samples([])
+        (12, None)
+    """
+    found = next(filter(None, map(JUDGED.match, notes)), None)
+    return None if found is None else int(found[1])
+
+
 def _result(
     found: Subgroup, recipes: Sequence[Recipe], samples: Samples, resamples: Resamples, level: float
 ) -> ResampledSubgroup:
     rows = found.value.astype(np.int64)
+    judged_rows = [np.intersect1d(rows, recipe.rows(samples)) for recipe in recipes]
     by_metric = [
-        _values(recipe, samples, resamples, np.intersect1d(rows, recipe.rows(samples)), level)
-        for recipe in recipes
+        _values(recipe, samples, resamples, own, level)
+        for recipe, own in zip(recipes, judged_rows, strict=True)
     ]
     result = SubgroupResult(
         attribute=found.attribute,
@@ -92,10 +108,23 @@ def _result(
         samples=found.samples,
         cases=found.cases,
         class_samples=tuple(found.class_samples.tolist()),
-        values=tuple(SubgroupMetric.model_validate(one.fields) for values in by_metric for one in values),
+        values=tuple(
+            SubgroupMetric.model_validate(_with_samples(one.fields, judged, found.samples))
+            for values, judged in zip(by_metric, judged_rows, strict=True)
+            for one in values
+        ),
         warnings=found.warnings,
     )
     return ResampledSubgroup(result, tuple(values[0] for values in by_metric))
+
+
+def _with_samples(fields: Mapping[str, Any], judged: Integers, samples: int) -> Mapping[str, Any]:
+    """The fields of a value, with a note on the number of samples if these are not all of the subgroup."""
+    if judged.size == samples:
+        return fields
+    # The reason for a missing interval stays the last note.
+    note = f"Judged on {judged.size} of {samples} samples: a cut-off was chosen on the others."
+    return {**fields, "notes": (note, *fields["notes"])}
 
 
 def _values(

@@ -10,6 +10,7 @@ from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.design.validation.decisions.decide import DecidedSamples
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.subgroup_results import subgroups_of
+from lifelong_core.design.validation.values.by_group import AT_STATED_SHARES, pooled_note
 from lifelong_core.design.validation.values.evaluation import Recipe
 from lifelong_core.metrics import METRICS
 
@@ -24,6 +25,7 @@ def validation_warnings(
         *_of_the_cases(recommendation, samples, has_groups=has_groups),
         *_of_the_decisions(recommendation, decided, recipes),
         *_of_the_class_mix(recommendation, recipes),
+        *_of_the_groups(recipes),
     )
 
 
@@ -126,3 +128,14 @@ def _of_the_class_mix(recommendation: Recommendation, recipes: Sequence[Recipe])
     converted = [recipe.label for recipe in recipes if recipe.converted is not None]
     if converted:
         yield f"Computed at the stated class shares of use, not at those of these data: {', '.join(converted)}."
+
+
+def _of_the_groups(recipes: Sequence[Recipe]) -> Iterator[str]:
+    pooled = [
+        recipe.label for recipe in recipes if recipe.by_group and pooled_note(recipe) == AT_STATED_SHARES
+    ]
+    if pooled:
+        yield (
+            f"Metrics at stated class shares are pooled over all samples and no means over groups, as a group may lack "
+            f"a class: {', '.join(pooled)}."
+        )

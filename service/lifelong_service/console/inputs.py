@@ -19,8 +19,14 @@ MOST_TABLE_CLASSES = 20
 MOST_SHOWN = 10_000
 """Largest number of values that a text area shows; a longer answer must be pasted again."""
 
+MOST_HINTED = 1_000
+"""Largest number of characters of the rules in the help of a text area."""
+
 MOST_ORDERED = 100
 """Largest number of classes whose order is listed in the help of a text area."""
+
+SHARE_HINT = "Write 0.95, or 95 %; decimals with a point."
+NUMBER_HINT = "Write a number such as 0.5 or 20; decimals with a point."
 
 RULE = "rule"
 """Name of the input for a rule or a table that fills in the costs."""
@@ -134,12 +140,13 @@ def answer_of(question: "Question", interview: "Interview", form: Typed) -> obje
                 raise InvalidInputError("choose one of the classes.", field="value")
             return int(text)
         case "class_values" if has_boxes:
-            return [_number(form, f"value-{row}", label) for row, label in enumerate(labels)]
+            hint = SHARE_HINT if question.field == "target_prevalences" else NUMBER_HINT
+            return [_number(form, f"value-{row}", label, hint) for row, label in enumerate(labels)]
         case "matrix" if 0 < len(labels) <= MOST_TABLE_CLASSES:
             columns = decision_names(labels, len(labels) + _has_abstention(form))
             return [
                 [
-                    _number(form, f"value-{row}-{column}", f"{decided}, where {true} is true")
+                    _number(form, f"value-{row}-{column}", f"{decided}, where {true} is true", NUMBER_HINT)
                     for column, decided in enumerate(columns)
                 ]
                 for row, true in enumerate(labels)
@@ -167,8 +174,14 @@ def filled_costs(interview: "Interview", form: Typed) -> dict[str, str]:
     }
 
 
-def number(text: str, *, field: str, what: str) -> float:
+def number(text: str, *, field: str, what: str, hint: str = SHARE_HINT) -> float:
     """Return the number in one input.
+
+    Args:
+        text: the text of the input.
+        field: name of the input.
+        what: its meaning, for the error.
+        hint: how to write it.
 
     Raises:
         InvalidInputError: it is no number.
@@ -180,7 +193,7 @@ def number(text: str, *, field: str, what: str) -> float:
         raise InvalidInputError(
             f"{what} cannot be read: {text[:40]!r}.",
             field=field,
-            hint="Write 0.95, or 95 %; decimals with a point.",
+            hint=hint,
         )
     return value
 
@@ -284,6 +297,8 @@ def _area(question: "Question", interview: "Interview", value: Any, chosen: Any)
 
 def _order(question: "Question", interview: "Interview") -> str:
     """Return the help for one number, or one row of numbers, for each class."""
+    from lifelong_core.design.interview.rule_wording import rules_hint
+
     labels, names = interview.class_labels, interview.class_names
     count = f"{len(labels)} numbers, one for each class" if labels else "One number for each class"
     order = (
@@ -291,16 +306,19 @@ def _order(question: "Question", interview: "Interview") -> str:
     )
     if question.kind == "matrix":
         lines = f"A line for each true class; on it {count[0].lower()}{count[1:]} that is decided on{order}."
-        return f"{lines} Or a rule: linear; quadratic; all 1 but a -> b = 50; blocks 1, 10: a, b | c."
+        return f"{lines} {rules_hint(len(labels) or None, names)[:MOST_HINTED]}"
     return f"{count}{order}, with blanks or lines between them."
 
 
 def _focused(cells: list[tuple[Cell, ...]], wrong: str | None) -> tuple[tuple[Cell, ...], ...]:
-    """Return the inputs with the focus on the invalid one, else on the first empty one, else on the first."""
+    """Return the inputs with the focus on the invalid one, else on the first empty one, else on the first.
+
+    None has the focus where the rule is wrong, which fills in the inputs.
+    """
     every = [cell for row in cells for cell in row]
     empty = next((cell.name for cell in every if not cell.text), every[0].name)
     names = {cell.name for cell in every}
-    focus = wrong if wrong in names else empty
+    focus = wrong if wrong in names or wrong == RULE else empty
     return tuple(
         tuple(replace(cell, has_focus=cell.name == focus, is_wrong=cell.name == wrong) for cell in row)
         for row in cells
@@ -313,7 +331,7 @@ def _has_abstention(form: Typed) -> bool:
     return f"value-0-{rows}" in form
 
 
-def _number(form: Typed, name: str, what: str) -> float:
+def _number(form: Typed, name: str, what: str, hint: str) -> float:
     """Return the number in an input.
 
     Raises:
@@ -322,7 +340,7 @@ def _number(form: Typed, name: str, what: str) -> float:
     text = str(form.get(name, "")).strip()
     if not text:
         raise InvalidInputError(f"the number for {what} is missing.", field=name, hint="Fill in every field.")
-    return number(text, field=name, what=f"the number for {what}")
+    return number(text, field=name, what=f"the number for {what}", hint=hint)
 
 
 def _text(typed: Typed | None, name: str, known: str) -> str:

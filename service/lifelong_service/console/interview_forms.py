@@ -13,7 +13,7 @@ from starlette.responses import Response
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store.access.records import Scope
 from lifelong_service.console.inputs import RULE, answer_of, filled_costs
-from lifelong_service.console.interview_pages import interview_page, item_page
+from lifelong_service.console.interview_pages import interview_page, item_page, submit_label
 from lifelong_service.console.pages import see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.console.views import item_path, path_of, question_of
@@ -29,7 +29,7 @@ GONE_ON = (
 )
 
 FILLED_IN = (
-    "The table is filled in and not saved yet. Look through it, change what does not fit, and save it."
+    "The table is filled in and not saved yet. Look through it, change what does not fit, and press {button}."
 )
 
 router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
@@ -45,6 +45,16 @@ def show(request: Request, identifier: UUID, item: str = "", columns: str = "") 
     if record.interview.stage == "complete":
         return see_other(f"{path_of(record)}/result")
     return interview_page(request, record)
+
+
+@router.get("/console/interviews/{identifier}/answers")
+@router.get("/console/interviews/{identifier}/choices")
+@router.get("/console/interviews/{identifier}/resolve")
+@router.get("/console/interviews/{identifier}/withdraw")
+@access(Scope.READ)
+def leave_form(identifier: UUID) -> Response:
+    """Redirect to the interview: browsers show these addresses after a form and may load them again."""
+    return see_other(f"/console/interviews/{identifier}")
 
 
 @router.post("/console/interviews/{identifier}/answers")
@@ -67,8 +77,10 @@ def _fill_in(request: Request, identifier: UUID, form: Form) -> Response:
     try:
         filled = filled_costs(record.interview, form)
     except InvalidInputError as error:
-        return item_page(request, record, "costs", rule=str(form.get(RULE, "")), error=error)
-    return item_page(request, record, "costs", typed=filled, rule=str(form.get(RULE, "")), notice=FILLED_IN)
+        named = InvalidInputError(f"the rule or table: {error.message}", field=RULE, hint=error.hint)
+        return item_page(request, record, "costs", rule=str(form.get(RULE, "")), error=named)
+    notice = FILLED_IN.format(button=submit_label(record, "costs"))
+    return item_page(request, record, "costs", typed=filled, rule=str(form.get(RULE, "")), notice=notice)
 
 
 @router.post("/console/interviews/{identifier}/withdraw")

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.errors import InvalidInputError, NotFoundError
-from lifelong_service.console.inputs import Typed, entry_of
+from lifelong_service.console.inputs import RULE, Typed, entry_of
 from lifelong_service.console.pages import page
 from lifelong_service.console.views import (
     answer_of_item,
@@ -137,9 +137,16 @@ def _question(
         entry=entry,
         other_columns=f"{item_path(record, field)}&columns={'plain' if entry.abstains else 'abstain'}",
         is_answered=getattr(interview.fingerprint, field) is not None,
+        submit=submit_label(record, field),
         rule=rule or "",
+        rule_is_wrong=wrong == RULE,
         error=error,
     )
+
+
+def submit_label(record: "InterviewRecord", field: str) -> str:
+    """Return the label of the button that saves the answer to a question."""
+    return "Next" if getattr(record.interview.fingerprint, field) is None else "Save"
 
 
 def _choice(

@@ -41,7 +41,7 @@ def uncertainty_aware_scores(
     A sample without a valid output counts as a decision that is certain and wrong.
 
     Args:
-        samples: of two classes, with probabilities.
+        samples: of two classes, with probabilities and the decisions that are judged.
         given: their uncertainties.
         draws: of these samples.
         settings: sigmas, dampings and threshold.
@@ -216,13 +216,12 @@ def _warnings(
     settings: UncertaintySettings,
     positive: int,
 ) -> Iterator[str]:
-    if samples.is_decided:
-        others = int((samples.is_valid & ((samples.decisions == positive) != is_positive)).sum())
-        if others:
-            yield (
-                f"The uncertainty-aware scores decide by the threshold {settings.threshold:g}; the decisions of"
-                f" {others} samples differ from it."
-            )
+    others = int((samples.is_valid & ((samples.decisions == positive) != is_positive)).sum())
+    if others:
+        yield (
+            f"The uncertainty-aware scores decide by the threshold {settings.threshold:g}; the decisions of"
+            f" {others} of {samples.size} samples differ from it."
+        )
     invalid = int((~samples.is_valid).sum())
     if invalid:
         yield (

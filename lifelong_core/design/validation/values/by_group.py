@@ -1,6 +1,7 @@
 """Metrics of each group of samples, such as a patient's images, and their mean over the groups (FP4.3)."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +19,12 @@ from lifelong_core.metrics.resampling.intervals import Bootstrap
 DRAWS_AT_A_TIME = 256
 SCORES = ("BS", "RBS", "NLL")
 """Metrics of probabilities that say something about a few samples; calibration errors do not"""
+OF_ALL_SAMPLES = "Pooled over all samples: in single groups it says nothing."
+AT_STATED_SHARES = (
+    "Pooled over all samples: at stated class shares, a group would need samples of each class."
+)
+MEAN_OVER_GROUPS = re.compile(r"Mean over (\d+) groups(?:; in \d+ of (\d+) it is undefined)?\.")
+"""The note of `GroupMeans.notes`"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +46,27 @@ class GroupMeans:
 
 def is_by_group(recipe: Recipe) -> bool:
     """Whether the metric is computed within each group first."""
+    return recipe.by_group and pooled_note(recipe) is None
+
+
+def pooled_note(recipe: Recipe) -> str | None:
+    """Why the metric is none of single groups, in a sentence; None if it is."""
+    if recipe.prevalence is not None or recipe.converted is not None:
+        return AT_STATED_SHARES
     card = METRICS[recipe.acronym]
-    return recipe.by_group and (card.family in ("counting", "multi-threshold") or recipe.acronym in SCORES)
+    is_of_groups = card.family in ("counting", "multi-threshold") or recipe.acronym in SCORES
+    return None if is_of_groups else OF_ALL_SAMPLES
+
+
+def groups_with_value(notes: Iterable[str]) -> tuple[int, int] | None:
+    """The number of groups with a value, and of all groups, from `GroupMeans.notes`; None: no mean over groups.
+
+    Examples:
+        >>> groups_with_value(["Mean over 30 groups; in 5 of 35 it is undefined."]), groups_with_value(["A note."])
+        ((30, 35), None)
+    """
+    found = next(filter(None, map(MEAN_OVER_GROUPS.match, notes)), None)
+    return None if found is None else (int(found[1]), int(found[2] or found[1]))
 
 
 def resample_by_group(recipe: Recipe, own: Samples, draws: Resamples, estimate: Floats) -> GroupMeans:

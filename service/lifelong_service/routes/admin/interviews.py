@@ -206,12 +206,16 @@ def _values(answers: Mapping[str, Any], interview: "Interview") -> dict[str, Any
     from lifelong_core.design.method.loader import load_method
     from lifelong_core.design.problem_fingerprint import ITEMS
 
+    known: dict[str, Any] = {}
+
     def value_of(item: str, given: Any) -> Any:
         if not isinstance(given, str) or item not in ITEMS:
             return given
         question = load_method().question(ITEMS[item])
         if question.kind == "text":
             return given
-        return interview.parse_answer(question.field, given)
+        return interview.parse_answer(question.field, given, target_class=known.get("target_class"))
 
-    return {item: value_of(item, given) for item, given in answers.items()}
+    for item in sorted(answers, key=lambda item: ITEMS.get(item) == "costs"):  # they depend on the class
+        known[ITEMS.get(item, item)] = known[item] = value_of(item, answers[item])
+    return {item: known[item] for item in answers}

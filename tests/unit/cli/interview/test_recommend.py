@@ -77,10 +77,12 @@ def test_it_goes_on_where_it_was_left():
     assert f"Your answers are in {STATE}" in said
     assert len(kept().history) == 4
     said = ask(*TYPED[5:]).stdout
-    assert "Continuing" in said
+    assert "where 5 questions are answered" in " ".join(said.split())
     assert "In short" in said
     assert "Continuing" not in ask("s", options=("--restart",)).stdout
     assert kept().history == ()
+    ask("2", "s")
+    assert "where 1 question is answered" in " ".join(ask("s").stdout.split())
 
 
 def test_the_end_of_the_input_loses_nothing():
@@ -172,11 +174,10 @@ def test_a_narrow_terminal_loses_no_word(monkeypatch):
 
 
 def test_a_contradiction_is_explained_at_once_and_mended():
-    said = ask("5", "y", "reach a target", "9", "2", "b", "s").stdout
+    said = ask("2", "y", "reach a target", "c N_CLASSES", "5", "9", "2", "b", "s").stdout
     assert "These answers contradict each other" in said
     assert "one cut-off on one score" in said
     assert "number from 1 to 2" in said
-    assert kept().fingerprint.number_of_classes is None
 
 
 def test_costs_of_other_classes_are_explained_and_lose_nothing():
@@ -403,12 +404,20 @@ def test_classes_in_another_order_are_refused(installed):
     installed("tasks", "add", "lesions", "--classes", "malignant,benign")
     with pytest.raises(InvalidInputError, match=f"{here}, and {there} the task lesions"):
         installed("recommend", "--answers", "answers.yaml", "--attach", "lesions")
+    assert_field("--attach", installed, "--answers", "answers.yaml", "--attach", "lesions")
     with pytest.raises(InvalidInputError, match=f"a, b in --classes, and {there} the task lesions") as caught:
         installed("recommend", "--classes", "a,b", "--attach", "lesions")
     assert "--restart" not in str(caught.value)
+    assert caught.value.field == "--classes"
     ask(*TYPED[:3], "s")
     with pytest.raises(InvalidInputError, match=f"{here}, and {there} the task lesions.*or --restart"):
         installed("recommend", "--attach", "lesions")
+
+
+def assert_field(field, installed, *options):
+    with pytest.raises(InvalidInputError) as caught:
+        installed("recommend", *options)
+    assert caught.value.field == field
 
 
 def test_a_risk_proposes_costs_until_it_changes():
@@ -451,7 +460,7 @@ def test_attaching_says_which_rule_holds_and_which_heads_decide_otherwise(instal
     arguments = ("recommend", "--answers", "answers.yaml", "--attach", "lesions")
     said = installed(*arguments)
     assert f"The task decides by this rule: {rule}." in said
-    old = "still has other costs and another decision rule: least expected cost."
+    old = "still has other costs and another decision rule (least expected cost)."
     assert f"Note: the default head of skin@1 (version 1) {old}" in said
     assert "lifelong recommend --attach lesions --refit-head" in said
     said = installed(*arguments, "--refit-head")
@@ -564,3 +573,145 @@ def test_costs_come_from_a_rule_or_an_exported_table():
     assert read_answers(Path("found.json"), None).fingerprint.costs == ((0, 2), (8, 0))
     with pytest.raises(InvalidInputError, match="--costs: 'wart' is none of the classes"):
         script(answers, "--costs", "all 1 but wart -> 0 = 50")
+
+
+EIGHT = ("akiec", "bcc", "bkl", "df", "mel", "nv", "vasc", "scc")
+UP_TO_COSTS = (", ".join(EIGHT), "y", "highest", "y", "y", "c FP2.5.4.costs")
+"""What is typed before the costs of eight classes."""
+
+
+def table(names, separator="\t"):
+    """Costs with names, in which the last class costs more."""
+    rows = [["0" if i == j else "1,5" if i == 7 else "1" for j in range(8)] for i in range(8)]
+    header = separator.join(["", *names])
+    return [header, *(separator.join([name, *row]) for name, row in zip(names, rows, strict=True))]
+
+
+def expected():
+    return tuple(tuple(0.0 if i == j else 1.5 if i == 7 else 1.0 for j in range(8)) for i in range(8))
+
+
+@pytest.mark.parametrize("separator", "\t;")
+def test_a_table_is_pasted_line_by_line(separator):
+    said = ask(*UP_TO_COSTS, *table(EIGHT, separator), "n", "s").stdout
+    assert kept().fingerprint.costs == expected()
+    assert kept().fingerprint.unequal_interest is False  # the line behind the table answers the next question
+    assert "scc    1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 0" in said
+    assert "none of the" not in said
+
+
+def test_rows_of_numbers_are_typed_line_by_line():
+    rows = [" ".join(f"{cost:g}" for cost in row) for row in expected()]
+    ask(*UP_TO_COSTS, *rows, "s")
+    assert kept().fingerprint.costs == expected()
+
+
+def test_an_empty_line_ends_a_table():
+    said = ask(*UP_TO_COSTS, *table(EIGHT)[:4], "", "linear", "s").stdout
+    assert "Expected 8 rows of 8 numbers, got 3 rows" in " ".join(said.split())
+    assert "  = linear" in said
+
+
+def test_a_pasted_table_reaches_a_real_terminal(folder):
+    """Tabs and line ends arrive at once, faster than lines are asked for."""
+    ask(*UP_TO_COSTS[:-1], "s")
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "80", "TERM": "xterm"}
+    command = [sys.executable, "-m", "lifelong", "recommend"]
+    with subprocess.Popen(
+        command,
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+    ) as process:
+        os.close(follower)
+        pasted = "".join(f"{line}\n" for line in ("c FP2.5.4.costs", *table(EIGHT), "s")).encode()
+        said, is_sent = b"", False
+        while True:
+            try:
+                said += os.read(leader, 65536)
+            except OSError:
+                break
+            if not is_sent and said.rstrip().endswith(b"\x1b[0m"):
+                os.write(leader, pasted)
+                is_sent = True
+        assert process.wait() == 0, said.decode()
+    os.close(leader)
+    assert kept().fingerprint.costs == expected()
+
+
+def test_costs_of_many_classes_are_said_as_a_rule():
+    said = ask(*UP_TO_COSTS, "all 1 but mel -> nv = 50", "c FP2.5.4.costs", "", "a", "s").stdout
+    assert "  = all 1 but mel -> nv = 50" in said
+    assert "So far          all 1 but mel -> nv = 50" in said
+    assert "Costs of the confusions: all 1 but mel -> nv = 50" in said
+    assert "0, 1; 9, 0; or" not in said
+
+
+def test_yes_ends_at_the_result():
+    assert "not understood" not in ask(*TYPED, "y").stdout
+
+
+def test_the_prompt_says_that_enter_accepts_a_proposal():
+    np.savez("data.npz", labels=np.repeat([0, 1], 50), groups=np.arange(100))
+    said = ask("", "c FP4.3", "", "s", options=("--data", "data.npz")).stdout
+    assert "Enter accepts the proposal: no  |  y/n" in said
+    assert kept().fingerprint.dependent_cases is False
+
+
+@pytest.mark.parametrize("given", ["nofile.csv", "costs/no file.tsv", "linear.csv", "x" * 300])
+def test_costs_that_are_no_file_and_no_rule_are_named(given):
+    with pytest.raises(InvalidInputError, match="no such file, and no rule") as caught:
+        script({name: value for name, value in SCREENING.items() if name != "costs"}, "--costs", given)
+    assert caught.value.field == "--costs"
+    assert "all 1 but 1 -> 0 = 50" in caught.value.hint
+
+
+def test_a_rule_may_be_longer_than_a_path():
+    answers = {name: value for name, value in SCREENING.items() if name != "costs"}
+    rule = f"all 1 but{' ' * 5000}1 -> 0 = 50"
+    script(answers, "--costs", rule, "--output", "found.json")
+    assert written().fingerprint.costs == ((0, 1), (50, 0))
+
+
+def test_a_ratio_costs_the_class_that_must_be_found():
+    ratio = {**SCREENING, "costs": "50:1", "target_class": "ill", "class_names": ["ill", "healthy"]}
+    script(ratio, "--output", "found.json")
+    assert written().fingerprint.costs == ((0, 50), (1, 0))
+
+
+def test_a_wrong_answer_in_a_file_is_told_the_values_that_fit():
+    with pytest.raises(InvalidInputError, match=r"answers\.yaml: 'majority' is none") as caught:
+        script({"number_of_classes": 8, "FP2.6": "majority"})
+    assert "optimization (best value of a metric), argmax (highest score wins)" in caught.value.hint
+    assert "target_value" not in caught.value.hint
+
+
+def test_thresholds_stay_with_the_same_recommendation(installed):
+    """The hint of the command itself says to attach once more with --refit-head."""
+    installed("tasks", "add", "lesions", "--classes", "benign,malignant")
+    Path("answers.yaml").write_text(json.dumps({**SCREENING, "target_class": "malignant"}))
+    arguments = ("recommend", "--answers", "answers.yaml", "--attach", "lesions")
+    installed(*arguments, "--threshold", "TNR@(TPR=0.95)=0.4", "--threshold", "AP=0.5")
+    said = installed(*arguments)
+    assert "Recommendation 2 is attached to lesions with 2 thresholds." in said
+    assert "the same recommendation as version 1, so its 2 acceptance thresholds stay in force" in said
+    labels = np.arange(40) % 2
+    with open_store() as store:
+        store.models.add("lesions", "skin", kind="external", actor="test")
+        register_calibration(store, "skin", LabeledLogits(2 * np.eye(2)[labels], labels), actor="test")
+    assert "stay in force" in installed(*arguments, "--refit-head")
+    with open_store() as store:
+        assert [item.metric for item in store.recommendations.current("lesions").thresholds] == [
+            "TNR@(TPR=0.95)",
+            "AP",
+        ]
+    Path("answers.yaml").write_text(json.dumps({**SCREENING, "target_class": 1, "costs": "30:1"}))
+    said = installed(*arguments)
+    assert "2 acceptance thresholds of version 3 are no longer in force: state them with --threshold." in said
+    assert "no longer" not in installed(*arguments)
+    with open_store() as store:
+        assert store.recommendations.current("lesions").thresholds == ()

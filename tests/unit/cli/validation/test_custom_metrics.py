@@ -67,6 +67,13 @@ def test_a_person_reads_what_it_means():
     assert "How often it is right." in said
 
 
+def test_what_it_means_is_no_command_to_the_terminal():
+    Path("users_metrics.py").write_text(MODULE.replace("How often it is right.", r"Red\x1b[31m."))
+    said = run("--metric", "users_metrics:RIGHT")
+    assert "\x1b" not in said
+    assert r"Red\x1b[31m." in said
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [

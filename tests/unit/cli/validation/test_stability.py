@@ -143,3 +143,9 @@ def test_help_shows_the_formats():
     shown = " ".join(run("--help").split())
     for part in ("npy file (images, height, width)", "--labels", "--output", "old=maps-old/"):
         assert part in shown
+
+
+def test_names_are_no_commands_to_the_terminal():
+    said = run("a\x1b[31m=seed-0.npy", "b=seed-1.npz", "c=seed-2.npy")
+    assert "\x1b" not in said
+    assert r"a\x1b[31m" in said

@@ -18,6 +18,8 @@ from lifelong_core.design import (
     start_interview,
     validate,
 )
+from lifelong_core.design.report.basis import groups_behind
+from lifelong_core.design.report.subgroups import judged_of
 from lifelong_core.design.report.words import calibrated_in_words, interval_in_words
 from lifelong_core.errors import InvalidInputError
 from tests.unit.cli.interview.test_recommend import without_a_reader
@@ -53,7 +55,7 @@ def run(*options: str, status: int = 0) -> Result:
 
 def test_the_recommended_metrics_are_printed_with_intervals():
     said = run("good.npz", "--recommendation", "interview.json").stdout
-    assert said.startswith("good  200 samples of 50 groups\n")
+    assert said.startswith("good  200 samples of 50 groups; decisions are judged on 100\n")
     for part in ("EC", "TNR@(TPR=0.95)", "AP", "malignant", "95 % interval", "↓ lower"):
         assert part in said
     assert "The cut-offs of the decision rule, TNR@(TPR=0.95) were chosen on a random half" in " ".join(
@@ -104,7 +106,7 @@ def test_subgroups_are_printed_with_intervals():
     for group in ValidationResult.from_json(printed).subgroups:
         value = next(one for one in group.values if one.label == "EC")
         line = next(line for line in said.splitlines() if f"scanner: {group.key}" in line)
-        assert str(group.samples) in line
+        assert f"{judged_of(group, value)} of {group.samples}" in line
         assert interval_in_words(value) in line
     assert "Caution: scanner C: only 1 independent cases" in said
     assert "cases of class malignant, fewer than 10" in " ".join(said.split())
@@ -171,7 +173,7 @@ def test_models_are_compared():
     # one that is good enough is enough
     said = run(*models, *options, "--html", "page.html", "--threshold", "AP=0.9").stdout
     assert "By AP, ↑ higher is better" in said
-    assert "By all of EC, TNR@(TPR=0.95), AP, by mean rank" in said
+    assert "Rank then mean, by EC, TNR@(TPR=0.95), AP" in said
     compared = ModelComparison.from_json(Path("compared.json").read_text())
     assert [model.model for model in compared.rank_then_mean.models] == ["good", "poor"]
     assert "<html" in Path("page.html").read_text()
@@ -338,6 +340,119 @@ def test_files_are_written_even_where_nothing_reads_the_output(further):
 
 def test_metrics_of_groups_are_averaged_on_request():
     said = run("good.npz", "--recommendation", "interview.json", "--aggregate", "by-group").stdout
-    assert said.startswith("good  200 samples of 50 groups; each metric is a mean over groups\n")
+    head = "good  200 samples of 50 groups; decisions are judged on 100; each metric is a mean over groups"
+    assert " ".join(said.split()).startswith(" ".join(head.split()))
     found = run("good.npz", "--recommendation", "interview.json", "--aggregate", "by-group", "--json").stdout
     assert '"aggregation":"by_group"' in found.replace(": ", ":")
+
+
+def test_the_groups_behind_each_value_are_printed():
+    Path("found.json").write_text(
+        recommending("TPR", "ECE", "AC", number_of_classes=2, prevalences_representative=True).to_json()
+    )
+    with np.load("good.npz") as arrays:
+        np.savez("sparse.npz", **{**arrays, "groups": np.random.default_rng(0).integers(60, size=200)})
+    options = ("sparse.npz", "--recommendation", "found.json", "--aggregate", "by-group")
+    said = run(*options).stdout
+    result = ValidationResult.from_json(run(*options, "--json").stdout)
+    lines = {line.split()[0]: line for line in said.splitlines() if line[:1].strip()}
+    for label in ("TPR", "ECE", "AC"):
+        assert f"  {groups_behind(result, result.value(label))}  " in lines[label]
+    assert "pooled" in lines["ECE"]
+    assert " of " in groups_behind(result, result.value("TPR"))
+    said = " ".join(said.split())
+    assert "metrics are means over groups, but for those that are pooled" in said
+    assert "ECE: pooled over all samples: in single groups it says nothing." in said
+
+
+def test_a_value_of_both_classes_is_printed_once_with_its_costs():
+    costs = ((0.0, 1.0), (50.0, 0.0))
+    answers = {
+        "number_of_classes": 2,
+        "prevalences_representative": False,
+        "target_prevalences": (0.98, 0.02),
+    }
+    asked = recommending("AUROC", metric("EC", parameters={"costs": costs}), "TPR", **answers, costs=costs)
+    Path("found.json").write_text(asked.to_json())
+    said = run("poor.npz", "--recommendation", "found.json").stdout
+    assert said.count("AUROC  ") == 1
+    table = said[: said.index("Caution")]
+    value = ValidationResult.from_json(run("poor.npz", "--recommendation", "found.json", "--json").stdout)
+    assert table.count(interval_in_words(value.value("AUROC"))) == 2  # and the subgroup of all
+    assert "values are not shown" not in said
+    row = table[table.index("\nEC ") : table.index("\nTPR ")]
+    for words in ("costs", "50:1,", "prevalence", "0.02"):
+        assert words in row.split()
+    said = " ".join(said.split())
+    assert "At the class shares of use (costs 50:1, prevalence 0.02), a decision costs 0." in said
+    assert "This is the EC above." in said
+
+
+def test_a_comparison_starts_with_who_comes_first():
+    models = ("--model", "poor=poor.npz", "--model", "good=good.npz")
+    said = run(*models, "--recommendation", "found.json").stdout
+    assert said.startswith("good comes first. By all metrics together, it stays first in ")
+    places = [
+        said.index(text)
+        for text in (
+            "Rank then mean, by",
+            "Mean then rank, by",
+            "By EC, ",
+            "By AP, ",
+            "poor  200",
+            "good  200",
+        )
+    ]
+    assert places == sorted(places)
+    words = " ".join(said.split())
+    assert "No comparison by calibration was asked for" in words
+    assert "Read the order by rank then mean first." in words
+    assert "the mean of these ranks, over the metrics, puts them in order" in words
+    assert "mean of ranks place in resamples (interval)" in words
+
+
+@pytest.mark.parametrize(
+    ("metrics", "answers", "is_used"),
+    [
+        (("BA",), {"decision_rule": "argmax"}, False),
+        (("BA",), {"decision_rule": "target_value", "target_metric": "TPR", "target_value": 0.9}, True),
+        (("TNR",), {"decision_rule": "argmax"}, None),
+    ],
+)
+def test_cut_offs_that_nothing_needs_are_named(metrics, answers, is_used):
+    chosen = metrics
+    if is_used is None:
+        chosen = [metric(name, parameters={"target": ("TPR", 0.95)}) for name in metrics]
+    asked = recommending(*chosen, number_of_classes=2, prevalences_representative=True, **answers)
+    Path("found.json").write_text(asked.to_json())
+    found = run("good.npz", "--recommendation", "found.json", "--cut-offs", "tuning.npz")
+    assert ("--cut-offs is not used" in found.stderr) is (is_used is False)
+    assert "--cut-offs" not in run("good.npz", "--recommendation", "found.json").stderr
+
+
+def test_cut_offs_beside_given_decisions_are_named():
+    rule = {"decision_rule": "target_value", "target_metric": "TPR", "target_value": 0.9}
+    asked = recommending("BA", number_of_classes=2, prevalences_representative=True, **rule)
+    Path("found.json").write_text(asked.to_json())
+    np.savez("decided.npz", labels=np.arange(40) % 2, decisions=np.arange(40) % 2)
+    found = run("decided.npz", "--recommendation", "found.json", "--cut-offs", "tuning.npz")
+    assert "--cut-offs is not used" in found.stderr
+
+
+def test_names_in_files_are_no_commands_to_the_terminal():
+    evil = np.array(["healthy\x1b[31m", "ill\x1b]0;title\x07"])
+    with np.load("good.npz") as arrays:
+        site = np.where(np.arange(200) < 100, "A\x1b[2J", "B")
+        np.savez("evil.npz", **{**arrays, "class_names": evil, "metadata_scanner": site})
+    for options in (("evil.npz",), ("--model", "a\x1b[1m=evil.npz", "--model", "b=poor.npz")):
+        said = run(*options, "--recommendation", "found.json").stdout
+        assert "\x1b" not in said
+        assert "\x07" not in said
+        assert r"\x1b[2J" in said
+        assert r"ill\x1b]0;title\x07" in said
+    with pytest.raises(InvalidInputError, match="healthy") as refused:
+        run("evil.npz", "--recommendation", "interview.json")
+    assert "\x1b" not in str(refused.value)
+    with pytest.raises(InvalidInputError, match="there is no class") as refused:
+        run("evil.npz", "--recommendation", "found.json", "--threshold", "AP[c]=0.5")
+    assert "\x1b" not in refused.value.hint

@@ -1,10 +1,18 @@
 """Typed answers, and messages about texts that cannot be read."""
 
+import re
+from re._constants import MAXREPEAT
+from re._parser import SubPattern
+from re._parser import parse as parse_pattern
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifelong_core.design import ProblemFingerprint, format_answer, parse_answer, start_interview
+from lifelong_core.design.interview import answer_texts, class_names, cost_builders, cost_rules
+from lifelong_core.design.interview.cost_builders import LONGEST_TABLE
+from lifelong_core.design.interview.cost_rules import LONGEST_RULE
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.problem_fingerprint import FIELDS
 from lifelong_core.errors import InvalidInputError
@@ -209,6 +217,106 @@ def test_numbers_count_the_offered_options_where_these_are_shown():
     eight = start_interview(answers={"number_of_classes": 8, "class_scores_available": True})
     assert eight.parse_answer("decision_rule", "1", as_shown=True) == "optimization"
     assert eight.parse_answer("decision_rule", "1") == "target_value"
-    assert eight.parse_answer("decision_rule", "reach a target", as_shown=True) == "target_value"
+    assert eight.parse_answer("decision_rule", "reach a target") == "target_value"
+    for typed in ("reach a target", "Target_Value"):
+        with pytest.raises(
+            InvalidInputError, match=r"not offered for these answers.*Two classes only"
+        ) as caught:
+            eight.parse_answer("decision_rule", typed, as_shown=True)
+        assert "1 best value of a metric" in str(caught.value)
     with pytest.raises(InvalidInputError, match="none of the answers"):
         eight.parse_answer("decision_rule", "reach", as_shown=True)
+
+
+def test_an_answer_of_a_document_is_told_the_values_that_are_offered():
+    eight = start_interview(answers={"number_of_classes": 8})
+    with pytest.raises(InvalidInputError, match="'majority' is none of the answers") as caught:
+        eight.parse_answer("decision_rule", "majority")
+    assert caught.value.hint.startswith("Write one of: optimization (best value of a metric), argmax")
+    assert "reach a target" not in caught.value.hint
+
+
+@pytest.mark.parametrize(("text", "hint"), [("150 %", "at most 100 %"), ("95", "95 % is 0.95")])
+def test_a_share_that_is_too_large_is_told_what_it_is(text, hint):
+    with pytest.raises(InvalidInputError) as caught:
+        parse("target_value", text)
+    assert hint in caught.value.hint
+    assert "1.5 %" not in caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["0000000001", "00000000010"])
+def test_no_digit_of_the_number_of_a_class_is_cut(text):
+    for names in (NAMES, None):
+        with pytest.raises(InvalidInputError):
+            parse("target_class", text, names)
+    with pytest.raises(InvalidInputError):
+        parse("decision_rule", f"0001{text}")
+
+
+def test_names_that_differ_in_case_are_found_exactly_or_refused():
+    names = ("Nv", "nv", "mel")
+    assert [parse("target_class", text, names) for text in ("Nv", "nv", "MEL", "1")] == [0, 1, 2, 1]
+    with pytest.raises(InvalidInputError, match="differ only in case"):
+        parse("target_class", "NV", names)
+
+
+@pytest.mark.parametrize("module", [answer_texts, class_names, cost_builders, cost_rules])
+def test_no_text_makes_a_pattern_slow(module):
+    """One unbounded repetition at most, and none within another: the work grows with the length of a text."""
+    for pattern in vars(module).values():
+        if isinstance(pattern, re.Pattern):
+            assert unbounded(parse_pattern(pattern.pattern)) <= 1, pattern.pattern
+
+
+def unbounded(parts):
+    """Number of unbounded repetitions in a parsed pattern."""
+    if isinstance(parts, tuple | list | SubPattern):
+        repeats = (
+            isinstance(parts, tuple)
+            and len(parts) == 2
+            and "REPEAT" in str(parts[0])
+            and parts[1][1] == MAXREPEAT
+        )
+        return repeats + sum(unbounded(part) for part in parts)
+    return 0
+
+
+@pytest.mark.parametrize("pattern", [r".+?\s*->", r"(a+)+"])
+def test_the_check_of_patterns_finds_slow_ones(pattern):
+    assert unbounded(parse_pattern(pattern)) > 1
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("class_weights", "1 " * LONGEST_RULE),
+        ("costs", "0, " * LONGEST_TABLE),
+        ("costs", "all 1 but a->" + " " * LONGEST_RULE + "b"),
+        ("costs", "0;1" + "0" * LONGEST_TABLE + "\n9;0"),
+    ],
+)
+def test_texts_that_are_too_long_are_refused_before_they_are_read(field, text):
+    with pytest.raises(InvalidInputError, match="has at most") as caught:
+        parse_answer(load_method().question(field), text, classes=2)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "all 1 but a->" + " " * 100_000 + "b",
+        "all 1 but " + "->" * 100_000,
+        "all 1 but " + "=" * 200_000,
+        "all 1 but " + "a->b=1;" * 30_000,
+        "0" + " " * 1_000_000 + "1; x",
+        "0\t1\n" * 1_500_000,
+        "0 1\n" * 1_500_000,
+        "0\t1" + "\t" * 1_000_000 + "\n9\t0\t" + "\t" * 1_000_000 + "x",
+        "blocks 1, 10: " + "0," * 100_000,
+    ],
+)
+def test_hostile_costs_end_in_an_error(text):
+    with pytest.raises(InvalidInputError) as caught:
+        parse_answer(load_method().question("costs"), text, classes=2)
+    assert caught.value.field == "costs"
+    assert len(str(caught.value)) < 1500

@@ -9,7 +9,7 @@ from lifelong_core.design.interview.cost_builders import (
     equal_costs_but,
     ordinal_costs,
 )
-from lifelong_core.design.interview.cost_rules import RULES, costs_from_text
+from lifelong_core.design.interview.cost_rules import costs_from_text
 from lifelong_core.errors import InvalidInputError
 
 NAMES = ("nevus", "keratosis", "malignant")
@@ -54,7 +54,17 @@ def test_rows_as_before_are_no_rule(text):
         ("all 1 but malignant = 50", "no error with its cost"),
         ("all 1 but wart -> nevus = 50", "'wart' is none of the classes"),
         ("blocks 1: nevus | malignant", "cannot be read as a rule"),
-        ("blocks 1, 10: nevus | malignant", "belongs to one block"),
+        ("blocks 1, 10: nevus | malignant", "in none or in several: keratosis"),
+        ("all 1 but 0000000001 -> 2 = 5", "'0000000001' is none of the classes"),
+        ("all 1 but 0->1=5; 0->1=7", "'0->1=7' is a second cost"),
+        ("all 1 but 0->1=5; nevus -> Keratosis=5", "'nevus -> Keratosis=5' is a second cost"),
+        ("all 1 but 0 -> 1 = 1,000", "'1,000' may be 1000 or 1"),
+        ("all 1,000", "'1,000' may be 1000 or 1"),
+        ("all 1 but 0 -> nevus = 5", "'0 -> nevus = 5' names the same class twice"),
+        ("all 1 but", "nothing follows 'but'"),
+        ("blocks 1,000: nevus | malignant, keratosis", "'000' is no number"),
+        ("blocks 1,5, 10: nevus | malignant, keratosis", "'5, 10' is no number"),
+        ("50:1", "for two classes, there are 3"),
     ],
 )
 def test_a_mistake_in_a_rule_is_named(text, message):
@@ -71,16 +81,64 @@ def test_classes_without_names_are_numbered_and_counted():
         start_interview().parse_answer("costs", "linear")
 
 
-def test_the_examples_of_the_hint_are_rules():
-    names = ("benign", "malignant")
-    assert [costs_from_text(rule, 2, names) for rule in RULES[:3]] == [
-        ordinal_costs(2),
-        ordinal_costs(2, power=2),
-        equal_costs_but(2, {(1, 0): 50}),
-    ]
-    four = ("nevus", "keratosis", "melanoma", "carcinoma")
-    assert costs_from_text(RULES[3], 4, four) == block_costs(4, [[0, 1], [2, 3]])
-
-
 def test_a_semicolon_table_is_a_table():
     assert costs_from_text("0;1,5;1\n1;0;1\n9;1;0", 3) == costs_from_table("0;1,5;1\n1;0;1\n9;1;0", 3)
+
+
+def test_exact_names_come_first_and_others_in_any_case():
+    names = ("A", "a", "b")
+    assert costs_from_text("all 1 but a -> A = 5", 3, names) == equal_costs_but(3, {(1, 0): 5})
+    assert costs_from_text("all 1 but B -> A = 5", 3, names) == equal_costs_but(3, {(2, 0): 5})
+    table = "\ta\tA\tb\na\t0\t2\t3\nA\t4\t0\t5\nb\t6\t7\t0"
+    assert costs_from_text(table, 3, names) == ((0, 4, 5), (2, 0, 3), (7, 6, 0))
+    with pytest.raises(InvalidInputError, match=r"'NV' may be several classes.*0 Nv, 1 nv"):
+        costs_from_text("all 1 but NV -> mel = 5", 3, ("Nv", "nv", "mel"))
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (("a;b", "c", "d"), "all 1 but a;b -> c = 5"),
+        (("a->b", "c", "d"), "all 1 but a->b -> c = 5"),
+        (("a, b", "c", "d"), "blocks 1, 10: a, b | c, d"),
+    ],
+)
+def test_names_with_the_signs_of_a_rule_have_numbers(names, text):
+    with pytest.raises(InvalidInputError, match="write the number of the class"):
+        costs_from_text(text, 3, names)
+    assert costs_from_text("all 1 but 0 -> c = 5", 3, names) == equal_costs_but(3, {(0, 1): 5})
+    assert costs_from_text("blocks 1, 10: 0 | c, d", 3, names) == block_costs(3, [[0], [1, 2]])
+
+
+@pytest.mark.parametrize("header", ["all skin", "blocks of classes", "linear", "all", "true"])
+@pytest.mark.parametrize("separator", "\t;,")
+def test_a_table_whose_header_begins_like_a_rule_is_a_table(header, separator):
+    rows = (
+        [header, *NAMES],
+        ["nevus", "0", "1", "2"],
+        ["keratosis", "1", "0", "3"],
+        ["malignant", "9", "8", "0"],
+    )
+    text = "\n".join(separator.join(row) for row in rows)
+    assert costs_from_text(text, 3, NAMES) == ((0, 1, 2), (1, 0, 3), (9, 8, 0))
+
+
+@pytest.mark.parametrize("text", ["50:1", " 50 : 1 ", "costs 50:1", "50,0:1"])
+def test_a_ratio_is_that_of_missed_cases_to_false_alarms(text):
+    assert costs_from_text(text, 2) == ((0, 1), (50, 0))
+    assert costs_from_text(text, 2, positive=0) == ((0, 50), (1, 0))
+    ill_first = start_interview(class_names=("ill", "healthy"), answers={"target_class": 0})
+    assert ill_first.parse_answer("costs", text) == ((0, 50), (1, 0))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0\t1,000\n9,000\t0", "'1,000' may be 1000 or 1"),
+        ("0\t1,5\n9.5\t0", "has a point and '1,5' a comma"),
+    ],
+)
+def test_separators_of_thousands_are_not_taken_for_decimals(text, message):
+    with pytest.raises(InvalidInputError, match=message):
+        costs_from_text(text, 2)
+    assert costs_from_text("0\t1,000\n0,125\t0", 2) == ((0, 1), (0.125, 0))

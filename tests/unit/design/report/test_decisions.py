@@ -2,9 +2,12 @@ import numpy as np
 import pytest
 
 from lifelong_core.design import ModelOutputs, validate
+from lifelong_core.design.report.basis import samples_behind, samples_text
 from lifelong_core.design.report.decisions import decision_lines, rows_of_both
 from lifelong_core.design.report.pages import comparison_html, validation_html
+from lifelong_core.design.report.subgroups import judged_of, subgroup_columns
 from lifelong_core.design.validation.compare import compare
+from tests.unit.design.report.test_pages import Tables
 from tests.unit.design.validations import recommending
 
 NAMES = ("benign", "malignant")
@@ -98,3 +101,51 @@ def test_a_comparison_says_it_of_each_model():
     found = compare(recommending("BA", **answers), DATA[0], models, class_names=NAMES, replicates=20)
     page = comparison_html(found)
     assert page.count("chosen on 200 other samples") == 2
+
+
+SITES = {"metadata": {"site": np.where(np.arange(300) % 3 == 0, "A", "B")}}
+
+
+def test_the_cut_off_is_a_probability_at_the_class_shares_of_the_data():
+    shares = {"prevalences_representative": False, "target_prevalences": (0.98, 0.02)}
+    *_, cut = decision_lines(judged({**target("PPV", 0.1), **shares}))
+    assert "(as the model gives it, at the class shares of the data and not of use), chosen on" in cut
+    *_, cut = decision_lines(judged(target()))
+    assert "as the model gives it" not in cut
+
+
+def test_subgroups_tell_how_many_samples_are_judged():
+    asked = {"number_of_classes": 2, "prevalences_representative": True, **target()}
+    result = validate(
+        recommending("MCC", "AUROC", **asked), DATA[0], probabilities=DATA[1], replicates=30, **SITES
+    )
+    judged_at_all = result.decisions.samples
+    assert judged_at_all == 150
+    of_decisions, of_scores = subgroup_columns(result)
+    assert [samples_behind(result, result.value(label)) for label in ("MCC", "AUROC")] == [150, 300]
+    counts = [judged_of(group, of_decisions) for group in result.subgroups]
+    assert sum(counts) == 150
+    assert all(0 < count < group.samples for count, group in zip(counts, result.subgroups, strict=True))
+    assert [judged_of(group, of_scores) for group in result.subgroups] == [100, 200]
+    page = validation_html(result)
+    ((caption, rows),) = (
+        (caption, rows) for caption, rows in Tables(page).rows.items() if "Metrics by subgroup" in caption
+    )
+    assert "Judged: samples behind MCC; a cut-off was chosen on the others." in caption
+    assert rows[0][2:5] == ["Samples", "Judged", "Cases"]
+    assert [row[2:4] for row in rows[1:]] == [
+        ["300", "150"],
+        *([str(group.samples), str(count)] for group, count in zip(result.subgroups, counts, strict=True)),
+    ]
+    assert "<dt>Samples</dt><dd>300 (decisions are judged on 150)</dd>" in page
+    assert "300 samples of 300 independent cases; decisions are judged on 150;" in page
+    assert "all judged samples" in page
+
+
+def test_where_all_are_judged_nothing_is_said_of_it():
+    result = judged(target(), cut_off_data=OTHERS, **SITES)
+    page = validation_html(result)
+    assert "judged on 300" not in page
+    assert ">Judged<" not in page
+    assert "<dt>Samples</dt><dd>300</dd>" in page
+    assert samples_text(result) == "300 samples"

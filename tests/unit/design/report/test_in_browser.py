@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from lifelong_core.design import ValidationResult, validate
 from lifelong_core.design.report.pages import comparison_html, validation_html
+from lifelong_core.develop.localization.classifier_stability import ClassifierStability, classifier_stability
 from lifelong_core.promotion.page import promotion_html
+from lifelong_core.promotion.stability_page import stability_html
 from tests.integration.browser import Browser, running_browser
 from tests.unit.design.report.results import (
     hundred_classes,
@@ -21,6 +25,7 @@ from tests.unit.design.report.results import (
 )
 from tests.unit.design.report.test_pages import HOSTILE, hostile
 from tests.unit.design.report.test_uncertainty import result as uncertain_result
+from tests.unit.design.validations import recommending, simulated
 from tests.unit.promotion.reports import report
 from tests.unit.promotion.test_page import hostile as hostile_promotion
 
@@ -28,6 +33,26 @@ PAPER = 703
 """width of A4 less its margins, in pixels"""
 PHONE = 375
 MOST_PAGES = 9
+
+
+def few_metrics() -> ValidationResult:
+    """Subgroups with so few metrics that their table is printed whole."""
+    labels, probabilities = simulated(80, 2)
+    return validate(
+        recommending("AC", number_of_classes=2),
+        labels,
+        probabilities=probabilities,
+        metadata={"site": np.arange(80) % 4 // 2},
+        replicates=20,
+    )
+
+
+def stability() -> ClassifierStability:
+    """Four classifiers with names that make their table wide."""
+    rng = np.random.default_rng(0)
+    maps = {f"classifier of seed {seed}": rng.random((3, 4, 4)) for seed in range(4)}
+    names = [f"patient_{image}_of_the_first_site.png" for image in range(3)]
+    return classifier_stability(maps, None, names=names, threshold=0.5, level=0.95)
 
 
 def long_names() -> str:
@@ -40,6 +65,7 @@ def long_names() -> str:
 PAGES: dict[str, Any] = {
     "two": lambda: validation_html(two_classes()),
     "groups": lambda: validation_html(patients()),
+    "few_metrics": lambda: validation_html(few_metrics()),
     "uncertainty": lambda: validation_html(uncertain_result()),
     "ten": lambda: validation_html(ten_classes()),
     "hundred": lambda: validation_html(hundred_classes()),
@@ -47,6 +73,7 @@ PAGES: dict[str, Any] = {
     "hostile": lambda: validation_html(hostile()),
     "long_names": long_names,
     "promotion": lambda: promotion_html(report()),
+    "stability": lambda: stability_html(stability()),
     "hostile_promotion": lambda: promotion_html(hostile_promotion(report())),
 }
 
@@ -202,6 +229,41 @@ def test_forest_plots_and_verdicts_are_seen_whole_on_a_phone(
     )
     assert tracks
     assert min(tracks) > 0.85 * PHONE
+
+
+@pytest.mark.parametrize("name", ["models", "stability"])
+def test_captions_and_columns_are_seen_whole_on_a_phone(browser: Browser, folder: Path, name: str) -> None:
+    look_at(browser, folder, name, PHONE)
+    boxes = browser.evaluate(
+        """[...document.querySelectorAll('table:not(details table) :is(caption, th, td)')]
+        .map(one => one.getBoundingClientRect()).filter(box => box.width).map(box => [box.left, box.right])"""
+    )
+    assert boxes
+    assert min(left for left, _ in boxes) >= 0
+    assert max(right for _, right in boxes) <= PHONE
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "media", "has_values"),
+    [
+        ("groups", PHONE, "", False),
+        ("groups", PAPER, "print", False),
+        ("groups", 1200, "", True),
+        ("few_metrics", PAPER, "print", True),
+    ],
+)
+def test_the_title_of_the_subgroup_table_is_of_what_it_shows(
+    browser: Browser, folder: Path, name: str, width: int, media: str, has_values: bool
+) -> None:
+    look_at(browser, folder, name, width, media=media)
+    title = browser.evaluate("document.querySelector('#subgroups caption').innerText")
+    cells = browser.evaluate(
+        "[...document.querySelectorAll('#subgroups td[data-value]')].filter(one => one.checkVisibility()).length"
+    )
+    assert (cells > 0) is has_values
+    assert ("Metrics by subgroup" in title) is has_values
+    assert ("metrics of a class" in title) is (has_values and name == "groups")
+    assert ("Samples and cases of the subgroups" in title) is not has_values
 
 
 def test_it_is_dark_where_that_is_wanted(browser: Browser, folder: Path) -> None:

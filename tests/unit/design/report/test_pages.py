@@ -12,13 +12,15 @@ import pytest
 from lifelong_core.design import ProblemFingerprint, recommend
 from lifelong_core.design.method.schema import CONFIDENCES
 from lifelong_core.design.report.cost_words import rests_on
-from lifelong_core.design.report.pages import LARGEST_DOCUMENT, comparison_html, validation_html
+from lifelong_core.design.report.leaders import leader_lines
+from lifelong_core.design.report.pages import LARGEST_DOCUMENT, _detail, comparison_html, validation_html
 from lifelong_core.design.report.subgroups import subgroup_columns, subgroup_text
 from lifelong_core.design.report.tables import said_once
-from lifelong_core.design.report.words import exact, of
+from lifelong_core.design.report.words import exact, interval_in_words, number, of
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome, AcceptanceThreshold
 from lifelong_core.design.validation.acceptance import apply_thresholds as judged_by
 from lifelong_core.design.validation.compare import compare
+from lifelong_core.design.validation.comparison import Headline, ModelComparison
 from lifelong_core.design.validation.outputs import ModelOutputs
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.validate import validate
@@ -352,7 +354,7 @@ def test_a_leader_by_the_only_way_there_is_is_named() -> None:
     alone = comparison.mean_then_rank.model_copy(update={"models": (), "labels": ()})
     page = plain(comparison_html(comparison.model_copy(update={"mean_then_rank": alone})))
     assert "as trained comes first By the one way" in page
-    assert "of the resampled data sets by the mean of places." in page
+    assert "of the resampled data sets by rank then mean." in page
 
 
 def test_a_threshold_of_the_one_class_of_a_metric_is_drawn_for_each_model() -> None:
@@ -368,7 +370,7 @@ def test_subgroups_stand_there_with_their_intervals() -> None:
     columns = subgroup_columns(result)
     assert columns
     found = Tables(validation_html(result)).rows
-    (rows,) = (rows for caption, rows in found.items() if caption.startswith("Metrics by subgroup"))
+    (rows,) = (rows for caption, rows in found.items() if "Metrics by subgroup" in caption)
     for group in result.subgroups:
         own = next(row for row in rows if row[:2] == [group.attribute, group.key])
         assert own[2:4] == [str(group.samples), str(group.cases)]
@@ -462,3 +464,63 @@ def test_scores_that_rank_apart_look_apart() -> None:
     page = comparison_html(comparison.model_copy(update={"rankings": rankings}))
     assert ">0.9931</data>" in page
     assert ">0.9928</data>" in page
+
+
+def calibrations() -> ModelComparison:
+    """Two models that are compared by a calibration error and by one metric without a reference."""
+    labels, values = logits("hyperkvasir_therapeutic_interventions", "development_test")
+    models = {name: ModelOutputs(logits=values * size) for name, size in (("first", 1), ("second", 3))}
+    return compare(recommending("ECE", "BA", number_of_classes=2), labels, models, replicates=20)
+
+
+def test_a_calibration_error_is_drawn_as_it_ranks() -> None:
+    comparison = calibrations()
+    page = plain(comparison_html(comparison))
+    assert "excess over perfectly calibrated predictions, by which models are ranked" in page
+    ranking, plot, *_ = _detail(comparison, comparison.rankings[0])
+    assert ranking.basis == "excess"
+    assert plot.title == "Excess of ECE of each model"
+    for row, model in zip(plot.rows, ranking.models, strict=True):
+        value = comparison.results[model.model].value("ECE")
+        assert row.text == number(model.score) == number(value.calibrated.excess)
+        assert row.note == f"the error: {interval_in_words(value)}"
+        assert row.dot.low is None
+    assert plot.reference is not None
+    assert "calibrated predictions: no excess" in page
+    places = [row.dot.x for row in plot.rows]
+    assert places == sorted(places)
+    _, usual, *_ = _detail(comparison, comparison.rankings[1])
+    assert usual.reference is None
+    assert usual.rows[0].dot.low is not None
+
+
+def test_orders_over_all_metrics_are_named_after_what_they_are() -> None:
+    page = plain(comparison_html(three_models()))
+    for words in ("Rank then mean Each metric ranks the models", "Mean then rank The values of each metric"):
+        assert words in page
+    assert "Mean of ranks Place in resamples, mean" in page
+    assert "Mean of places" not in page
+    assert "Mean place" not in page
+    assert "all, rank then mean all, mean then rank" in page
+
+
+def test_who_comes_first_is_said_in_words() -> None:
+    comparison = three_models()
+    title, why = leader_lines(comparison)
+    assert title == "as trained comes first"
+    assert "of the resampled data sets by mean then rank." in why
+    assert why.endswith(f"{comparison.headline.why} Read the order by rank then mean first.")
+    label = comparison.rankings[0].label
+    asked = comparison.model_copy(update={"headline": Headline(label=label, why="It was asked for.")})
+    assert leader_lines(asked)[1].startswith(f"By {label}, in ")
+    assert leader_lines(asked)[1].endswith("It was asked for.")
+    turned = comparison.mean_then_rank.model_copy(
+        update={"models": tuple(reversed(comparison.mean_then_rank.models))}
+    )
+    tied = comparison.model_copy(update={"mean_then_rank": turned})
+    assert leader_lines(tied)[0] == "No clear leader"
+    none = {
+        name: getattr(comparison, name).model_copy(update={"models": ()})
+        for name in ("rank_then_mean", "mean_then_rank")
+    }
+    assert leader_lines(comparison.model_copy(update=none))[0] == "No order"

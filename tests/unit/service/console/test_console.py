@@ -384,7 +384,7 @@ WITHOUT_COSTS = {
 
 
 def test_a_table_that_is_too_large_to_be_shown_is_given_anew(console: Console) -> None:
-    costs = [[float(i != j) for j in range(101)] for i in range(101)]
+    costs = [[float(i + j) * (i != j) for j in range(101)] for i in range(101)]
     path = console.begin(number_of_classes=101, unequal_severity=True, costs_available=True, costs=costs)
     page = console.get(f"{path}?item=costs").text
     assert "too many to be shown" in page
@@ -448,13 +448,23 @@ def test_a_rule_fills_in_the_table_of_costs_and_saves_nothing(console: Console) 
     assert re.search(r'name="value-2-0" value="50"', filled_in.text)
     assert re.search(r'name="value-0-2" value="1"', filled_in.text)
     assert "not saved yet" in filled_in.text
+    assert "and press Next." in filled_in.text
+    assert '<button class="primary">Next</button>' in filled_in.text
     assert console.record(path) == before
     wrong = console.send(path, "answers", field="costs", fill="1", rule="all 1 but wart -> benign = 50")
     assert wrong.status_code == 422
     assert "is none of the classes" in wrong.text
     assert "all 1 but wart" in wrong.text
+    assert "The rule or table: &#39;wart&#39; is none of the classes." in wrong.text
+    assert wrong.text.count('id="error"') == 1
+    assert re.search(r'<textarea id="rule"[^>]*rules error"[^>]*autofocus aria-invalid="true"', wrong.text)
+    assert wrong.text.count("autofocus") == 1
     pasted = console.send(path, "answers", field="costs", fill="1", rule="0\t1\t2\n1\t0\t1\n2,5\t1\t0")
     assert re.search(r'name="value-2-0" value="2.5"', pasted.text)
+    console.send(path, "answers", field="costs", **filled("costs"))
+    again = console.send(path, "answers", field="costs", fill="1", rule="linear")
+    assert "and press Save." in again.text
+    assert '<button class="primary">Save</button>' in again.text
 
 
 def test_costs_of_twenty_classes_are_a_table(console: Console) -> None:
@@ -466,3 +476,41 @@ def test_costs_of_twenty_classes_are_a_table(console: Console) -> None:
     assert values["value-0-19"] == "361"
     assert console.send(path, "answers", field="costs", **values).status_code == 303
     assert console.record(path).interview.fingerprint.costs[19][0] == 361
+
+
+def test_the_addresses_of_forms_lead_back_to_the_interview(console: Console) -> None:
+    """Browsers show them after a form, and load them again."""
+    path = console.begin()
+    for form in ("answers", "choices", "resolve", "withdraw"):
+        answer = console.get(f"{path}/{form}")
+        assert (answer.status_code, answer.headers["Location"]) == (303, path)
+
+
+def test_a_number_that_is_none_is_told_how_to_write_one(console: Console) -> None:
+    path = console.begin()
+    for field, hint in (
+        ("costs", "such as 0.5 or 20"),
+        ("class_weights", "such as 0.5 or 20"),
+        ("target_prevalences", "Write 0.95, or 95 %"),
+    ):
+        wrong = {"value-0-0": "x"} if field == "costs" else {"value-0": "x"}
+        answer = console.send(path, "answers", field=field, **wrong)
+        assert answer.status_code == 422
+        assert hint in answer.text
+        assert ("95 %" in answer.text) == (field == "target_prevalences")
+
+
+def test_a_ratio_fills_in_the_costs_of_two_classes(console: Console) -> None:
+    path = begun(console, ["ill", "healthy"]).partition("?")[0]
+    assert "<code>50:1</code>" in console.get(f"{path}?item=costs").text
+    console.send(path, "answers", field="target_class", value="0")
+    filled_in = console.send(path, "answers", field="costs", fill="1", rule="50:1")
+    assert re.search(r'name="value-0-1" value="50"', filled_in.text)
+
+
+def test_thresholds_in_force_are_shown_where_attaching_replaces_them(console: Console) -> None:
+    path = console.begin(**ANSWERS)
+    console.scope = "admin"
+    assert "In force for skin" not in console.get(f"{path}/result").text
+    console.send(path, "attach", task="skin", **{"threshold-0": "0.4"})
+    assert "In force for skin: EC 0.4. Attaching again replaces them" in console.get(f"{path}/result").text

@@ -205,7 +205,42 @@ def test_decisions_by_another_rule_are_a_warning():
     decisions = (positive >= 0.4).astype(int)
     decisions[:2] = 1 - decisions[:2]
     scores = validated(labels, positive, decisions=decisions, uncertainties=uncertain).uncertainty_aware
-    assert any("the decisions of 2 samples differ" in warning for warning in scores.warnings)
+    assert any("the decisions of 2 of 60 samples differ" in warning for warning in scores.warnings)
+
+
+TARGET = {"decision_rule": "target_value", "target_metric": "TPR", "target_value": 0.95}
+
+
+@pytest.mark.parametrize(
+    ("rule", "threshold"), [(TARGET, 0.5), ({"decision_rule": "argmax"}, 0.4), ({"decision_rule": None}, 0.4)]
+)
+def test_decisions_that_are_judged_and_not_given_are_counted_too(rule, threshold):
+    labels, positive, uncertain = drawn()
+    others = drawn(seed=1)
+    result = validated(
+        labels,
+        positive,
+        uncertainties=uncertain,
+        uncertainty_settings=UncertaintySettings(threshold=threshold),
+        recommendation=recommending("BA", number_of_classes=2, prevalences_representative=True, **rule),
+        cut_off_data=(others[0], both(others[1])),
+    )
+    cut_off = result.decisions.cut_off
+    decided = positive >= (0.5 if cut_off is None else cut_off.threshold)
+    different = int((decided != (positive >= threshold)).sum())
+    assert different > 0
+    assert any(
+        f"the decisions of {different} of 60 samples differ" in warning
+        for warning in result.uncertainty_aware.warnings
+    )
+
+
+def test_decisions_by_the_threshold_are_no_warning():
+    labels, positive, uncertain = drawn()
+    scores = validated(
+        labels, positive, uncertainties=uncertain, uncertainty_settings=UncertaintySettings(threshold=0.5)
+    ).uncertainty_aware
+    assert not any("differ" in warning for warning in scores.warnings)
 
 
 def test_a_score_of_few_cases_is_a_warning():

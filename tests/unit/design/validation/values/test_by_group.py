@@ -4,6 +4,7 @@ from sklearn.metrics import f1_score, roc_auc_score
 
 from lifelong_core.design import ModelOutputs, validate
 from lifelong_core.design.validation.compare import compare
+from lifelong_core.design.validation.values.by_group import groups_with_value
 from lifelong_core.errors import InvalidInputError
 from tests.unit.design.validations import metric, recommending, simulated
 
@@ -95,6 +96,42 @@ def test_calibration_errors_stay_pooled_and_say_so():
     found = quick("ECE").values[0]
     assert found.estimate == quick("ECE", aggregation="pooled").values[0].estimate
     assert any("Pooled over all samples" in note for note in found.notes)
+
+
+COSTS = ((0.0, 1.0), (50.0, 0.0))
+STATED = {"prevalences_representative": False, "target_prevalences": (0.98, 0.02), "costs": COSTS}
+EC_IN_USE = metric("EC", parameters={"costs": COSTS, "prevalence": (0.98, 0.02)})
+CLASS_BY_GROUP = {"groups": GROUPS * 2 + LABELS}
+"""Groups that lack a class each"""
+
+
+def test_metrics_at_stated_class_shares_stay_pooled_and_say_so():
+    asked = recommending(EC_IN_USE, "MCC", "BA", **{**ANSWERS, **STATED})
+    given = {"probabilities": PROBABILITIES, "replicates": 50, **CLASS_BY_GROUP}
+    found = validate(asked, LABELS, aggregation="by_group", **given)
+    pooled = validate(asked, LABELS, **given)
+    for label in ("EC", "MCC"):
+        assert found.estimate(label) == pooled.estimate(label)
+        assert (found.value(label).low, found.value(label).high) == (
+            pooled.value(label).low,
+            pooled.value(label).high,
+        )
+        assert any("Pooled over all samples" in note for note in found.value(label).notes)
+    assert found.adjusted_expected_cost.adjusted.estimate == pytest.approx(found.estimate("EC"))
+    (said,) = (text for text in found.warnings if "no means over groups" in text)
+    assert said.endswith("as a group may lack a class: EC, MCC.")
+    assert not any("no means over groups" in text for text in pooled.warnings)
+    assert quick("EC").value("EC").notes[0].startswith("Mean over")
+
+
+def test_the_number_of_groups_can_be_read_from_the_notes():
+    sparse = np.where(np.arange(900) % 3, GROUPS, 10_000 + np.arange(900))
+    found = quick(metric("TPR", **ONE), groups=sparse).values[0]
+    sizes = [(LABELS[sparse == g] == 1).any() for g in np.unique(sparse)]
+    assert 0 < sum(sizes) < len(sizes)
+    assert groups_with_value(found.notes) == (sum(sizes), len(sizes))
+    assert groups_with_value(quick("ECE").values[0].notes) is None
+    assert groups_with_value(quick("AC", groups=np.arange(900) // 2).values[0].notes) == (450, 450)
 
 
 def test_equal_groups_of_one_class_mix_change_nothing_for_means():

@@ -305,3 +305,26 @@ def test_an_answer_that_does_not_fit_is_not_offered_and_contradicts(service: Ser
     assert offered == ["optimization", "argmax", "cost_benefit", "none"]
     stated = answered(service, interview, decision_rule="target_value")
     assert [one["id"] for one in stated["contradictions"]] == ["target_value_with_many_classes"]
+
+
+def test_hostile_costs_are_refused_with_their_field(service: Service) -> None:
+    interview = started(service, class_names=["a", "b"])
+    for text in (
+        "all 1 but a->" + " " * 20_000 + "b",
+        "all 1 but " + "a->b=1;" * 5_000,
+        "all 1 but " + "x" * 300_000,
+        "all 1 but a->b=1,000",
+        "all 1 but 0000000001->a=1",
+    ):
+        refused = post(service, interview, "answers", answers={"costs": text})
+        assert (refused.status_code, error_of(refused)["field"]) == (422, "costs"), text[:40]
+
+
+def test_a_ratio_costs_the_class_of_the_same_request(service: Service) -> None:
+    interview = started(service, class_names=["ill", "healthy"])
+    first = answered(service, interview, costs="50:1")
+    assert first["answers"]["costs"] == [[0, 1], [50, 0]]
+    both = answered(service, interview, **{"costs": "50:1", "FP2.6.target_class": "ill"})
+    assert both["answers"]["costs"] == [[0, 50], [1, 0]]
+    refused = post(service, interview, "answers", answers={"target_value": "150 %"})
+    assert "1.5 %" not in error_of(refused)["hint"]
