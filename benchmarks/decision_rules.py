@@ -22,6 +22,8 @@ from sklearn.metrics import matthews_corrcoef
 
 from benchmarks.datasets import redrawn, shared_folder, shared_task
 from benchmarks.machine import describe
+from lifelong_core.decision_rules.operating_points import OperatingPoints, search_cut_off
+from lifelong_core.decision_rules.rules import MetricRule
 from lifelong_core.deploy import (
     AdaptationPolicy,
     LabeledLogits,
@@ -32,9 +34,7 @@ from lifelong_core.deploy import (
     fit_head,
     quantifier,
 )
-from lifelong_core.deploy.decision_rules.expected_criterion import expected_criterion
-from lifelong_core.deploy.decision_rules.operating_points import OperatingPoints, search_cut_off
-from lifelong_core.deploy.decision_rules.rules import MetricRule
+from lifelong_core.deploy.criterion.expected_criterion import expected_criterion
 from lifelong_core.metrics import balanced_accuracy, confusion_matrix
 
 KINDS: dict[str, MetricRule] = {

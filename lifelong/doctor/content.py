@@ -4,10 +4,9 @@ import stat
 from collections.abc import Iterator
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
-from lifelong_core.deploy.decision_rules.wording import describe_rule
+from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.errors import LifelongError
 from lifelong_core.store import Store, Task
-from lifelong_core.store.design.decision_rules import recommended_rule
 from lifelong_core.store.design.effects import differing_heads, refit_hint
 from lifelong_core.store.knowledge.exchange import read_signing_key
 from lifelong_core.store.knowledge.neighbours import explain_missing_ranker
@@ -104,6 +103,8 @@ def check_recommendations(installation: Installation) -> Iterator[Finding]:
 
 def _other_rule(store: Store, task: Task) -> Iterator[Finding]:
     """A rule that the recommendation in force asks for and the task does not have: older versions executed none."""
+    from lifelong_core.design.stated_rule import recommended_rule
+
     attached = store.recommendations.current(task.name)
     try:
         wanted = None if attached is None else recommended_rule(attached.recommendation).rule

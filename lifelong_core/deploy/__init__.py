@@ -3,7 +3,7 @@
 - `quantification`: prevalence of a window of unlabelled logits
 - `calibration`: calibrated probabilities from labelled logits
 - `head`, `decision`: probabilities, decisions and expected costs of new logits
-- `decision_rules`: how probabilities become decisions: costs, cut-offs, targets, best value of a metric
+- `criterion`: what the metric of a decision rule will be in a population
 - `shift`: tests for a shift, change points, the label-shift assumption
 - `adaptation`: the cycle, from a window to keep, swap or refuse
 - `performance`: how good the decisions are, without labels and with few
@@ -13,6 +13,14 @@
 
 from typing import TYPE_CHECKING, Any
 
+from lifelong_core.decision_rules.rules import (
+    Argmax,
+    BayesRule,
+    CutOffs,
+    DecisionRule,
+    OptimisedMetric,
+    TargetValue,
+)
 from lifelong_core.deploy.adaptation.adapt import adapt
 from lifelong_core.deploy.adaptation.context import AdaptationContext
 from lifelong_core.deploy.adaptation.gain import ExpectedGain, ExpectedProbabilityGain
@@ -21,14 +29,6 @@ from lifelong_core.deploy.adaptation.reasons import Reason
 from lifelong_core.deploy.adaptation.report import AdaptationReport
 from lifelong_core.deploy.calibration.affine import AffineCalibration, fit_affine
 from lifelong_core.deploy.decision import bayes_decisions
-from lifelong_core.deploy.decision_rules.rules import (
-    Argmax,
-    BayesRule,
-    CutOffs,
-    DecisionRule,
-    OptimisedMetric,
-    TargetValue,
-)
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.performance.estimate import PerformanceEstimate

@@ -3,44 +3,14 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import LARGEST_NUMBER, Floats, read_only
+from lifelong_core.arrays import LARGEST_NUMBER, Floats, as_number, as_parameter, read_only
 from lifelong_core.errors import InvalidInputError
 
 SMALLEST_TEMPERATURE = 1 / LARGEST_NUMBER
 
 LONGEST_CLASS_NAME = 200
-
-
-def as_parameter(values: ArrayLike, *, field: str) -> Floats:
-    """Return a float64 copy of finite numbers of reasonable size.
-
-    Raises:
-        InvalidInputError: not numbers, not finite, or larger than LARGEST_NUMBER.
-    """
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:  # the last: an integer that no float holds
-        raise InvalidInputError("expected numbers.", field=field) from error
-    if not np.isfinite(array).all():
-        raise InvalidInputError("expected finite numbers.", field=field)
-    if np.abs(array).max(initial=0) > LARGEST_NUMBER:
-        raise InvalidInputError(f"expected numbers of at most {LARGEST_NUMBER:g} in size.", field=field)
-    return array
-
-
-def as_number(value: ArrayLike, *, field: str) -> float:
-    """One finite number of reasonable size.
-
-    Raises:
-        InvalidInputError: it is not.
-    """
-    number = as_parameter(value, field=field)
-    if number.ndim:
-        raise InvalidInputError("expected one number.", field=field)
-    return float(number)
 
 
 def as_whole_number(value: float, smallest: int, largest: int, *, field: str) -> int:

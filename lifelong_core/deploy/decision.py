@@ -3,7 +3,7 @@
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Integers, as_costs, as_probabilities
-from lifelong_core.deploy.decision_rules.executed import LeastCost
+from lifelong_core.decision_rules.executed import LeastCost
 
 ABSTAIN = "abstain"
 """Name of the decision to abstain, which follows the classes where the costs have it."""

@@ -11,13 +11,20 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, as_costs, as_logits, as_prevalence, read_only, softmax
-from lifelong_core.deploy.calibration.affine import class_weights, fit_weighted
-from lifelong_core.deploy.checks import as_class_names, as_number, as_parameter, as_temperature
-from lifelong_core.deploy.decision import ABSTAIN
-from lifelong_core.deploy.decision_rules.executed import CutOff, LeastCost, executed_rule, expected_costs
-from lifelong_core.deploy.decision_rules.operating_points import search_cut_off
-from lifelong_core.deploy.decision_rules.rules import (
+from lifelong_core.arrays import (
+    Floats,
+    Integers,
+    as_costs,
+    as_logits,
+    as_number,
+    as_parameter,
+    as_prevalence,
+    read_only,
+    softmax,
+)
+from lifelong_core.decision_rules.executed import CutOff, LeastCost, executed_rule, expected_costs
+from lifelong_core.decision_rules.operating_points import search_cut_off
+from lifelong_core.decision_rules.rules import (
     BayesRule,
     DecisionRule,
     check_rule,
@@ -25,6 +32,9 @@ from lifelong_core.deploy.decision_rules.rules import (
     rule_document,
     rule_from_document,
 )
+from lifelong_core.deploy.calibration.affine import class_weights, fit_weighted
+from lifelong_core.deploy.checks import as_class_names, as_temperature
+from lifelong_core.deploy.decision import ABSTAIN
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.scores import affine_scores

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import AliasChoices, Field, StrictBool, StrictInt, StringConstraints, field_validator
 
 from lifelong_core.arrays import LARGEST_NUMBER, PREVALENCE_TOLERANCE
+from lifelong_core.decision_rules.rules import TargetMetric
 from lifelong_core.design.method.conditions import Answers
 from lifelong_core.documents import FrozenDocument
 from lifelong_core.errors import InvalidInputError
@@ -58,9 +59,7 @@ class ProblemFingerprint(FrozenDocument):
         "decision_rule", "FP2.6"
     )
     target_class: StrictInt | None = _item("target_class", "FP2.6.target_class", ge=0)
-    target_metric: Literal["TPR", "TNR", "PPV", "NPV", "PPR"] | None = _item(
-        "target_metric", "FP2.6.target_metric"
-    )
+    target_metric: TargetMetric | None = _item("target_metric", "FP2.6.target_metric")
     target_value: Annotated[float, Field(gt=0, le=1, strict=True)] | None = _item(
         "target_value", "FP2.6.target_value"
     )

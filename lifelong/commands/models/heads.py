@@ -270,7 +270,7 @@ def _proposal(
     cycle: "Cycle", head: "PostProcessingHead", replaced: "HeadRecord", reference: str
 ) -> dict[str, Any]:
     """The head that a cycle proposes and what it would change, as JSON values."""
-    from lifelong_core.deploy.decision_rules.wording import describe_rule
+    from lifelong_core.decision_rules.wording import describe_rule
 
     return {
         "cycle": str(cycle.id),

@@ -8,7 +8,7 @@ from lifelong.commands.common import CommandGroup, Name, actor, as_json, open_st
 from lifelong.commands.tables import print_rows
 
 if TYPE_CHECKING:
-    from lifelong_core.deploy.decision_rules.rules import DecisionRule
+    from lifelong_core.decision_rules.rules import DecisionRule
 
 
 def parse_costs(text: str | None, classes: int) -> list[list[float]]:
@@ -36,7 +36,7 @@ def parse_decision_rule(text: str | None) -> "DecisionRule | None":
     import json
     from pathlib import Path
 
-    from lifelong_core.deploy.decision_rules.rules import rule_from_document
+    from lifelong_core.decision_rules.rules import rule_from_document
     from lifelong_core.errors import InvalidInputError
 
     if text is None:
@@ -93,7 +93,7 @@ def add(name: str, classes: str, costs: str | None, decision_rule: str | None) -
 @as_json
 def list_(*, as_json: bool) -> None:
     """List all tasks."""
-    from lifelong_core.deploy.decision_rules.wording import describe_rule
+    from lifelong_core.decision_rules.wording import describe_rule
 
     with open_store() as store:
         rows = [

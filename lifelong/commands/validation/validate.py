@@ -279,13 +279,15 @@ def _has_uncertainties(outputs: "ModelOutputs") -> bool:
 def _needs_cut_offs(recommendation: "Recommendation", read: "dict[str, LabelledOutputs]") -> bool:
     """Whether a metric at a target, or the rule of a model without given decisions, needs other samples."""
     from lifelong_core.design.recommendation.labels import label_metrics
-    from lifelong_core.design.validation.decisions.answered_rule import answered_rule
+    from lifelong_core.design.stated_rule import recommended_rule
+    from lifelong_core.design.validation.decisions.cut_off_choice import needs_other_cases
 
     if any("target" in metric.parameters for _, metric in label_metrics(recommendation)):
         return True
-    rule = answered_rule(recommendation).rule
-    is_decided = all(data.decisions is not None for data in read.values())
-    return rule is not None and rule.needs_other_cases and not is_decided
+    if all(data.decisions is not None for data in read.values()):
+        return False
+    classes = recommendation.fingerprint.number_of_classes or 2
+    return needs_other_cases(recommended_rule(recommendation), classes)
 
 
 def _with_uncertainties(

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from lifelong_core.deploy.adaptation.policy import AdaptationPolicy
 from lifelong_core.deploy.adaptation.target_prevalence import add_pseudo_samples
 from lifelong_core.deploy.adaptation.windows import FollowedWindow, mean_features
-from lifelong_core.deploy.decision_rules.expected_criterion import ExpectedCriterion, expected_criterion
+from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion, expected_criterion
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.performance.estimate import PerformanceEstimate
 from lifelong_core.deploy.performance.unlabelled_window import UnlabelledWindow

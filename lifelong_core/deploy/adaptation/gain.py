@@ -6,9 +6,9 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, Logits
+from lifelong_core.decision_rules.executed import minimised_costs
+from lifelong_core.decision_rules.rules import DecisionRule, has_own_metric
 from lifelong_core.deploy.calibration.held_out import crossfitted_output, held_out_output
-from lifelong_core.deploy.decision_rules.executed import minimised_costs
-from lifelong_core.deploy.decision_rules.rules import DecisionRule, has_own_metric
 from lifelong_core.deploy.documents import FlatDocument
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits, class_means

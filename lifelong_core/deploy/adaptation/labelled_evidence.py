@@ -6,8 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, Mask, read_only
-from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.arrays import Floats, Integers, Mask, as_parameter, read_only
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.performance.labelled.prevalence_evidence import LABELS_ONLY, with_labels
 from lifelong_core.deploy.quantification.base import Analysis

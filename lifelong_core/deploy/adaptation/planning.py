@@ -6,8 +6,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, as_prevalence, read_only
-from lifelong_core.deploy.checks import as_level, as_parameter
+from lifelong_core.arrays import Floats, Integers, as_parameter, as_prevalence, read_only
+from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.grouping import independent_cases, member_sums
 from lifelong_core.deploy.quantification.base import Analysis, FittedQuantifier

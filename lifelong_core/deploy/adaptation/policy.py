@@ -8,8 +8,8 @@ from typing import Any, Self, cast
 import numpy as np
 
 from lifelong_core import policy_defaults as defaults
-from lifelong_core.arrays import Floats
-from lifelong_core.deploy.checks import as_level, as_parameter
+from lifelong_core.arrays import Floats, as_parameter
+from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import canonical, take_fields
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.policy_defaults import (

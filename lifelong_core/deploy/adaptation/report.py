@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol, Self, TypeAlias, cast
 
-from lifelong_core.arrays import Floats, read_only
+from lifelong_core.arrays import Floats, as_parameter, read_only
 from lifelong_core.deploy.adaptation.context import AdaptationContext
 from lifelong_core.deploy.adaptation.gain import ExpectedGain, ExpectedProbabilityGain
 from lifelong_core.deploy.adaptation.policy import AdaptationPolicy
 from lifelong_core.deploy.adaptation.reasons import Reason
 from lifelong_core.deploy.adaptation.rule_gain import RuleGain
-from lifelong_core.deploy.checks import as_parameter
-from lifelong_core.deploy.decision_rules.expected_criterion import ExpectedCriterion
+from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.performance.estimate import PerformanceEstimate

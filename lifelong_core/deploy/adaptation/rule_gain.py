@@ -9,16 +9,15 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
-from lifelong_core.deploy.adaptation.gain import GainEstimate, HeadComparison
-from lifelong_core.deploy.decision_rules.rates import METRICS, RateMetric, metric_of
-from lifelong_core.deploy.decision_rules.rules import (
+from lifelong_core.decision_rules.rates import METRICS, RateMetric, metric_of
+from lifelong_core.decision_rules.rules import (
     DecisionRule,
     MetricRule,
     OptimisedMetric,
     TargetValue,
     has_own_metric,
-    objective_of,
 )
+from lifelong_core.deploy.adaptation.gain import GainEstimate, HeadComparison
 from lifelong_core.deploy.documents import FlatDocument
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.quantification.base import Analysis
@@ -130,7 +129,7 @@ def _balanced_accuracy(calibration: LabeledLogits, decisions: Integers, prevalen
 
 
 def _objective(rule: DecisionRule) -> tuple[RateMetric, ...]:
-    return (METRICS[objective_of(rule)],) if isinstance(rule, TargetValue) else ()
+    return (METRICS[rule.objective],) if isinstance(rule, TargetValue) else ()
 
 
 def _gain(
@@ -142,7 +141,7 @@ def _gain(
 ) -> RuleGain:
     current, candidate = metric
     value = _towards(rule, candidate.value) - _towards(rule, current.value)
-    sign = -1.0 if rule.metric == "PPR" else 1.0
+    sign = rule.target.sign if isinstance(rule, TargetValue) else 1.0
     rise = _estimate(value, sign * (candidate.slopes - current.slopes), analysis, further_covariance)
     other = (
         None
@@ -161,7 +160,7 @@ def _gain(
         value=rise.value,
         lower_quartile=rise.exceeded_with(0.75),
         upper_quartile=rise.exceeded_with(0.25),
-        objective=objective_of(rule) if isinstance(rule, TargetValue) else None,
+        objective=rule.objective if isinstance(rule, TargetValue) else None,
         objective_value=0.0 if other is None else other.value,
         objective_lower_quartile=0.0 if other is None else other.exceeded_with(0.75),
         objective_upper_quartile=0.0 if other is None else other.exceeded_with(0.25),
@@ -170,11 +169,9 @@ def _gain(
 
 def _towards(rule: MetricRule, value: float) -> float:
     """The metric, higher is better, as far as a target demands; an undefined one breaks no target."""
-    if isinstance(rule, OptimisedMetric):
-        return 0.0 if np.isnan(value) else value
-    if np.isnan(value):
-        return -rule.value if rule.metric == "PPR" else rule.value
-    return -max(value, rule.value) if rule.metric == "PPR" else min(value, rule.value)
+    if isinstance(rule, TargetValue):
+        return rule.target.progress(value)
+    return 0.0 if np.isnan(value) else value
 
 
 def _estimate(

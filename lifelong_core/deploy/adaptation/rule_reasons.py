@@ -1,10 +1,10 @@
 """Reasons of decision rules: what they reach, and whether their own metric justifies a swap."""
 
+from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy.adaptation.gain import ExpectedProbabilityGain
 from lifelong_core.deploy.adaptation.reasons import GainThresholds, Reason, log_loss_gain
 from lifelong_core.deploy.adaptation.rule_gain import RuleGain
-from lifelong_core.deploy.decision_rules.expected_criterion import ExpectedCriterion
-from lifelong_core.deploy.decision_rules.wording import describe_rule
+from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion
 from lifelong_core.deploy.head import PostProcessingHead
 
 

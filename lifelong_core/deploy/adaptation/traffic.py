@@ -7,7 +7,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.arrays import as_parameter
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.errors import InvalidInputError
 

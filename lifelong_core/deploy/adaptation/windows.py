@@ -9,8 +9,7 @@ from typing import TypeAlias, TypeGuard, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, Logits, as_groups, as_logits
-from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.arrays import Floats, Integers, Logits, as_groups, as_logits, as_parameter
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.quantification.base import FittedQuantifier
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary

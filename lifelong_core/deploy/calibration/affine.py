@@ -10,13 +10,14 @@ from lifelong_core.arrays import (
     Integers,
     Logits,
     as_logits,
+    as_parameter,
     as_prevalence,
     centre_rows,
     read_only,
     softmax,
 )
 from lifelong_core.deploy.calibration.cross_entropy import AffineProblem, typical_size
-from lifelong_core.deploy.checks import as_parameter, as_temperature
+from lifelong_core.deploy.checks import as_temperature
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.newton import minimize_convex
 from lifelong_core.deploy.numerics.scores import affine_scores

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.decision_rules.rules import DecisionRule
+from lifelong_core.decision_rules.rules import DecisionRule
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.folds import crossfitting_folds

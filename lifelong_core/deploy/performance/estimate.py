@@ -7,8 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, as_prevalence, read_only
-from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.arrays import Floats, as_parameter, as_prevalence, read_only
 from lifelong_core.deploy.documents import FlatDocument, take_fields
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.values import ArrayValue

@@ -6,8 +6,8 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, as_prevalence, read_only
-from lifelong_core.deploy.checks import as_level, as_parameter
+from lifelong_core.arrays import Floats, as_parameter, as_prevalence, read_only
+from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.scientific import t_quantile

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.arrays import as_parameter
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.adjusted import (
     AdjustedClassifyAndCount,

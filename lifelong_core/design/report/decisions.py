@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from lifelong_core.decision_rules.target import Target
+from lifelong_core.decision_rules.wording import METRIC_NAMES
 from lifelong_core.design.report.words import (
     format_count,
     interval_in_words,
@@ -9,7 +11,6 @@ from lifelong_core.design.report.words import (
     number,
     of,
 )
-from lifelong_core.design.validation.decisions.answered_rule import METRIC_NAMES
 from lifelong_core.design.validation.decisions.document import ChosenCutOff, JudgedDecisions
 from lifelong_core.design.validation.result import ValidationResult
 
@@ -67,11 +68,10 @@ def _target(found: JudgedDecisions, result: ValidationResult) -> list[str]:
     target = found.target
     if target is None:
         return []
-    how = "at most" if target.metric == "PPR" else "at least"
     name = f"{METRIC_NAMES[target.metric]} of {result.class_names[target.class_index]}"
     where = "" if target.prevalence is None else " at the stated class shares of use"
     return [
-        f"Target: {name} {how} {target.target:g}. It is {interval_in_words(target.reached)}{where}: "
+        f"Target: {name} {Target(target.metric, target.target)}. It is {interval_in_words(target.reached)}{where}: "
         f"{VERDICTS[target.verdict]}."
     ]
 
@@ -94,4 +94,5 @@ def _cut_off(found: JudgedDecisions, result: ValidationResult) -> list[str]:
 
 def _metric(cut: ChosenCutOff) -> str:
     """The name of the metric by which the cut-off was chosen."""
-    return METRIC_NAMES.get(cut.metric, "the F score" if cut.metric == "F_beta" else cut.metric)
+    name = METRIC_NAMES.get(cut.metric, cut.metric)
+    return f"the {name}" if cut.metric == "F_beta" else name

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats
 from lifelong_core.design.recommendation.document import Recommendation
+from lifelong_core.design.stated_rule import recommended_rule
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.comparison import (
     Basis,
@@ -17,7 +18,7 @@ from lifelong_core.design.validation.comparison import (
     OverallRanking,
     Scheme,
 )
-from lifelong_core.design.validation.decisions.answered_rule import answered_rule
+from lifelong_core.design.validation.decisions.cut_off_choice import needs_other_cases
 from lifelong_core.design.validation.model_ranks import RankShares, rank_models
 from lifelong_core.design.validation.outputs import ModelOutputs
 from lifelong_core.design.validation.ranked_metrics import headline_of, out_of_ranking
@@ -186,8 +187,8 @@ class Measure:
 
 def _judges_half(recommendation: Recommendation, models: Mapping[str, ModelOutputs]) -> bool:
     """Whether a model's cut-off is chosen on half of the cases, so that all are judged on the other half."""
-    rule = answered_rule(recommendation).rule
-    if rule is None or not rule.needs_other_cases:
+    classes = recommendation.fingerprint.number_of_classes or 2
+    if not needs_other_cases(recommended_rule(recommendation), classes):
         return False
     return any(one.decisions is None and one.cut_off_data is None for one in models.values())
 

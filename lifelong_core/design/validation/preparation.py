@@ -5,8 +5,10 @@ from dataclasses import replace
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import as_prevalence
+from lifelong_core.decision_rules.rules import TargetValue
 from lifelong_core.design.recommendation.labels import label_metrics
-from lifelong_core.design.validation.decisions.answered_rule import answered_rule
+from lifelong_core.design.stated_rule import recommended_rule
+from lifelong_core.design.validation.decisions.cut_off_choice import needs_other_cases
 from lifelong_core.design.validation.decisions.decide import DecidedSamples, decide
 from lifelong_core.design.validation.outputs import ModelOutputs, Samples
 from lifelong_core.design.validation.validation_settings import ValidationSettings
@@ -24,9 +26,9 @@ def decided_samples(
     judges_half: bool,
 ) -> tuple[DecidedSamples, Split | None]:
     """The decisions to judge, and other cases to choose cut-offs on."""
-    stated = answered_rule(setting.recommendation)
+    stated = recommended_rule(setting.recommendation)
     has_rule = samples.probabilities is not None and not samples.is_decided
-    chooses = has_rule and stated.rule is not None and stated.rule.needs_other_cases
+    chooses = has_rule and needs_other_cases(stated, samples.classes)
     has_targets = any("target" in metric.parameters for _, metric in label_metrics(setting.recommendation))
     is_possible = outputs.cut_off_data is not None or samples.cases > 1
     split = None
@@ -62,12 +64,12 @@ def recipes_of(
 def _at_the_cut_off_of_the_rule(recipe: Recipe, decided: DecidedSamples) -> Recipe:
     """A metric at the target of the rule, at the one cut-off that the rule decides by."""
     rule, choice, used = decided.rule, decided.choice, recipe.cut_offs
-    if rule is None or choice is None or used is None or not choice.is_reachable:
+    if not isinstance(rule, TargetValue) or choice is None or used is None or not choice.is_reachable:
         return recipe
     if (used.target_metric, used.target_value) != (rule.metric, rule.value):
         return recipe
     thresholds = used.thresholds.copy()
-    thresholds[choice.positive_class] = choice.threshold
+    thresholds[rule.positive_class] = choice.executed.threshold
     return replace(recipe, cut_offs=replace(used, thresholds=thresholds))
 
 

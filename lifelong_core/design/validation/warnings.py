@@ -89,7 +89,7 @@ def _of_the_decisions(
     choice = decided.choice
     if choice is not None and not choice.is_reachable:
         yield (
-            f"No cut-off reaches the target on the {choice.labels.size} samples to choose it on; the one that comes "
+            f"No cut-off reaches the target on the {choice.samples} samples to choose it on; the one that comes "
             "closest is judged."
         )
     if decided.split is not None and _is_judged_on_itself(decided):

@@ -7,8 +7,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.decision_rules.wording import describe_rule
-from lifelong_core.store.design.decision_rules import recommended_rule
+from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.store.design.records import AttachedRecommendation
 from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.heads.refitting import is_same_mix, stated_prevalences
@@ -73,6 +72,8 @@ def effects_of(store: Store, attached: AttachedRecommendation) -> AttachmentEffe
     Raises:
         UnavailableError: the recommendation is damaged, or the database does not answer.
     """
+    from lifelong_core.design.stated_rule import recommended_rule
+
     registry = store.registry()
     task = next(task for task in registry.tasks.values() if task.name == attached.task)
     reason = recommended_rule(attached.recommendation).reason

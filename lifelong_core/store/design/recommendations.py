@@ -9,7 +9,6 @@ import sqlalchemy as sa
 from lifelong_core.arrays import Floats, as_costs
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store.access.audit_log import write_audit
-from lifelong_core.store.design.decision_rules import recommended_rule
 from lifelong_core.store.design.records import AttachedRecommendation
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
@@ -162,6 +161,8 @@ def task_after(recommendation: "Recommendation", task: Task) -> Task:
     Raises:
         InvalidInputError: the recommendation or its costs are for another number of classes.
     """
+    from lifelong_core.design.stated_rule import recommended_rule
+
     costs, rule = _recommended_costs(recommendation, task), recommended_rule(recommendation).rule
     return replace(
         task,

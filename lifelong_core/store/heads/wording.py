@@ -1,7 +1,7 @@
 """The decision rule of a head, and what it will reach, in words."""
 
-from lifelong_core.deploy.decision_rules.rules import MetricRule, TargetValue, needs_cut_off
-from lifelong_core.deploy.decision_rules.wording import METRIC_NAMES, describe_rule
+from lifelong_core.decision_rules.rules import MetricRule, TargetValue, needs_cut_off
+from lifelong_core.decision_rules.wording import METRIC_NAMES, describe_rule
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.store.heads.expectations import expectation_of
 

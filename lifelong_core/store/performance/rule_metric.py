@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from lifelong_core.decision_rules.target import Target
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 
 
@@ -27,18 +28,19 @@ class RealisedRuleMetric:
     """value that the rule demands; None: the metric is optimised"""
 
     @property
+    def requirement(self) -> Target | None:
+        """What the rule demands of the metric; None: it is optimised."""
+        return None if self.target is None else Target(self.metric, self.target)
+
+    @property
     def is_missed(self) -> bool:
         """Whether the whole interval is on the wrong side of the target."""
-        if self.target is None:
-            return False
-        return self.value.low > self.target if self.metric == "PPR" else self.value.high < self.target
+        return self.requirement is not None and self.requirement.is_missed(self.value.low, self.value.high)
 
     @property
     def is_reached(self) -> bool:
         """Whether the value is on the right side of the target; True without a target."""
-        if self.target is None:
-            return True
-        return self.value.value <= self.target if self.metric == "PPR" else self.value.value >= self.target
+        return self.requirement is None or bool(self.requirement.reaches(self.value.value))
 
     def to_document(self) -> dict[str, Any]:
         """The figure as JSON values; undefined numbers are null."""

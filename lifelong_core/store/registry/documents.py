@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from lifelong_core.deploy.decision_rules.rules import BayesRule, rule_document, rule_from_document
+from lifelong_core.decision_rules.rules import BayesRule, rule_document, rule_from_document
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.preprocessing import Preprocessing

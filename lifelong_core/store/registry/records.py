@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.decision_rules.rules import BayesRule, DecisionRule
+from lifelong_core.decision_rules.rules import BayesRule, DecisionRule
 from lifelong_core.errors import (
     ConflictError,
     ForbiddenError,

@@ -7,8 +7,8 @@ import sqlalchemy as sa
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, as_costs
+from lifelong_core.decision_rules.rules import BayesRule, DecisionRule, check_rule, rule_document
 from lifelong_core.deploy.checks import as_class_names
-from lifelong_core.deploy.decision_rules.rules import BayesRule, DecisionRule, check_rule, rule_document
 from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.names import check_name
 from lifelong_core.store.access.audit_log import write_audit

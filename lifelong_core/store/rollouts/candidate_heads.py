@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Floats
+from lifelong_core.decision_rules.rules import DecisionRule
 from lifelong_core.deploy import PostProcessingHead, fit_head
-from lifelong_core.deploy.decision_rules.rules import DecisionRule
 from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.heads.expectations import with_expectation

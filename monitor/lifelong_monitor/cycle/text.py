@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from lifelong_core.deploy.decision_rules.wording import describe_criterion
+from lifelong_core.deploy.criterion.wording import describe_criterion
 from lifelong_core.store import Cycle
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_monitor.cycle.cycle import CycleResult

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lifelong_core.deploy import AdaptationReport, ExpectedGain, ExpectedProbabilityGain
-from lifelong_core.deploy.decision_rules.expected_criterion import ExpectedCriterion
+from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion
 from lifelong_core.deploy.performance.estimate import PerformanceEstimate
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_monitor.cycle.reports import Inputs, inputs_of, readable_report_of

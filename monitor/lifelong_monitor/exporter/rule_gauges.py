@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from lifelong_core.deploy.decision_rules.expected_criterion import ExpectedCriterion
+from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion
 from lifelong_core.store.performance.rule_metric import RealisedRuleMetric
 from lifelong_monitor.exporter.performance_gauges import Gauge, Values
 from lifelong_monitor.exporter.status import PopulationStatus
@@ -33,18 +33,7 @@ def _realised(
     return {} if value is None or value != value else {(found.metric, found.class_name, *more): float(value)}
 
 
-def _reached(found: ExpectedCriterion) -> float | None:
-    if found.target is None:
-        return None
-    if found.is_missed:
-        return 0.0
-    is_on_the_right_side = (
-        found.value <= found.target if found.metric == "PPR" else found.value >= found.target
-    )
-    return 1.0 if is_on_the_right_side else 0.5
-
-
-def _realised_reached(found: RealisedRuleMetric) -> float | None:
+def _reached(found: ExpectedCriterion | RealisedRuleMetric) -> float | None:
     if found.target is None:
         return None
     return 0.0 if found.is_missed else 1.0 if found.is_reached else 0.5
@@ -81,7 +70,7 @@ RULE_GAUGES: Final[Mapping[str, Gauge]] = {
         (*_LABELS, "by"),
         lambda status: {
             **_expected(status, _reached, "estimate"),
-            **_realised(status, _realised_reached, "labels"),
+            **_realised(status, _reached, "labels"),
         },
     ),
     "lifelong_decision_rule_reachable": (

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.decision_rules.expected_criterion import ExpectedCriterion
+from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion
 from lifelong_core.deploy.performance.acceptance import Acceptance
 from lifelong_core.policy_defaults import Mode
 from lifelong_core.store.cycles.affected_counts import AffectedFigures

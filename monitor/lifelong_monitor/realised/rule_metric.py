@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Integers
+from lifelong_core.decision_rules.rules import MetricRule, OptimisedMetric, TargetValue, needs_cut_off
+from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.deploy.decision_rules.rules import MetricRule, OptimisedMetric, TargetValue, needs_cut_off
-from lifelong_core.deploy.decision_rules.wording import describe_rule
 from lifelong_core.deploy.performance.labelled.weighted import weighted_estimate
 from lifelong_core.store import LabelledPredictions
 from lifelong_core.store.performance.rule_metric import RealisedRuleMetric

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lifelong_core.deploy.decision_rules.wording import describe_rule
+from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.store import Registry, Task
 from lifelong_core.store.heads.checks import follows_task
 from lifelong_core.store.heads.wording import describe_expectation, describe_head_rule

@@ -2,8 +2,8 @@
 
 from typing import cast
 
-from lifelong_core.deploy.decision_rules.rules import rule_document
-from lifelong_core.deploy.decision_rules.wording import describe_rule
+from lifelong_core.decision_rules.rules import rule_document
+from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.store import Store
 from lifelong_core.store.access.records import Token
 from lifelong_core.store.heads.records import CalibrationSet, HeadPin, HeadRecord

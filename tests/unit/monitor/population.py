@@ -6,8 +6,8 @@ from uuid import UUID
 
 import numpy as np
 
+from lifelong_core.decision_rules.rules import DecisionRule
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.deploy.decision_rules.rules import DecisionRule
 from lifelong_core.settings import Settings
 from lifelong_core.store import (
     LogEntry,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers, as_costs
+from lifelong_core.decision_rules.rules import BayesRule, DecisionRule
 from lifelong_core.deploy.calibration.acceptance.class_mix_mean import ClassMixMean, Figure
 from lifelong_core.deploy.calibration.acceptance.exchanged_labels import find_exchanged_labels
 from lifelong_core.deploy.calibration.acceptance.findings import (
@@ -24,7 +25,6 @@ from lifelong_core.deploy.calibration.acceptance.findings import (
 from lifelong_core.deploy.calibration.held_out import crossfitted_output, held_out_output
 from lifelong_core.deploy.checks import as_class_names
 from lifelong_core.deploy.decision import ABSTAIN
-from lifelong_core.deploy.decision_rules.rules import BayesRule, DecisionRule
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.folds import crossfitting_folds

@@ -8,8 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Floats, Integers, as_column, as_costs, read_only
-from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.arrays import Floats, Integers, as_column, as_costs, as_parameter, read_only
 from lifelong_core.deploy.numerics.grouping import member_sums
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.errors import InvalidInputError

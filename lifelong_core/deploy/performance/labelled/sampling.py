@@ -3,8 +3,16 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, as_column, as_costs, as_labels, as_probabilities
-from lifelong_core.deploy.checks import as_parameter, as_whole_number
+from lifelong_core.arrays import (
+    Floats,
+    Integers,
+    as_column,
+    as_costs,
+    as_labels,
+    as_parameter,
+    as_probabilities,
+)
+from lifelong_core.deploy.checks import as_whole_number
 from lifelong_core.errors import InvalidInputError
 
 FLOOR = 0.3

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Floats, as_groups, as_logits, centre_rows, softmax
-from lifelong_core.deploy.checks import as_level, as_parameter
+from lifelong_core.arrays import Floats, as_groups, as_logits, as_parameter, centre_rows, softmax
+from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import FlatDocument
 from lifelong_core.deploy.numerics.grouping import member_sums
 from lifelong_core.errors import InvalidInputError

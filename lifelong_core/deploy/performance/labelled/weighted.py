@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, as_column, as_groups, as_labels
-from lifelong_core.deploy.checks import as_level, as_parameter, as_whole_number
+from lifelong_core.arrays import Floats, Integers, as_column, as_groups, as_labels, as_parameter
+from lifelong_core.deploy.checks import as_level, as_whole_number
 from lifelong_core.deploy.numerics.scores import one_hot
 from lifelong_core.deploy.performance.derived_metrics import (
     MetricGradients,

@@ -23,8 +23,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, as_logits
-from lifelong_core.deploy.checks import as_class_names, as_level, as_parameter
+from lifelong_core.arrays import Floats, as_logits, as_parameter
+from lifelong_core.deploy.checks import as_class_names, as_level
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
 from lifelong_core.deploy.numerics.simplex import simplex_least_squares, smooth, tangent_basis
 from lifelong_core.deploy.shift.label_shift.class_spread import ClassSpread

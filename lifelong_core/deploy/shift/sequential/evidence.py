@@ -23,8 +23,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from lifelong_core.arrays import LARGEST_NUMBER, Floats, read_only
-from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.arrays import LARGEST_NUMBER, Floats, as_parameter, read_only
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.shift.sequential.betting import fixed_bets, learned_bets, log_growth, precision
 from lifelong_core.deploy.shift.sequential.reference import ScoreReference

@@ -6,9 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, read_only
+from lifelong_core.arrays import Floats, Integers, as_parameter, read_only
 from lifelong_core.deploy.calibration.held_out import held_out_output
-from lifelong_core.deploy.checks import as_parameter
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class, class_means
 from lifelong_core.deploy.shift.sequential.scores import BucketScores

@@ -6,8 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Floats, as_groups, as_logits, read_only
-from lifelong_core.deploy.checks import as_parameter
+from lifelong_core.arrays import Floats, as_groups, as_logits, as_parameter, read_only
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.numerics.grouping import member_sums
 from lifelong_core.errors import InvalidInputError

@@ -1,45 +1,38 @@
 """The cut-off of a rule with a target or an optimised metric, chosen on cases that are not judged."""
 
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Self
+from typing import Self, TypeGuard
 
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
-from lifelong_core.design.validation.decisions.answered_rule import AnsweredRule, objective_of
+from lifelong_core.decision_rules.executed import CutOff
+from lifelong_core.decision_rules.operating_points import search_operating_point
+from lifelong_core.decision_rules.rules import DecisionRule, MetricRule, OptimisedMetric, needs_cut_off
+from lifelong_core.design.stated_rule import StatedRule
 from lifelong_core.design.validation.values.evaluation import Split
-from lifelong_core.metrics import (
-    METRICS,
-    best_threshold,
-    choose_threshold,
-    counting_metric,
-    value_at_threshold,
-)
-from lifelong_core.metrics.counting.one_versus_rest import positive_share
-from lifelong_core.metrics.scores.at_target import PerClassMetric
+from lifelong_core.errors import InvalidInputError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class CutOffChoice:
     """The cut-off of one class's probability."""
 
-    positive_class: int
-    threshold: float
-    """inf: no case is decided for the class"""
+    executed: CutOff
     is_reachable: bool
-    """whether a cut-off reaches the target on these cases; if none does, the threshold is that which comes closest"""
+    """whether a cut-off reaches the target on these cases; if none does, it is that which comes closest"""
     value: float
     """of the rule's metric on these cases"""
-    labels: Integers
-    """shape (M,), of the cases with a valid output on which it was chosen"""
+    samples: int
+    """with a valid output, on which it was chosen"""
 
     @classmethod
-    def of(cls, rule: AnsweredRule, split: Split, prevalence: Floats | None) -> Self | str:
-        """Choose it.
+    def of(cls, rule: MetricRule, costs: Floats, split: Split, prevalence: Floats | None) -> Self | str:
+        """Choose it as a head does.
 
         Args:
             rule: one whose cut-off is searched.
+            costs: shape (C, D), of errors.
             split: cases to choose on.
             prevalence: shape (C,), stated class shares of use; None: those of the cases.
 
@@ -47,56 +40,48 @@ class CutOffChoice:
             The choice, or the reason why there is none.
         """
         labels, scores = split.labelled
-        own, k = scores[:, rule.positive_class], rule.positive_class
-        counts = np.bincount(labels, minlength=scores.shape[1])
+        k, counts = rule.positive_class, np.bincount(labels, minlength=scores.shape[1])
         missing = _missing_class(counts, k, prevalence)
         if missing is not None:
             return f"{missing} among the {labels.size} cases to choose the cut-off on."
-        metric = target_metric(rule)
-        given: dict[str, Any] = {"positive": k, "prevalence": prevalence}
-        threshold = np.nan
-        if rule.kind == "target_value":
-            best = METRICS[objective_of(rule.metric or "")].function
-            threshold = choose_threshold(
-                labels, own, metric=metric, target=rule.value or 0.0, best=best, **given
-            )
-        is_reachable = not np.isnan(threshold)
-        if not is_reachable:
-            threshold = best_threshold(labels, own, metric=metric, **given)
-        value = value_at_threshold(labels, own, threshold=threshold, metric=metric, **given)
-        return cls(k, threshold, is_reachable or rule.kind != "target_value", value, labels)
-
-    def decide(self, probabilities: Floats) -> Integers:
-        """Decisions (N,): the class from its cut-off on, below it the likeliest other class."""
-        others = probabilities.copy()
-        others[:, self.positive_class] = -1.0
-        is_above = probabilities[:, self.positive_class] >= self.threshold
-        return np.where(is_above, self.positive_class, others.argmax(axis=1)).astype(np.int64)
+        shares = counts / labels.size if prevalence is None else prevalence
+        try:
+            point = search_operating_point(rule, scores, labels, shares, costs=costs)
+        except InvalidInputError as error:
+            return error.message
+        # What is minimised is searched as the best of its negative.
+        value = -point.value if rule.metric == "EC" else point.value
+        return cls(CutOff(k, point.threshold), point.is_reachable, value, labels.size)
 
 
-def target_metric(rule: AnsweredRule) -> PerClassMetric:
-    """The rule's metric, of confusion matrices (..., 2, 2) with the class first."""
-    match rule.metric:
-        case "PPR":
-            return positive_share
-        case "TPR" | "TNR" | "PPV" | "NPV":
-            return METRICS[rule.metric].function
-        case "F_beta":
-            return partial(METRICS["F_beta"].function, beta=rule.beta)
-        case _:
-            return _of_both_classes(rule)
+def is_searched(rule: DecisionRule, costs: Floats) -> TypeGuard[MetricRule]:
+    """Whether the cut-off is chosen on labelled cases.
+
+    These are the rules of which a head searches the cut-off, and best AC, BA and EC of a binary task. A head has a
+    closed form for the latter, which holds for calibrated probabilities; those to judge may not be.
+
+    Args:
+        rule: the rule.
+        costs: shape (C, D), of errors.
+    """
+    if needs_cut_off(rule):
+        return True
+    return isinstance(rule, OptimisedMetric) and costs.shape == (2, 2)
 
 
-def _of_both_classes(rule: AnsweredRule) -> PerClassMetric:
-    order = [rule.positive_class, 1 - rule.positive_class]
-    costs = np.array(rule.costs, dtype=np.float64)[np.ix_(order, order)]
-    metric = counting_metric(rule.metric or "", costs=costs)
-    sign = 1.0 if METRICS[rule.metric or ""].orientation == "up" else -1.0
+def needs_other_cases(stated: StatedRule, classes: int) -> bool:
+    """Whether the rule needs labelled cases other than those that are judged."""
+    rule = stated.rule
+    if rule is None:
+        return False
+    return is_searched(rule, costs_of(stated, classes)) or (
+        isinstance(rule, OptimisedMetric) and rule.metric == "BA"
+    )
 
-    def of_confusions(confusions: Floats) -> Floats:
-        return np.repeat(sign * metric(confusions)[..., np.newaxis], 2, axis=-1)
 
-    return of_confusions
+def costs_of(stated: StatedRule, classes: int) -> Floats:
+    """The costs of errors, shape (C, D); those of a rule that depends on none are all 1."""
+    return 1 - np.eye(classes) if stated.costs is None else np.array(stated.costs, dtype=np.float64)
 
 
 def _missing_class(counts: Integers, k: int, prevalence: Floats | None) -> str | None:

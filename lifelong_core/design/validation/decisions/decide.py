@@ -5,8 +5,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
-from lifelong_core.design.validation.decisions.answered_rule import AnsweredRule, StatedRule
-from lifelong_core.design.validation.decisions.cut_off_choice import CutOffChoice
+from lifelong_core.decision_rules.executed import executed_rule
+from lifelong_core.decision_rules.rules import Argmax, BayesRule, DecisionRule, OptimisedMetric, TargetValue
+from lifelong_core.design.stated_rule import StatedRule
+from lifelong_core.design.validation.decisions.cut_off_choice import (
+    CutOffChoice,
+    costs_of,
+    is_searched,
+    needs_other_cases,
+)
 from lifelong_core.design.validation.decisions.document import ChosenCutOff, DecisionSource
 from lifelong_core.design.validation.outputs import INVALID, Samples
 from lifelong_core.design.validation.values.class_mix import ClassMix
@@ -22,7 +29,7 @@ class DecidedSamples:
     judged: Integers | None
     """rows whose decisions are judged, as the rule was fixed on the others; None: all"""
     source: DecisionSource
-    rule: AnsweredRule | None
+    rule: DecisionRule | None
     """the rule that was answered"""
     reason: str | None
     """why decisions are not those of the rule"""
@@ -47,17 +54,17 @@ class DecidedSamples:
 
     def cut_off(self) -> ChosenCutOff | None:
         """The chosen cut-off as a document."""
-        if self.choice is None or self.split is None or self.rule is None:
+        rule, choice, split = self.rule, self.choice, self.split
+        if choice is None or split is None or not isinstance(rule, TargetValue | OptimisedMetric):
             return None
-        sign = -1.0 if self.rule.metric == "EC" else 1.0
         return ChosenCutOff(
-            class_index=self.choice.positive_class,
-            threshold=finite(self.choice.threshold),
-            metric=self.rule.metric or "",
-            chosen_on="half_of_the_data" if self.split.is_half else "other_data",
-            samples=self.choice.labels.size,
-            value=finite(sign * self.choice.value),
-            is_reachable=self.choice.is_reachable,
+            class_index=choice.executed.positive_class,
+            threshold=finite(choice.executed.threshold),
+            metric=rule.metric,
+            chosen_on="half_of_the_data" if split.is_half else "other_data",
+            samples=choice.samples,
+            value=finite(choice.value),
+            is_reachable=choice.is_reachable,
             prevalence=None if self.prevalence is None else tuple(self.prevalence.tolist()),
         )
 
@@ -85,20 +92,23 @@ def decide(
         return DecidedSamples(samples, judged, "given", rule, None)
     if rule is None:
         return DecidedSamples(samples, None, "likeliest", None, stated.reason)
-    if rule.kind == "argmax":
+    if isinstance(rule, Argmax):
         return DecidedSamples(samples, None, "rule", rule, None)
-    if rule.needs_other_cases and split is None:
+    if isinstance(rule, BayesRule) and stated.costs is None:
+        return DecidedSamples(samples, None, "likeliest", rule, "the costs of errors are not stated.")
+    if split is None and needs_other_cases(stated, samples.classes):
         why = "one case is too few to choose a cut-off on some and judge it on others."
         return DecidedSamples(samples, None, "likeliest", rule, why)
     in_use = None if mix is None else mix.in_use
-    choice = None
-    if rule.is_searched and split is not None:
-        choice = CutOffChoice.of(rule, split, in_use)
+    costs, choice = costs_of(stated, samples.classes), None
+    if split is not None and is_searched(rule, costs):
+        choice = CutOffChoice.of(rule, costs, split, in_use)
         if isinstance(choice, str):
             return DecidedSamples(samples, judged, "likeliest", rule, choice)
-        decisions = choice.decide(samples.probabilities)
+        decisions = choice.executed.decide(samples.probabilities)
     else:
-        decisions = _by_probabilities(rule, samples.probabilities, mix, _shares(split, score_prevalence))
+        shares = _shares(split, score_prevalence)
+        decisions = _by_probabilities(rule, costs, samples.probabilities, mix, shares)
         if decisions is None:
             why = "a class that occurs in use has no share from which the probabilities could be corrected."
             return DecidedSamples(samples, judged, "likeliest", rule, why)
@@ -107,30 +117,21 @@ def decide(
 
 
 def _by_probabilities(
-    rule: AnsweredRule, probabilities: Floats, mix: ClassMix | None, shares: Floats | None
+    rule: DecisionRule, costs: Floats, probabilities: Floats, mix: ClassMix | None, shares: Floats | None
 ) -> Integers | None:
-    """Decisions of a rule that takes probabilities at their word; None: they cannot be corrected."""
-    costs = None if rule.costs is None else np.array(rule.costs, dtype=np.float64)
-    if rule.metric == "BA":
-        weights = np.ones(probabilities.shape[1]) if shares is None else shares
-        # A class without any case has no share in the balanced accuracy.
-        inverse = np.divide(1.0, weights, out=np.zeros_like(weights), where=weights > 0)
-        return _least_cost(probabilities, (1 - np.eye(weights.size)) * inverse[:, np.newaxis])
+    """Decisions of a rule that takes probabilities at their word; None: they cannot be corrected.
+
+    Best BA weighs the classes by the shares for which the given probabilities hold; all others decide by probabilities
+    for the class mix of use.
+    """
+    is_balanced = isinstance(rule, OptimisedMetric) and rule.metric == "BA"
+    if is_balanced and shares is not None:
+        return executed_rule(rule, costs, shares, None).decide(probabilities)
     corrected = probabilities if mix is None else mix.corrected(probabilities)
     if np.isnan(corrected).any():
         return None
-    if rule.kind == "risk_threshold":
-        k = rule.positive_class
-        is_above = corrected[:, k] >= (rule.value or 0.0)
-        return np.where(is_above, k, 1 - k).astype(np.int64)
-    return _least_cost(corrected, np.zeros((corrected.shape[1],) * 2) if costs is None else costs)
-
-
-def _least_cost(probabilities: Floats, costs: Floats) -> Integers:
-    """The decision of least expected cost (thesis Def. 6.9)."""
-    # Costs less the largest of their row change no decision; 0-1 costs become minus the identity: exact sums.
-    relative = costs - costs.max(axis=1, keepdims=True)
-    return (probabilities @ relative).argmin(axis=1).astype(np.int64)
+    alike = np.full(len(costs), 1 / len(costs))
+    return executed_rule(rule, costs, alike, None).decide(corrected)
 
 
 def _shares(split: Split | None, score_prevalence: Floats | None) -> Floats | None:

@@ -7,8 +7,9 @@ from typing import Literal
 import numpy as np
 
 from lifelong_core.arrays import Floats
+from lifelong_core.decision_rules.rules import TargetValue
+from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.design.recommendation.document import RecommendedMetric
-from lifelong_core.design.validation.decisions.answered_rule import AnsweredRule
 from lifelong_core.design.validation.decisions.decide import DecidedSamples
 from lifelong_core.design.validation.decisions.document import JudgedDecisions, TargetOutcome
 from lifelong_core.design.validation.outputs import Samples
@@ -58,7 +59,7 @@ def judged_decisions(
             )
     return JudgedDecisions(
         source=decided.source,
-        rule=None if rule is None else rule.describe(class_names),
+        rule=None if rule is None else describe_rule(rule, class_names),
         reason=decided.reason,
         samples=decided.rows.size,
         changed=changed,
@@ -72,7 +73,7 @@ def _target(
     decided: DecidedSamples, resamples: Resamples, mix: ClassMix | None, *, level: float
 ) -> TargetOutcome | None:
     rule = decided.rule
-    if rule is None or rule.kind != "target_value" or rule.metric is None or rule.value is None:
+    if not isinstance(rule, TargetValue):
         return None
     if rule.metric == "PPR":
         reached = _share_of_positives(rule, decided, resamples, mix, level=level)
@@ -96,17 +97,15 @@ def _target(
     )
 
 
-def _verdict(rule: AnsweredRule, reached: EstimatedValue) -> Literal["reached", "missed", "open"]:
-    low, high, target = reached.number("low"), reached.number("high"), rule.value or 0.0
-    if math.isnan(low) or math.isnan(high):
-        return "open"
-    if rule.metric == "PPR":
-        low, high, target = -high, -low, -target
-    return "reached" if low >= target else "missed" if high < target else "open"
+def _verdict(rule: TargetValue, reached: EstimatedValue) -> Literal["reached", "missed", "open"]:
+    low, high = reached.number("low"), reached.number("high")
+    if rule.target.is_kept(low, high):
+        return "reached"
+    return "missed" if rule.target.is_missed(low, high) else "open"
 
 
 def _share_of_positives(
-    rule: AnsweredRule,
+    rule: TargetValue,
     decided: DecidedSamples,
     resamples: Resamples,
     mix: ClassMix | None,

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from starlette.requests import Request
 
-from lifelong_core.deploy.decision_rules.rules import rule_from_document
+from lifelong_core.decision_rules.rules import rule_from_document
 from lifelong_core.names import Name
 from lifelong_core.store.access.records import Scope
 from lifelong_service.documents.registry import task_document

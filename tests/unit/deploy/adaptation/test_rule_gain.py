@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from lifelong_core import metrics
+from lifelong_core.decision_rules.rates import metric_of
 from lifelong_core.deploy import (
     AdaptationPolicy,
     AdaptationReport,
@@ -22,7 +23,6 @@ from lifelong_core.deploy import (
 )
 from lifelong_core.deploy.adaptation.gain import HeadComparison
 from lifelong_core.deploy.adaptation.rule_gain import RuleGain, _Effects, rule_gain
-from lifelong_core.deploy.decision_rules.rates import metric_of
 
 COSTS = np.array([[0.0, 1.0], [1.0, 0.0]])
 SHARES = np.array([0.85, 0.15])

@@ -16,7 +16,7 @@ from lifelong_core.deploy import (
     fit_head,
     quantifier,
 )
-from lifelong_core.deploy.decision_rules.expected_criterion import expected_criterion
+from lifelong_core.deploy.criterion.expected_criterion import expected_criterion
 
 SEPARATION, SPREAD = 1.8, 1.2
 """scores of class 0 are N(0, 1), of class 1 N(SEPARATION, SPREAD^2)"""

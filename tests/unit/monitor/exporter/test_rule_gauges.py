@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from lifelong_core.deploy.decision_rules.expected_criterion import ExpectedCriterion
+from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.store.performance.rule_metric import RealisedRuleMetric
 from lifelong_monitor.exporter.exporter import Exporter

@@ -9,8 +9,8 @@ import pytest
 from sklearn import metrics as oracle
 
 from lifelong_core.arrays import Integers
+from lifelong_core.decision_rules.rules import DecisionRule, needs_cut_off
 from lifelong_core.deploy import BayesRule, OptimisedMetric, PostProcessingHead, TargetValue
-from lifelong_core.deploy.decision_rules.rules import DecisionRule, needs_cut_off
 from lifelong_core.store import LabelledPredictions
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_core.store.performance.rule_metric import RealisedRuleMetric

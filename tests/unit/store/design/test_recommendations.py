@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from lifelong_core.decision_rules.rules import rule_document
 from lifelong_core.deploy import Argmax, BayesRule, CutOffs, TargetValue, fit_head
-from lifelong_core.deploy.decision_rules.rules import rule_document
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from lifelong_core.store import Registry, Store, register_calibration

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from lifelong_core.decision_rules.rules import DecisionRule
 from lifelong_core.deploy import BayesRule, LabeledLogits, OptimisedMetric, TargetValue, fit_head
-from lifelong_core.deploy.decision_rules.rules import DecisionRule
 from lifelong_core.store.heads.expectations import KEY, expectation_of, with_expectation
 from lifelong_core.store.heads.wording import describe_expectation, describe_head_rule
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lifelong_core.decision_rules.rules import DecisionRule, rule_document
 from lifelong_core.deploy import Argmax, BayesRule, CutOffs, LabeledLogits, TargetValue
-from lifelong_core.deploy.decision_rules.rules import DecisionRule, rule_document
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.preprocessing import Preprocessing, Resize
 from lifelong_core.store import Model, Scope, Store, promote_calibrated, register_calibration

@@ -87,11 +87,12 @@ def test_the_cut_off_of_a_target_is_chosen_on_the_other_cases_and_judged_on_thes
     wanted, found = brute_force(acronym, value, OTHERS, shares)
     decisions = result.decisions
     assert decisions.source == "rule"
-    assert decisions.cut_off.threshold == pytest.approx(wanted)
+    others = OTHERS[1][:, 1]
+    assert decisions.cut_off.threshold == pytest.approx((wanted + others[others < wanted].max()) / 2)
     assert decisions.cut_off.value == pytest.approx(found[wanted][acronym])
     assert (decisions.cut_off.chosen_on, decisions.cut_off.samples) == ("other_data", 500)
     assert decisions.cut_off.is_reachable
-    is_positive = JUDGED[1][:, 1] >= wanted
+    is_positive = JUDGED[1][:, 1] >= decisions.cut_off.threshold
     reached = rates(JUDGED[0], is_positive, shares)[acronym]
     assert decisions.target.reached.estimate == pytest.approx(reached)
     assert decisions.target.prevalence == decisions.cut_off.prevalence == shares
@@ -244,6 +245,35 @@ def test_a_target_that_no_cut_off_reaches_is_missed_by_the_closest_one():
     assert used.value == pytest.approx(max(every))
     assert max(every) < 0.95
     assert any("No cut-off reaches the target" in warning for warning in result.warnings)
+
+
+def test_a_share_of_positives_that_is_too_small_is_missed_by_the_highest_cut_off():
+    """As by a head, for which deciding never for the class is no cut-off."""
+    used = judged(target("PPR", 0.001), cut_off_data=OTHERS).decisions.cut_off
+    first, second = np.sort(OTHERS[1][:, 1])[::-1][:2]
+    assert used.threshold == pytest.approx((first + second) / 2)
+    assert (used.is_reachable, used.value) == (False, pytest.approx(1 / 500))
+
+
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        (target("TPR", 1.0), "a target of 1 leaves no cut-off"),
+        (best("LR+"), "no head can decide for the best LR+"),
+        (
+            {"number_of_classes": 2, "decision_rule": "cost_benefit", "unequal_severity": True},
+            "costs of errors",
+        ),
+        (target("TPR", 0.9, **{**PREVALENCES, "target_prevalences": (1.0, 0.0)}), "prevalence of class 1"),
+    ],
+)
+def test_where_a_rule_is_refused_the_likeliest_class_is_judged(answers, reason):
+    result = judged(answers, cut_off_data=OTHERS)
+    assert result.decisions.source == "likeliest"
+    assert reason in result.decisions.reason
+    assert result.decisions.changed == 0
+    assert result.decisions.cut_off is None
+    assert any(reason in warning for warning in result.warnings)
 
 
 def test_other_cases_need_both_classes():

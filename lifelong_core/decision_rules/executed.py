@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.arrays import Floats, Integers
-from lifelong_core.deploy.decision_rules.rules import (
+from lifelong_core.decision_rules.rules import (
     Argmax,
     BayesRule,
     CutOffs,

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lifelong_core.decision_rules.executed import CutOff, executed_rule, minimised_costs
 from lifelong_core.deploy import Argmax, BayesRule, CutOffs, OptimisedMetric, TargetValue
-from lifelong_core.deploy.decision_rules.executed import CutOff, executed_rule, minimised_costs
 from lifelong_core.errors import InvalidInputError
 
 COSTS = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [6.0, 4.0, 0.0]])

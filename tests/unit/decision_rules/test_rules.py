@@ -7,6 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lifelong_core.decision_rules.rules import (
+    OPTIMISABLE_METRICS,
+    TARGET_METRICS,
+    check_rule,
+    has_own_metric,
+    needs_cut_off,
+    rule_document,
+    rule_from_document,
+)
 from lifelong_core.deploy import (
     Argmax,
     BayesRule,
@@ -16,16 +25,6 @@ from lifelong_core.deploy import (
     PostProcessingHead,
     TargetValue,
     fit_head,
-)
-from lifelong_core.deploy.decision_rules.rules import (
-    OPTIMISABLE_METRICS,
-    TARGET_METRICS,
-    check_rule,
-    has_own_metric,
-    needs_cut_off,
-    objective_of,
-    rule_document,
-    rule_from_document,
 )
 from lifelong_core.errors import InvalidInputError
 
@@ -195,7 +194,7 @@ def test_the_rules_that_search_and_those_with_a_metric_of_their_own():
         rule for rule in RULES if getattr(rule, "metric", "") in (*TARGET_METRICS, "F_beta", "MCC")
     ]
     assert {rule.metric for rule in RULES if has_own_metric(rule) and not needs_cut_off(rule)} == {"BA"}
-    best = {metric: objective_of(TargetValue(metric, 0.5)) for metric in TARGET_METRICS}
+    best = {metric: TargetValue(metric, 0.5).objective for metric in TARGET_METRICS}
     assert best == {"TPR": "TNR", "TNR": "TPR", "PPV": "TPR", "NPV": "TNR", "PPR": "TPR"}
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, TypeAlias, TypeGuard, cast, get_args
 
-from lifelong_core.deploy.checks import as_number
+from lifelong_core.arrays import as_number
+from lifelong_core.decision_rules.target import Target
 from lifelong_core.errors import InvalidInputError
 
 TargetMetric: TypeAlias = Literal["TPR", "TNR", "PPV", "NPV", "PPR"]
@@ -91,6 +92,16 @@ class TargetValue:
         object.__setattr__(self, "value", _as_share(self.value, field="value"))
         object.__setattr__(self, "positive_class", _as_class(self.positive_class))
 
+    @property
+    def target(self) -> Target:
+        """What the rule demands of its metric."""
+        return Target(self.metric, self.value)
+
+    @property
+    def objective(self) -> TargetMetric:
+        """The metric that is best among the cut-offs that reach the target."""
+        return "TNR" if self.metric in ("TPR", "NPV") else "TPR"
+
 
 @dataclass(frozen=True)
 class OptimisedMetric:
@@ -151,11 +162,6 @@ def needs_cut_off(rule: DecisionRule) -> TypeGuard[MetricRule]:
 def has_own_metric(rule: DecisionRule) -> TypeGuard[MetricRule]:
     """Whether a rule is judged by a metric other than the expected cost."""
     return needs_cut_off(rule) or (isinstance(rule, OptimisedMetric) and rule.metric == "BA")
-
-
-def objective_of(rule: TargetValue) -> TargetMetric:
-    """The metric that is best among the cut-offs that reach the target."""
-    return "TNR" if rule.metric in ("TPR", "NPV") else "TPR"
 
 
 def check_rule(rule: DecisionRule, classes: int) -> None:

@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 
 from lifelong_core import metrics
+from lifelong_core.decision_rules.rates import METRICS, metric_of
 from lifelong_core.deploy import OptimisedMetric, TargetValue
-from lifelong_core.deploy.decision_rules.rates import METRICS, metric_of
+from lifelong_core.errors import InvalidInputError
 
 RULES = [
     *(TargetValue(metric, 0.5) for metric in ("TPR", "TNR", "PPV", "NPV", "PPR")),
     OptimisedMetric("MCC"),
+    OptimisedMetric("AC"),
+    OptimisedMetric("BA"),
     *(OptimisedMetric("F_beta", beta=beta) for beta in (0.5, 1, 2)),
 ]
 Y = np.array([0, 0, 1, 1])
@@ -31,6 +34,8 @@ def of_ours(rule: Any, counts: np.ndarray) -> float:
         "PPR": lambda: confusion[:, 1].sum() / confusion.sum(),
         "MCC": lambda: metrics.matthews_correlation(confusion),
         "F_beta": lambda: metrics.f_beta(confusion, beta=rule.beta)[1],
+        "AC": lambda: metrics.accuracy(confusion),
+        "BA": lambda: metrics.balanced_accuracy(confusion),
     }
     return float(one[rule.metric]())
 
@@ -45,6 +50,8 @@ def of_sklearn(rule: Any, counts: np.ndarray) -> float:
         "PPR": lambda: np.average(DECIDED, weights=counts),
         "MCC": lambda: sklearn_metrics.matthews_corrcoef(Y, DECIDED, sample_weight=counts),
         "F_beta": lambda: sklearn_metrics.fbeta_score(Y, DECIDED, beta=rule.beta, **given),
+        "AC": lambda: sklearn_metrics.accuracy_score(Y, DECIDED, sample_weight=counts),
+        "BA": lambda: sklearn_metrics.balanced_accuracy_score(Y, DECIDED, sample_weight=counts),
     }
     return float(one[rule.metric]())
 
@@ -75,6 +82,19 @@ def test_values_are_those_of_both_references(rule: Any, counts: list[int]):
 )
 def test_an_undefined_value_is_not_a_number(rule: Any, counts: list[int]):
     assert np.isnan(here(rule, np.array(counts)))
+
+
+@pytest.mark.parametrize("positive", [0, 1])
+def test_the_metric_of_the_best_expected_cost_is_minus_the_cost(positive: int):
+    costs = np.array([[-0.5, 1.0], [20.0, 0.25]])
+    confusion = np.array([[40, 10], [3, 17]])
+    own, shares = confusion[positive], confusion / confusion.sum()
+    tp, fp = shares[positive, positive], shares[1 - positive, positive]
+    metric = metric_of(OptimisedMetric("EC", positive_class=positive), costs)
+    found = float(metric(np.array(tp), np.array(fp), np.array(own.sum() / confusion.sum())))
+    assert found == pytest.approx(-metrics.expected_cost(confusion, costs=costs))
+    with pytest.raises(InvalidInputError):
+        metric_of(OptimisedMetric("EC"))
 
 
 def test_values_broadcast_together():

@@ -6,7 +6,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.deploy.decision_rules.rules import MetricRule, OptimisedMetric
+from lifelong_core.arrays import Floats
+from lifelong_core.decision_rules.rules import MetricRule, OptimisedMetric
+from lifelong_core.errors import InvalidInputError
 
 Numbers: TypeAlias = NDArray[Any]
 """real or complex numbers"""
@@ -17,17 +19,31 @@ _ROUNDING = 1e-13
 """of sums of shares: where all cases are called positive, 1 - tp - fp need not be exactly 0"""
 
 
-def metric_of(rule: MetricRule) -> RateMetric:
-    """The metric of a rule that searches its cut-off.
+def metric_of(rule: MetricRule, costs: Floats | None = None) -> RateMetric:
+    """The metric of a rule, of its class against the rest; more of it is better, but for a share of positives.
+
+    Args:
+        rule: a target value, or an optimised metric; best AC, BA and EC are those of a binary task.
+        costs: shape (2, 2), of a rule that optimises the expected cost, whose metric is minus this cost.
+
+    Raises:
+        InvalidInputError: the costs of errors are missing.
 
     Examples:
-        >>> from lifelong_core.deploy import TargetValue
+        >>> from lifelong_core.decision_rules.rules import TargetValue
         >>> precision = metric_of(TargetValue("PPV", 0.8))
         >>> float(precision(np.array(0.4), np.array(0.1), np.array(0.5)))
         0.8
+        >>> saving = metric_of(OptimisedMetric("EC"), np.array([[0.0, 1.0], [10.0, 0.0]]))
+        >>> round(float(saving(np.array(0.4), np.array(0.1), np.array(0.5))), 2)
+        -1.1
     """
     if isinstance(rule, OptimisedMetric) and rule.metric == "F_beta":
         return _f_beta(rule.beta)
+    if isinstance(rule, OptimisedMetric) and rule.metric == "EC":
+        if costs is None:
+            raise InvalidInputError("the expected cost needs the costs of errors.", field="costs")
+        return _saving(costs, rule.positive_class)
     return METRICS[rule.metric]
 
 
@@ -62,6 +78,24 @@ def _mcc(tp: Numbers, fp: Numbers, share: Numbers) -> Numbers:
     return _ratio(tp - positive * share, np.sqrt(np.where(np.real(variance) > _ROUNDING, variance, 0)))
 
 
+def _accuracy(tp: Numbers, fp: Numbers, share: Numbers) -> Numbers:
+    return tp + (1 - share - fp)
+
+
+def _balanced_accuracy(tp: Numbers, fp: Numbers, share: Numbers) -> Numbers:
+    return (_sensitivity(tp, fp, share) + _specificity(tp, fp, share)) / 2
+
+
+def _saving(costs: Floats, k: int) -> RateMetric:
+    own, other = costs[k], costs[1 - k]
+
+    def saving(tp: Numbers, fp: Numbers, share: Numbers) -> Numbers:
+        of_own = own[k] * tp + own[1 - k] * (share - tp)
+        return -(of_own + other[k] * fp + other[1 - k] * (1 - share - fp))
+
+    return saving
+
+
 def _f_beta(beta: float) -> RateMetric:
     def f_beta(tp: Numbers, fp: Numbers, share: Numbers) -> Numbers:
         return _ratio((1 + beta**2) * tp, tp + fp + beta**2 * share)
@@ -76,4 +110,7 @@ METRICS: dict[str, RateMetric] = {
     "NPV": _negative_predictive_value,
     "PPR": _positive_share,
     "MCC": _mcc,
+    "AC": _accuracy,
+    "BA": _balanced_accuracy,
 }
+"""by acronym; MCC, AC and BA are those of the binary task"""

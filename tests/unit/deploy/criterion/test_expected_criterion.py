@@ -17,7 +17,7 @@ from lifelong_core.deploy import (
     TargetValue,
     fit_head,
 )
-from lifelong_core.deploy.decision_rules.expected_criterion import ExpectedCriterion, expected_criterion
+from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion, expected_criterion
 from lifelong_core.errors import InvalidInputError
 
 COSTS = [[0, 1], [1, 0]]

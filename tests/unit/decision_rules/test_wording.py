@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy import Argmax, BayesRule, CutOffs, OptimisedMetric, TargetValue
-from lifelong_core.deploy.decision_rules.wording import describe_rule
 
 NAMES = ("benign", "malignant")
 
@@ -16,7 +16,8 @@ NAMES = ("benign", "malignant")
         (BayesRule(), "least expected cost"),
         (Argmax(), "highest probability"),
         (CutOffs(0.25), "malignant from a probability of 0.25 on"),
-        (CutOffs([0.75, 0.25]), "largest probability over cut-off (benign 0.75, malignant 0.25)"),
+        (CutOffs([0.75, 0.25]), "benign from a probability of 0.75 on"),
+        (CutOffs([0.75, 0.5]), "largest probability over cut-off (benign 0.75, malignant 0.5)"),
         (TargetValue("TPR", 0.9), "sensitivity of malignant at least 0.9, then the best specificity"),
         (TargetValue("TNR", 0.9, 0), "specificity of benign at least 0.9, then the best sensitivity"),
         (TargetValue("NPV", 0.99), "negative predictive value of malignant at least 0.99, then the best specificity"),

@@ -7,16 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lifelong_core.deploy import LabeledLogits, OptimisedMetric, TargetValue, fit_head
-from lifelong_core.deploy.decision_rules.operating_points import (
+from lifelong_core.decision_rules.operating_points import (
     OperatingPoints,
     sample_weights,
     search_cut_off,
+    search_operating_point,
 )
-from lifelong_core.deploy.decision_rules.rules import TARGET_METRICS, objective_of
+from lifelong_core.decision_rules.rules import TARGET_METRICS
+from lifelong_core.deploy import LabeledLogits, OptimisedMetric, TargetValue, fit_head
 from lifelong_core.errors import InvalidInputError
 
-OPTIMA = [OptimisedMetric("MCC"), *(OptimisedMetric("F_beta", beta=beta) for beta in (0.5, 1.0, 2.0))]
+BETAS = (0.5, 1.0, 2.0)
+OPTIMA = [
+    *map(OptimisedMetric, ("MCC", "AC", "BA")),
+    *(OptimisedMetric("F_beta", beta=beta) for beta in BETAS),
+]
 
 
 def value_of(metric: str, tp: float, fp: float, share: float, beta: float = 1.0) -> float:
@@ -29,6 +34,8 @@ def value_of(metric: str, tp: float, fp: float, share: float, beta: float = 1.0)
         "NPV": (tn, tn + fn),
         "PPR": (tp + fp, 1.0),
         "F_beta": ((1 + beta**2) * tp, (1 + beta**2) * tp + beta**2 * fn + fp),
+        "AC": (tp + tn, 1.0),
+        "BA": (tp * (1 - share) + tn * share, 2 * share * (1 - share)),
         "MCC": (tp * tn - fp * fn, max((tp + fp) * share * (1 - share) * (tn + fn), 0.0) ** 0.5),
     }
     above, below = parts[metric]
@@ -85,10 +92,10 @@ def test_a_target_is_reached_at_the_best_of_the_other_metric(
     scores, labels, share = problem
     rule = TargetValue(metric, target)
     tp, fp = searched(rule, scores, labels, share)
-    found, best = value_of(metric, tp, fp, share), value_of(objective_of(rule), tp, fp, share)
+    found, best = value_of(metric, tp, fp, share), value_of(rule.objective, tp, fp, share)
     sign = -1 if metric == "PPR" else 1
     every = [
-        (sign * value_of(metric, a, b, share), value_of(objective_of(rule), a, b, share))
+        (sign * value_of(metric, a, b, share), value_of(rule.objective, a, b, share))
         for _, a, b in outcomes(scores, labels, share)
         if value_of(metric, a, b, share) >= 0
     ]
@@ -98,6 +105,32 @@ def test_a_target_is_reached_at_the_best_of_the_other_metric(
         assert best == pytest.approx(max(reaching), abs=1e-9)
     elif every:  # with one score for all, a negative predictive value is undefined
         assert sign * found == pytest.approx(max(own for own, _ in every), abs=1e-9)
+
+
+@given(problem=problems())
+def test_the_best_expected_cost_is_the_least_of_all_cut_offs(problem: tuple[np.ndarray, np.ndarray, float]):
+    scores, labels, share = problem
+    costs, rule = np.array([[0.0, 1.0], [5.0, -1.0]]), OptimisedMetric("EC")
+    both, prevalence = np.column_stack([1 - scores, scores]), np.array([1 - share, share])
+    found = search_operating_point(rule, both, labels, prevalence, costs=costs)
+    every = [fp - tp + 5 * (share - tp) for _, tp, fp in outcomes(scores, labels, share)]
+    assert -found.value == pytest.approx(min(every), abs=1e-9)
+    assert (found.is_reachable, found.end) == (True, (scores >= found.threshold).sum())
+
+
+@given(problem=problems(), often=st.integers(2, 3))
+def test_a_sample_that_is_drawn_more_often_counts_as_so_many(
+    problem: tuple[np.ndarray, np.ndarray, float], often: int
+):
+    scores, labels, share = problem
+    drawn = 1 + np.arange(labels.size) % often
+    rule, prevalence = TargetValue("PPV", 0.6), np.array([1 - share, share])
+    points, copies = OperatingPoints.of(scores), np.repeat(np.arange(labels.size), drawn)
+    repeated = OperatingPoints.of(scores[copies])
+    one = points.choose(rule, labels[points.order], prevalence, drawn=drawn[points.order].astype(float))
+    same = repeated.choose(rule, labels[copies][repeated.order], prevalence)
+    assert one.value == pytest.approx(same.value, abs=1e-9, nan_ok=True)
+    assert one.is_reachable == same.is_reachable
 
 
 def test_a_cut_off_lies_midway_between_two_scores():

@@ -1,14 +1,15 @@
-"""Answers about the decision rule become the rule of the task, or a sentence says why not."""
+"""Answers about the decision rule become the rule of a task and of a validation, or a sentence says why not."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 
+from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy import Argmax, BayesRule, CutOffs, OptimisedMetric, PostProcessingHead, TargetValue
 from lifelong_core.design import ProblemFingerprint
 from lifelong_core.design.recommendation.document import UnusedAnswer
-from lifelong_core.store.design.decision_rules import decision_rule_of, recommended_rule, stated_rule
+from lifelong_core.design.stated_rule import recommended_rule, stated_rule
 from tests.unit.store.design_samples import (
     RISK_THRESHOLD,
     SCREENING,
@@ -56,7 +57,7 @@ def fingerprint(classes: int = 2, **answers: Any) -> ProblemFingerprint:
     ],
 )  # fmt: skip
 def test_each_answer_gives_its_rule(asked: ProblemFingerprint, rule: Any):
-    assert decision_rule_of(asked) == rule
+    assert stated_rule(asked).rule == rule
     assert stated_rule(asked).reason is None
 
 
@@ -71,6 +72,8 @@ def test_answers_without_a_rule_leave_the_tasks(answers: dict[str, Any]):
     [
         (fingerprint(decision_rule="target_value"), "target metric and its value are not stated"),
         (fingerprint(**{**TARGET, "target_value": 1.0}), "target of 1 leaves no cut-off to choose"),
+        (fingerprint(**{**TARGET, "target_value": 1e-9}), "expected a number from 1e-06 to 1 - 1e-06"),
+        (fingerprint(**{**RISK, "risk_threshold": 1e-9}), "expected a number from 1e-06 to 1 - 1e-06"),
         (fingerprint(8, **TARGET), "the class of the target is not stated"),
         (fingerprint(2, **TARGET, target_class=5), "there is no class 5, the task has 2"),
         (fingerprint(decision_rule="optimization"), "metric to optimise is not stated"),
@@ -92,7 +95,7 @@ def test_answers_that_no_head_executes_give_a_reason(asked: ProblemFingerprint, 
 def test_a_risk_threshold_decides_the_class_of_interest_from_there_on(target: int, threshold: float):
     """Thesis Remark 2.58, for either class."""
     asked = fingerprint(**{**RISK, "risk_threshold": threshold}, target_class=target)
-    rule = decision_rule_of(asked)
+    rule = stated_rule(asked).rule
     assert isinstance(rule, CutOffs)
     head = PostProcessingHead(1.0, [0, 0], [[0, 1], [1, 0]], [0.5, 0.5], ("no", "yes"), decision_rule=rule)
     output = head.apply(np.random.default_rng(0).normal(size=(500, 2)))
@@ -136,3 +139,38 @@ def test_the_beta_of_the_recommended_metric_counts():
     metric = step.metrics[0].model_copy(update={"metric": "F_beta", "parameters": {"beta": 0.5}})
     made = made.model_copy(update={"steps": (step.model_copy(update={"metrics": (metric,)}),)})
     assert recommended_rule(made).rule == OptimisedMetric("F_beta", 0.5, 0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "phrase"),
+    [
+        (fingerprint(decision_rule="argmax"), "highest probability"),
+        (fingerprint(decision_rule="cost_benefit", costs=((0, 1), (50, 0))), "least expected cost"),
+        (fingerprint(**RISK), "malignant from a probability of 0.1 on"),
+        (fingerprint(**RISK, target_class=0), "benign from a probability of 0.1 on"),
+        (fingerprint(**TARGET), "precision of malignant at least 0.8, then the best sensitivity"),
+        (
+            fingerprint(**{**TARGET, "target_metric": "TPR", "target_class": 0}),
+            "sensitivity of benign at least 0.8, then the best specificity",
+        ),
+        (fingerprint(**F_SCORE, worse_error="missed_case"), "best F2 score of malignant"),
+        (fingerprint(decision_rule="optimization", optimised_metric="BA"), "best balanced accuracy"),
+        (fingerprint(3, decision_rule="optimization", optimised_metric="BA"), "best balanced accuracy"),
+        (fingerprint(3, **F_SCORE, target_class=2), "best F1 score of else"),
+    ],
+)
+def test_the_rule_of_the_answers_has_a_phrase(asked: ProblemFingerprint, phrase: str):
+    rule = stated_rule(asked).rule
+    assert rule is not None
+    assert describe_rule(rule, ("benign", "malignant", "else")[: asked.number_of_classes]) == phrase
+
+
+def test_costs_are_those_that_are_stated_unless_all_errors_are_alike():
+    stated, alike = ((0.0, 1.0), (50.0, 0.0)), ((0.0, 1.0), (1.0, 0.0))
+    best = {"decision_rule": "optimization", "optimised_metric": "EC"}
+    assert stated_rule(fingerprint(decision_rule="cost_benefit", costs=stated)).costs == stated
+    assert stated_rule(fingerprint(decision_rule="cost_benefit", unequal_severity=False)).costs == alike
+    assert stated_rule(fingerprint(decision_rule="cost_benefit", unequal_severity=True)).costs is None
+    assert stated_rule(fingerprint(**best, costs=stated)).costs == stated
+    assert stated_rule(fingerprint(**best)).costs == alike
+    assert stated_rule(fingerprint(decision_rule="argmax", costs=stated)).costs is None
