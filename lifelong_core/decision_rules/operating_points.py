@@ -71,11 +71,21 @@ class OperatingPoints:
         """
         share = prevalence[rule.positive_class]
         weights, is_positive = sample_weights(labels, prevalence, drawn), labels == rule.positive_class
-        tp, fp = self._sums(weights * is_positive), self._sums(weights * ~is_positive)
+        tp = self._sums_to(float(share), weights * is_positive)
+        fp = self._sums_to(1 - float(share), weights * ~is_positive)
         values: Floats = metric_of(rule, costs)(tp, fp, share)
         at = _best(rule, values, tp, fp, share)
         is_reachable = not isinstance(rule, TargetValue) or bool(rule.target.reaches(values[at]))
         return ChosenPoint(float(self.thresholds[at]), int(self.ends[at]), float(values[at]), is_reachable)
+
+    def _sums_to(self, total: float, ordered: Floats) -> Floats:
+        """`_sums` of weights (M,) whose total is known: exact where none is left below.
+
+        Sums of thousands of weights are not, and metrics of the rest would be those of their rounding errors.
+        """
+        sums = self._sums(ordered)
+        is_all = self.ends > np.flatnonzero(ordered > 0).max(initial=-1)
+        return np.where(is_all & (sums > 0), total, sums)
 
     def _sums(self, ordered: Floats) -> Floats:
         """Sums at or above each cut-off, shape (..., T), of weights in `order`, (..., M)."""

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, TypeAlias, TypeGuard, cast, get_args
 
-from lifelong_core.arrays import as_number
 from lifelong_core.decision_rules.target import Target
 from lifelong_core.errors import InvalidInputError
 
@@ -15,6 +14,7 @@ TARGET_METRICS: tuple[TargetMetric, ...] = get_args(TargetMetric)
 OPTIMISABLE_METRICS: tuple[OptimisableMetric, ...] = get_args(OptimisableMetric)
 _LARGEST_BETA = 1e3
 _SMALLEST_SHARE = 1e-6
+_LARGEST_SHOWN = 1e15
 
 
 @dataclass(frozen=True)
@@ -126,12 +126,11 @@ class OptimisedMetric:
             InvalidInputError: a value does not fit; the message names the field.
         """
         _check_choice(self.metric, OPTIMISABLE_METRICS, field="metric")
-        beta = as_number(self.beta, field="beta")
-        if not 1 / _LARGEST_BETA <= beta <= _LARGEST_BETA:
+        if not _is_number(self.beta) or not 1 / _LARGEST_BETA <= self.beta <= _LARGEST_BETA:
             raise InvalidInputError(
                 f"expected a number from {1 / _LARGEST_BETA:g} to {_LARGEST_BETA:g}.", field="beta"
             )
-        object.__setattr__(self, "beta", beta)
+        object.__setattr__(self, "beta", float(self.beta))
         object.__setattr__(self, "positive_class", _as_class(self.positive_class))
 
     @property
@@ -241,14 +240,25 @@ def _as_share(value: object, *, field: str) -> float:
     Raises:
         InvalidInputError: it is not.
     """
-    number = float(value) if isinstance(value, float | int) and not isinstance(value, bool) else float("nan")
-    if not _SMALLEST_SHARE <= number <= 1 - _SMALLEST_SHARE:
-        raise InvalidInputError(
-            f"expected a number from {_SMALLEST_SHARE:g} to 1 - {_SMALLEST_SHARE:g}, got {str(value)[:40]}.",
-            field=field,
-            hint="Give a share such as 0.9, not per cent.",
-        )
-    return number
+    # Compared before the conversion: an integer may be too large for a float.
+    if _is_number(value) and _SMALLEST_SHARE <= value <= 1 - _SMALLEST_SHARE:
+        return float(value)
+    raise InvalidInputError(
+        f"expected a number from {_SMALLEST_SHARE:g} to 1 - {_SMALLEST_SHARE:g}, got {_shown(value)}.",
+        field=field,
+        hint="Give a share such as 0.9, not per cent.",
+    )
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, float | int) and not isinstance(value, bool)
+
+
+def _shown(value: object) -> str:
+    """A value in an error; an integer of thousands of digits has no text."""
+    if _is_number(value) and abs(value) > _LARGEST_SHOWN:
+        return "a larger one"
+    return repr(value)[:40]
 
 
 def _check_choice(value: object, choices: Sequence[str], *, field: str) -> None:

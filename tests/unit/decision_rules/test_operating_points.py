@@ -209,3 +209,18 @@ def test_where_no_cut_off_reaches_a_target_the_closest_is_taken():
     precisions = {one: value_of("PPV", tp, fp, 0.5) for one, tp, fp in outcomes(scores, labels, 0.5)}
     assert max(precisions.values()) == 0.5
     assert (scores >= cut_off).sum() in (2, 4)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_metric_of_the_rest_is_undefined_where_nothing_is_left_below(seed: int) -> None:
+    """Sums of 30,000 weights are not exact, and their rounding errors made a value of 0 / 0."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(2, size=30_000)
+    scores = rng.random(30_000)
+    labels[np.argsort(scores)[:3]] = 1  # so that no cut-off reaches the target
+    found = search_operating_point(
+        TargetValue("NPV", 0.999), np.stack([1 - scores, scores], axis=1), labels, np.array([0.4, 0.6])
+    )
+    assert found.threshold > 0
+    assert not found.is_reachable
+    assert 0 < found.value < 0.999

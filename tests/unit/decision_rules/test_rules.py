@@ -137,6 +137,11 @@ def test_rules_and_cut_offs_have_their_own_digests():
             {"kind": "optimised_metric", "metric": "MCC", "positive_class": "malignant"},
             "decision_rule.positive_class",
         ),
+        ({"kind": "target_value", "metric": "TPR", "value": 10**5000}, "decision_rule.value"),
+        ({"kind": "cut_offs", "thresholds": [-(10**400)]}, "decision_rule.thresholds"),
+        ({"kind": "optimised_metric", "metric": "F_beta", "beta": 10**400}, "decision_rule.beta"),
+        ({"kind": "optimised_metric", "metric": "F_beta", "beta": "1"}, "decision_rule.beta"),
+        ({"kind": "optimised_metric", "metric": "F_beta", "beta": True}, "decision_rule.beta"),
     ],
 )
 def test_a_bad_document_is_refused_by_its_field(document: object, field: str):
