@@ -30,7 +30,7 @@ from benchmarks.coverage_populations import (
     recipe_of,
     true_value,
 )
-from benchmarks.coverage_settings import ANSWERS, Row, interval_row, measure_settings
+from benchmarks.coverage_settings import ANSWERS, LEVEL, Row, interval_row, measure_settings
 from benchmarks.machine import describe
 from lifelong_core.design import ModelOutputs, ProblemFingerprint, Recommendation, recommend
 from lifelong_core.design.recommendation.document import RecommendedMetric
@@ -49,7 +49,7 @@ from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.calibration.density import leave_one_out_bandwidth
 
 SEED = 0
-LEVEL = 0.95
+
 GOAL = 0.9
 FEWEST = 200
 """Independent cases from which on an interval has to cover"""

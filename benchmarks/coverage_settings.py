@@ -3,21 +3,26 @@ of a decision rule. The truths are transcriptions of the definitions.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize
 
 from benchmarks.coverage_populations import GROUP_SIZE, Cases, Scenario, population
 from lifelong_core.arrays import Floats
-from lifelong_core.design import ProblemFingerprint, Recommendation, recommend, validate
+from lifelong_core.design import ModelOutputs, ProblemFingerprint, Recommendation, recommend, validate
 from lifelong_core.design.recommendation.document import RecommendedMetric
+from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.result import Aggregation, ValidationResult
+from lifelong_core.design.validation.values.calibration_agreement import calibration_agreement
 
 Row: TypeAlias = tuple[str, str, int, float, float]
 """kind, metric, independent cases, 1 if the interval holds the truth (nan: there is none), and its width"""
 
 MODEL = "new"
+LEVEL = 0.95
 IN_USE: Mapping[int, tuple[float, ...]] = {2: (0.9, 0.1), 4: (0.1, 0.2, 0.3, 0.4)}
 COST_OF_A_MISS = 5.0
 THRESHOLD = 0.2
@@ -47,6 +52,7 @@ def interval_row(kind: str, name: str, cases: int, low: float, high: float, trut
 def measure_settings(scenario: Scenario, cases: Cases, seed: int, *, replicates: int) -> Iterator[Row]:
     """The intervals of one data set."""
     yield from _in_use(scenario, cases, seed, replicates)
+    yield from _agreement(scenario, cases)
     if scenario.classes == 2:
         yield from _targets(scenario, cases, seed, replicates)
     if scenario.grouped:
@@ -169,6 +175,35 @@ def _targets(scenario: Scenario, cases: Cases, seed: int, replicates: int) -> It
         reached = decided.target.reached
         ends = reached.number("low"), reached.number("high")
         yield interval_row("target of a rule", metric, scenario.units // 2, *ends, truth)
+
+
+def _agreement(scenario: Scenario, cases: Cases) -> Iterator[Row]:
+    """Calibration slope and O:E of class 1."""
+    samples = Samples.of(
+        cases.labels,
+        ModelOutputs(probabilities=cases.probabilities[MODEL]),
+        classes=scenario.classes,
+        groups=cases.groups,
+    )
+    (found,) = (one for one in calibration_agreement(samples, level=LEVEL) if one.class_index == 1)
+    truths = _agreement_of_population(scenario)
+    for name, one, truth in zip(("CS", "O:E"), (found.slope, found.observed_expected), truths, strict=True):
+        low, high = (np.nan if end is None else end for end in (one.low, one.high))
+        yield interval_row("calibration", name, scenario.units, low, high, truth)
+
+
+@cache
+def _agreement_of_population(scenario: Scenario) -> tuple[float, float]:
+    many = population(scenario)
+    scores, is_class = many.probabilities[MODEL][:, 1], many.labels == 1
+    logits = np.log(scores / (1 - scores))
+
+    def loss(parameters: Floats) -> float:
+        values = parameters[0] + parameters[1] * logits
+        return float((np.logaddexp(0, values) - is_class * values).mean())
+
+    slope = optimize.minimize(loss, [0.0, 1.0], method="BFGS", options={"gtol": 1e-7}).x[1]
+    return float(slope), float(is_class.sum() / scores.sum())
 
 
 def _by_group(scenario: Scenario, cases: Cases, seed: int, replicates: int) -> Iterator[Row]:

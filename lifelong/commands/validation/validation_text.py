@@ -12,6 +12,7 @@ from lifelong_core.design.report.subgroups import judged_of, missing_reasons, su
 from lifelong_core.design.report.tables import said_once
 from lifelong_core.design.report.uncertainty import change_rows, curve_text, uncertainty_source
 from lifelong_core.design.report.words import (
+    agreement_in_words,
     better,
     calibrated_in_words,
     interval_in_words,
@@ -69,6 +70,7 @@ def print_validation(console: "Console", result: "ValidationResult") -> None:
     for line in aggregation_lines(result):
         console.print(safe_text(line, style="dim"))
     _custom(console, result)
+    _calibration_agreement(console, result)
     _decisions(console, result)
     if result.subgroups:
         _subgroups(console, result)
@@ -84,6 +86,29 @@ def print_validation(console: "Console", result: "ValidationResult") -> None:
     scored = () if result.uncertainty_aware is None else result.uncertainty_aware.warnings
     cautions = (*_reasons(result), *result.warnings, *scored)
     print_cautions(console, (name_classes(text, result.class_names) for text in cautions))
+
+
+def _calibration_agreement(console: "Console", result: "ValidationResult") -> None:
+    """Print calibration slope and O:E ratio of each class."""
+    from rich.table import Table
+
+    found = result.calibration_agreement
+    if not found:
+        return
+    console.print(safe_text("Calibration slope and O:E ratio, both best at 1:"))
+    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 2))
+    for column in ("class", "slope", "O:E"):
+        table.add_column(column, overflow="fold")
+    for one in found[:MOST_CLASSES]:
+        cells = (
+            result.class_names[one.class_index],
+            agreement_in_words(one.slope),
+            agreement_in_words(one.observed_expected),
+        )
+        table.add_row(*map(safe_text, cells))
+    console.print(table)
+    if len(found) > MOST_CLASSES:
+        console.print(safe_text(f"{len(found) - MOST_CLASSES} more classes are in --json.", style="dim"))
 
 
 def _decisions(console: "Console", result: "ValidationResult") -> None:

@@ -33,6 +33,7 @@ FILTERS = (
     words.format_count,
     words.decided_by,
     words.definition,
+    words.agreement_in_words,
     words.direction,
     words.exact,
     words.compared_text,

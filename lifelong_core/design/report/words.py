@@ -16,6 +16,7 @@ from lifelong_core.design.interview.wording import (
 from lifelong_core.design.method.schema import Confidence
 from lifelong_core.design.recommendation.document import DecidedBy
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome
+from lifelong_core.design.validation.values.calibration_agreement import Agreement
 from lifelong_core.design.validation.values.custom_value import CustomValue
 from lifelong_core.design.validation.values.metric_value import EstimatedValue, MetricValue, Number
 
@@ -209,6 +210,22 @@ def interval_in_words(value: EstimatedValue) -> str:
         return f"{number(value.number('estimate'))} (no interval)"
     ends = f"{number(value.number('low'))} to {number(value.number('high'))}"
     return f"{number(value.number('estimate'))} ({ends})"
+
+
+def agreement_in_words(value: Agreement) -> str:
+    """Calibration slope or O:E with its interval in one line.
+
+    Examples:
+        >>> agreement_in_words(Agreement(estimate=0.8, low=0.7, high=0.9))
+        '0.800 (0.700 to 0.900)'
+        >>> agreement_in_words(Agreement(estimate=0.8, low=None, high=None))
+        '0.800 (no interval)'
+    """
+    if value.estimate is None:
+        return NOT_DEFINED
+    if value.low is None or value.high is None:
+        return f"{number(value.estimate)} (no interval)"
+    return f"{number(value.estimate)} ({number(value.low)} to {number(value.high)})"
 
 
 def missing_reason(value: EstimatedValue) -> str | None:

@@ -17,6 +17,7 @@ from lifelong_core.design.validation.displays import (
     SubgroupResult,
 )
 from lifelong_core.design.validation.uncertainty.document import UncertaintyAwareScores
+from lifelong_core.design.validation.values.calibration_agreement import CalibrationAgreement
 from lifelong_core.design.validation.values.custom_value import CustomValue
 from lifelong_core.design.validation.values.metric_value import MetricValue, Number
 from lifelong_core.documents import FrozenDocument
@@ -78,6 +79,10 @@ class ValidationResult(FrozenDocument):
         " likeliest class.",
     )
 
+    calibration_agreement: tuple[CalibrationAgreement, ...] = Field(
+        default=(),
+        description="Calibration slope and O:E ratio of each class, where calibration is assessed (FP2.7).",
+    )
     custom: tuple[CustomValue, ...] = Field(
         default=(), description="Metrics of the user; neither ranked nor judged by thresholds."
     )

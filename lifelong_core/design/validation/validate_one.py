@@ -31,6 +31,7 @@ from lifelong_core.design.validation.uncertainty.predicted import (
 )
 from lifelong_core.design.validation.uncertainty.scores import uncertainty_aware_scores
 from lifelong_core.design.validation.validation_settings import ValidationSettings
+from lifelong_core.design.validation.values.calibration_agreement import calibration_agreement
 from lifelong_core.design.validation.values.class_mix import ClassMix
 from lifelong_core.design.validation.values.custom_value import CustomValue, custom_value
 from lifelong_core.design.validation.values.evaluation import Recipe
@@ -127,6 +128,9 @@ def validate_one(
         decisions=judged_decisions(
             decided, recipes, setting.resamples, mix, setting.class_names, level=setting.level
         ),
+        calibration_agreement=calibration_agreement(samples, level=setting.level)
+        if fingerprint.calibration_assessment
+        else (),
         custom=_custom_values(setting, decided),
     )
     return ResampledValidation(result, found, subgroups, samples)

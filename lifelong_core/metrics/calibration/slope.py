@@ -1,11 +1,11 @@
 """Calibration of each class's probability in two numbers: the calibration slope, and the O:E ratio."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, Mask
+from lifelong_core.arrays import Floats, Mask
 from lifelong_core.metrics.counting.confusion import ratio
 from lifelong_core.metrics.scores.labelled_probabilities import as_labelled_probabilities
 
@@ -14,7 +14,16 @@ SMALLEST = 1e-12
 ITERATIONS = 60
 TOLERANCE = 1e-9
 
-Weighted = Callable[[NDArray[np.integer]], Floats]
+
+@dataclass(frozen=True, eq=False)
+class Influenced:
+    """A number with the influence of each case on it."""
+
+    value: float
+    """nan where it is undefined"""
+    influences: Floats
+    """shape (N,), sum 0: the variance of the value is the sum of their squares, of their sums by group where cases
+    depend on each other; nan where there is no variance"""
 
 
 def calibration_slope(labels: ArrayLike, probabilities: ArrayLike) -> Floats:
@@ -43,8 +52,7 @@ def calibration_slope(labels: ArrayLike, probabilities: ArrayLike) -> Floats:
         [0.2925, 0.2925]
     """
     reference, predicted = as_labelled_probabilities(labels, probabilities)
-    once = np.ones((1, reference.size), np.int64)
-    return np.array([weighted_slope(p, reference == k)(once)[0] for k, p in enumerate(predicted.T)])
+    return np.array([slope_of_class(p, reference == k).value for k, p in enumerate(predicted.T)])
 
 
 def observed_expected_ratio(labels: ArrayLike, probabilities: ArrayLike) -> Floats:
@@ -69,62 +77,64 @@ def observed_expected_ratio(labels: ArrayLike, probabilities: ArrayLike) -> Floa
         [0.5, 1.5]
     """
     reference, predicted = as_labelled_probabilities(labels, probabilities)
-    once = np.ones((1, reference.size), np.int64)
-    return np.array([weighted_ratio(p, reference == k)(once)[0] for k, p in enumerate(predicted.T)])
+    return np.array([ratio_of_class(p, reference == k).value for k, p in enumerate(predicted.T)])
 
 
-def weighted_ratio(scores: Floats, is_class: Mask) -> Weighted:
-    """O:E as a function of how often each case counts, (B, N); values (B,)."""
-    hits = is_class.astype(np.float64)
-    return lambda weights: ratio(weights @ hits, weights @ scores)
+def ratio_of_class(scores: Floats, is_class: Mask) -> Influenced:
+    """O:E of one class's probabilities, shape (N,); influences are those on its logarithm (Debray et al. 2017)."""
+    observed, expected = float(is_class.sum()), float(scores.sum())
+    value = float(ratio(observed, expected))
+    if observed == 0 or expected == 0:
+        return Influenced(value, np.full(scores.size, np.nan))
+    return Influenced(value, is_class / observed - scores / expected)
 
 
-def weighted_slope(scores: Floats, is_class: Mask) -> Weighted:
-    """Calibration slope as a function of how often each case counts, (B, N); values (B,)."""
+def slope_of_class(scores: Floats, is_class: Mask) -> Influenced:
+    """Calibration slope of one class's probabilities, shape (N,).
+
+    Influences are those of the logistic regression, so that sums of their squares are its sandwich variance, which also
+    holds where the logit is not linear.
+    """
     clipped = np.clip(scores, SMALLEST, 1 - SMALLEST)
-    logits = np.log(clipped) - np.log1p(-clipped)
-
-    def evaluate(weights: NDArray[np.integer]) -> Floats:
-        return np.array([_slope(logits, is_class, row) for row in weights])
-
-    return evaluate
-
-
-def _slope(logits: Floats, is_class: Mask, weights: Integers | NDArray[np.integer]) -> float:
-    used = weights > 0
-    x, y, w = logits[used], is_class[used], weights[used].astype(np.float64)
-    if not y.any() or y.all() or x.min() == x.max():
-        return float("nan")
-    if x[y].min() >= x[~y].max():
-        return float("inf")
-    if x[y].max() <= x[~y].min():
-        return float("-inf")
-    centre, scale = np.average(x, weights=w), np.sqrt(np.cov(x, aweights=w, ddof=0))
-    return _newton((x - centre) / scale, y.astype(np.float64), w) / float(scale)
+    logits, unknown = np.log(clipped) - np.log1p(-clipped), np.full(scores.size, np.nan)
+    if not is_class.any() or is_class.all() or logits.min() == logits.max():
+        return Influenced(float("nan"), unknown)
+    if logits[is_class].min() >= logits[~is_class].max():
+        return Influenced(float("inf"), unknown)
+    if logits[is_class].max() <= logits[~is_class].min():
+        return Influenced(float("-inf"), unknown)
+    x, scale = (logits - logits.mean()) / logits.std(), float(logits.std())
+    hits = is_class.astype(np.float64)
+    intercept, slope = _newton(x, hits)
+    expected = 1 / (1 + np.exp(-(intercept + slope * x)))
+    design = np.stack([np.ones(x.size), x], axis=1)
+    hessian = design.T @ (design * (expected * (1 - expected))[:, np.newaxis])
+    moves = design * (hits - expected)[:, np.newaxis] @ np.linalg.pinv(hessian)[:, 1]
+    return Influenced(slope / scale, moves / scale)
 
 
-def _newton(x: Floats, y: Floats, weights: Floats) -> float:
-    """Slope of a logistic regression on standardised x, by Newton's method with halved steps."""
-    share = np.average(y, weights=weights)
+def _newton(x: Floats, y: Floats) -> tuple[float, float]:
+    """Intercept and slope of a logistic regression on standardised x, by Newton's method with halved steps."""
+    share = y.mean()
     intercept, slope = float(np.log(share / (1 - share))), 0.0
-    loss = _loss(x, y, weights, intercept, slope)
+    loss = _loss(x, y, intercept, slope)
     for _ in range(ITERATIONS):
         expected = 1 / (1 + np.exp(-(intercept + slope * x)))
-        gap, spread = weights * (y - expected), weights * expected * (1 - expected)
+        gap, spread = y - expected, expected * (1 - expected)
         gradient = np.array([gap.sum(), gap @ x])
         across = spread @ x
         hessian = np.array([[spread.sum(), across], [across, spread @ (x * x)]])
         step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
-        size, moved = 1.0, _loss(x, y, weights, intercept + step[0], slope + step[1])
+        size, moved = 1.0, _loss(x, y, intercept + step[0], slope + step[1])
         while moved > loss and size > TOLERANCE:
             size /= 2
-            moved = _loss(x, y, weights, intercept + size * step[0], slope + size * step[1])
+            moved = _loss(x, y, intercept + size * step[0], slope + size * step[1])
         intercept, slope, loss = intercept + float(size * step[0]), slope + float(size * step[1]), moved
         if float(np.abs(size * step).max()) < TOLERANCE:
             break
-    return float(slope)
+    return intercept, slope
 
 
-def _loss(x: Floats, y: Floats, weights: Floats, intercept: float, slope: float) -> float:
+def _loss(x: Floats, y: Floats, intercept: float, slope: float) -> float:
     scores = intercept + slope * x
-    return float(weights @ (np.logaddexp(0, scores) - y * scores))
+    return float((np.logaddexp(0, scores) - y * scores).sum())

@@ -20,7 +20,7 @@ from lifelong_core.design import (
 )
 from lifelong_core.design.report.basis import groups_behind
 from lifelong_core.design.report.subgroups import judged_of
-from lifelong_core.design.report.words import calibrated_in_words, interval_in_words
+from lifelong_core.design.report.words import agreement_in_words, calibrated_in_words, interval_in_words
 from lifelong_core.errors import InvalidInputError
 from tests.unit.cli.interview.test_recommend import without_a_reader
 from tests.unit.design.interview.test_progress import SCREENING
@@ -314,10 +314,17 @@ def test_what_does_not_fit_is_named(options, said):
 
 def test_calibration_errors_are_printed_beside_those_of_calibrated_predictions(monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    Path("calibration.json").write_text(recommending("ECE", "BA", number_of_classes=2).to_json())
+    advised = recommending("ECE", "BA", number_of_classes=2, calibration_assessment=True)
+    Path("calibration.json").write_text(advised.to_json())
     options = ("--recommendation", "calibration.json", "--html", "page.html", "--output", "result.json")
     said = run("good.npz", *options).stdout
-    found = ValidationResult.from_json(Path("result.json").read_text()).value("ECE")
+    result = ValidationResult.from_json(Path("result.json").read_text())
+    found = result.value("ECE")
+    assert "Calibration slope and O:E ratio, both best at 1:" in said
+    for one in result.calibration_agreement:
+        for value in (one.slope, one.observed_expected):
+            assert agreement_in_words(value) in said
+            assert agreement_in_words(value) in Path("page.html").read_text()
     assert "if perfectly calibrated" in said
     assert calibrated_in_words(found) in said
     assert f"by chance {calibrated_in_words(found)}" in Path("page.html").read_text()

@@ -5,7 +5,7 @@ import pytest
 from scipy import optimize
 
 from lifelong_core.metrics import calibration_slope, observed_expected_ratio
-from lifelong_core.metrics.calibration.slope import weighted_ratio, weighted_slope
+from lifelong_core.metrics.calibration.slope import ratio_of_class, slope_of_class
 from tests.unit.metrics.labelled_cases import simulated
 
 
@@ -71,11 +71,21 @@ def test_without_any_case_both_are_undefined(metric):
     assert np.isnan(metric([], np.empty((0, 2)))).all()
 
 
-def test_weights_are_copies():
-    labels, probabilities = simulated(50)
-    times = np.random.default_rng(1).integers(0, 3, size=(4, 50))
-    for weighted, metric in ((weighted_slope, calibration_slope), (weighted_ratio, observed_expected_ratio)):
-        found = weighted(probabilities[:, 1], labels == 1)(times)
-        for row, value in zip(times, found, strict=True):
-            rows = np.repeat(np.arange(50), row)
-            assert value == pytest.approx(metric(labels[rows], probabilities[rows])[1], rel=1e-6)
+def test_the_influences_give_the_spread_of_resampled_data():
+    rng = np.random.default_rng(2)
+    labels, probabilities = simulated(600, sharpness=1.5)
+    scores = probabilities[:, 1]
+    for of_class, transform in ((slope_of_class, float), (ratio_of_class, np.log)):
+        found = of_class(scores, labels == 1)
+        assert found.influences.sum() == pytest.approx(0, abs=1e-6)
+        drawn = []
+        for _ in range(300):
+            rows = rng.integers(600, size=600)
+            drawn.append(transform(of_class(scores[rows], labels[rows] == 1).value))
+        assert np.sqrt(np.square(found.influences).sum()) == pytest.approx(np.std(drawn), rel=0.12)
+
+
+def test_without_a_case_of_the_class_there_is_no_influence():
+    scores = np.array([0.2, 0.7])
+    for of_class in (slope_of_class, ratio_of_class):
+        assert np.isnan(of_class(scores, np.array([False, False])).influences).all()
