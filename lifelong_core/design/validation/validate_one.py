@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lifelong_core.design.recommendation.document import RecommendedMetric
+from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
 from lifelong_core.design.recommendation.parameters import as_matrix
 from lifelong_core.design.validation.acceptance import apply_thresholds
 from lifelong_core.design.validation.curves import (
@@ -97,8 +97,6 @@ def validate_one(
         for recipe in recipes
     }
     values = tuple(value for one in found.values() for value in one.values)
-    has_scores = samples.probabilities is not None and bool(samples.is_valid.any())
-    scored = samples.part(samples.is_valid) if has_scores else None
     subgroups = resample_subgroups(recipes, samples, setting.metadata, setting.resamples, level=setting.level)
     result = ValidationResult(
         name=name,
@@ -116,10 +114,7 @@ def validate_one(
         target_prevalences=fingerprint.target_prevalences,
         values=values,
         confusion=confusion_table(samples.part(decided.rows)),
-        roc_curves=() if scored is None else roc_points(scored),
-        precision_recall_curves=() if scored is None else precision_recall_points(scored),
-        reliability=() if scored is None else reliability_bins(scored),
-        decision_curves=() if scored is None else decision_curve_points(scored, recommendation, mix),
+        **_curves(samples, recommendation, mix),
         adjusted_expected_cost=_adjusted_cost(setting, decided),
         subgroups=tuple(one.result for one in subgroups),
         warnings=validation_warnings(recommendation, decided, recipes, has_groups=setting.groups is not None),
@@ -134,6 +129,19 @@ def validate_one(
         custom=_custom_values(setting, decided),
     )
     return ResampledValidation(result, found, subgroups, samples)
+
+
+def _curves(samples: Samples, recommendation: Recommendation, mix: ClassMix | None) -> dict[str, Any]:
+    """The curves of a result, by field; none without valid probabilities."""
+    if samples.probabilities is None or not samples.is_valid.any():
+        return {"roc_curves": (), "precision_recall_curves": (), "reliability": (), "decision_curves": ()}
+    scored = samples.part(samples.is_valid)
+    return {
+        "roc_curves": roc_points(scored),
+        "precision_recall_curves": precision_recall_points(scored),
+        "reliability": reliability_bins(scored),
+        "decision_curves": decision_curve_points(scored, recommendation, mix),
+    }
 
 
 def _custom_values(setting: ValidationSettings, decided: DecidedSamples) -> tuple[CustomValue, ...]:
