@@ -19,7 +19,6 @@ from lifelong_core.design.validation.values.intervals import value_bounds
 from lifelong_core.design.validation.values.metric_value import EstimatedValue, MetricValue
 from lifelong_core.design.validation.values.metric_values import evaluate_metric
 from lifelong_core.design.validation.values.parts import as_fields
-from lifelong_core.design.validation.values.resampled_metrics import weigh_classes
 from lifelong_core.design.validation.values.resamples import Resamples
 
 
@@ -137,7 +136,7 @@ def _share_of_positives(
 
 def _share(counts: Floats, mix: ClassMix | None) -> Floats:
     """Share of the first column of confusions (B, C, 2), shape (B,)."""
-    weighed = counts if mix is None or mix.in_use is None else weigh_classes(mix, counts)
+    weighed = counts if mix is None else mix.weigh(counts)
     with np.errstate(invalid="ignore", divide="ignore"):
         return weighed[..., 0].sum(axis=1) / weighed.sum(axis=(1, 2))
 

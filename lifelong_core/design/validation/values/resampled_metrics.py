@@ -92,7 +92,7 @@ def _of_class(mix: ClassMix | None, counts: Floats, classes: int, k: int) -> Flo
     found = counts.reshape(-1, classes, 3)
     if mix is not None:
         # A class without a sample in a draw makes the metric undefined there.
-        weighed = weigh_classes(mix, found)
+        weighed = mix.weigh(found)
         is_missing: NDArray[np.bool_] = np.isnan(weighed)
         found = np.where(is_missing.any(axis=(1, 2), keepdims=True), 0.0, weighed)
     own = found[:, k]
@@ -130,18 +130,11 @@ def _net_benefit_in_use(recipe: Recipe, mix: ClassMix, part: Samples, draws: Res
 
 def _benefit(recipe: Recipe, mix: ClassMix, counts: Floats, k: int) -> Floats:
     """Net benefit of class k among the valid outputs, shape (B,), from counts (B, C, 3)."""
-    decided = weigh_classes(mix, counts)[..., :2]
+    decided = mix.weigh(counts)[..., :2]
     limit = recipe.parameters.threshold
     rate = limit / (1 - limit) if limit < 1 else np.nan
     true, all_of_it = decided[:, k, 0], decided[..., 0].sum(axis=1)
     return ratio(true - (all_of_it - true) * rate, decided.sum(axis=(1, 2)))
-
-
-def weigh_classes(mix: ClassMix, confusions: Floats) -> Floats:
-    """Confusion matrices (B, C, D) at the class mix of use; nan in rows of absent classes."""
-    shares = np.zeros(confusions.shape[1]) if mix.in_use is None else mix.in_use
-    rows = ratio(confusions, confusions.sum(axis=-1, keepdims=True))
-    return np.where(shares[:, np.newaxis] > 0, shares[:, np.newaxis] * rows, 0.0)
 
 
 def _counts_decisions(recipe: Recipe, part: Samples) -> bool:
@@ -214,7 +207,7 @@ def _of_decisions(recipe: Recipe, part: Samples, draws: Resamples, mix: ClassMix
         confusions = counts.reshape(-1, part.classes, columns)
         if mix is None:
             return _with_invalid(recipe, recipe.acronym, metric(confusions[..., :-1]), confusions)
-        weighed = weigh_classes(mix, confusions)
+        weighed = mix.weigh(confusions)
         is_missing: NDArray[np.bool_] = np.isnan(weighed)
         confusions = np.where(is_missing, 0.0, weighed)
         values = _with_invalid(recipe, recipe.acronym, metric(confusions[..., :-1]), confusions)
@@ -229,7 +222,7 @@ def _sizes(part: Samples, draws: Resamples, mix: ClassMix | None = None) -> Floa
     shape = (-1, part.classes, 2)
     cells = 2 * part.labels + ~part.is_valid
     return draws.of_counts(
-        lambda counts: counts.reshape(shape) if mix is None else weigh_classes(mix, counts.reshape(shape)),
+        lambda counts: counts.reshape(shape) if mix is None else mix.weigh(counts.reshape(shape)),
         cells,
         size=2 * part.classes,
     )
