@@ -17,7 +17,7 @@ from lifelong_core.arrays import Floats, Integers, as_prevalence
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS, corrected_probabilities
-from lifelong_core.metrics.counting.confusion import reweight_classes
+from lifelong_core.metrics.counting.confusion import ratio
 from lifelong_core.metrics.scores.at_target import SHARE_OF_POSITIVES
 
 NO_NET_BENEFIT = (
@@ -79,12 +79,15 @@ class ClassMix:
             return np.full_like(probabilities, np.nan)
         return corrected_probabilities(probabilities, given=self.of_scores, wanted=self.in_use)
 
-    def weigh(self, confusions: Floats) -> Floats:
-        """Confusion matrices (..., C, D) at the class mix of use, as they are where it is not known.
+    def weigh(self, counts: Floats) -> Floats:
+        """Counts (..., C, K), by class and by anything else, at the class mix of use; as they are where it is not known.
 
         nan in the row of a class of use without a sample.
         """
-        return confusions if self.in_use is None else reweight_classes(confusions, self.in_use)
+        if self.in_use is None:
+            return counts
+        shares = self.in_use[:, np.newaxis]
+        return np.where(shares > 0, shares * ratio(counts, counts.sum(axis=-1, keepdims=True)), 0.0)
 
     def missing_class(self, labels: Integers) -> int | None:
         """A class that occurs in use and not among the labels."""
