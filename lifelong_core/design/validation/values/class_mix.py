@@ -80,7 +80,7 @@ class ClassMix:
         return corrected_probabilities(probabilities, given=self.of_scores, wanted=self.in_use)
 
     def weigh(self, counts: Floats) -> Floats:
-        """Counts (..., C, K), by class and by anything else, at the class mix of use; as they are where it is not known.
+        """Counts (..., C, K), by class first, at the class mix of use; as they are where it is not known.
 
         nan in the row of a class of use without a sample.
         """
