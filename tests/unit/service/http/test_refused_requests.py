@@ -23,6 +23,7 @@ from lifelong_service.http.refused_requests import (
     OTHERS,
     RefusalCounter,
 )
+from lifelong_service.prediction import lookups
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.consoles import OURS, Console
 from tests.unit.service.waiting import eventually
@@ -239,7 +240,10 @@ def refusals_of(service: Service) -> list[AuditEntry]:
     return service.store.audit.list(kind="refusals")[::-1]
 
 
-def test_refused_requests_are_audited_with_what_is_known_of_the_token(service: Service) -> None:
+def test_refused_requests_are_audited_with_what_is_known_of_the_token(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookups, "PATIENCE_SECONDS", 60)  # the machine may be busy
     _, ended = service.store.tokens.create("ended", [Scope.ADMIN], actor="test")
     service.store.tokens.revoke("ended", actor="test")
     for secret in ("ll_wrong", ended, service.secrets["predict"]):

@@ -18,6 +18,7 @@ from lifelong_core.store import Store, promote_calibrated, register_calibration
 from lifelong_core.store.log.identifiers import shadow_prediction_id
 from lifelong_core.store.rollouts.trials import start_trial
 from lifelong_service import metrics
+from lifelong_service.decoding import process
 from lifelong_service.graphs.classifier import Classifier, GraphTimeoutError
 from lifelong_service.prediction.shadow import Shadow
 from lifelong_service.prediction.shadow_images import ShadowQueue
@@ -362,8 +363,10 @@ def test_after_many_promotions_only_the_promoted_graph_and_the_one_before_are_lo
 
 
 def test_a_costly_image_reaches_the_candidate_too_and_the_promoted_model_where_that_fails(
-    registered: None, store: Store, serve: Callable[..., Service]
+    registered: None, store: Store, serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The process that decodes costly images has the lowest priority, and the machine may be busy.
+    monkeypatch.setattr(process, "PATIENCE_SECONDS", 60)
     resized = GREY.model_copy(update={"resize": Resize(height=onnx_graphs.EDGE, width=onnx_graphs.EDGE)})
     plain = Preprocessing.model_validate(resized.model_dump() | {"mean": [0.0], "standard_deviation": [1.0]})
     add_candidate(store, onnx_graphs.linear(), name="big", preprocessing=resized)
