@@ -51,14 +51,19 @@ def running_monitor(data: Path, port: int) -> Iterator[None]:
         "LIFELONG_CYCLE_INTERVAL_SECONDS": "1",
     }
     # Its output goes elsewhere: the files of whoever starts it are not its own.
-    monitor = subprocess.Popen(
-        [sys.executable, "-m", "lifelong_monitor"],
-        cwd=data.parent,
-        env=os.environ | variables,
-        stderr=subprocess.DEVNULL,
-    )
+    log = data.parent / "monitor.log"
+    with log.open("wb") as output:
+        monitor = subprocess.Popen(
+            [sys.executable, "-m", "lifelong_monitor"],
+            cwd=data.parent,
+            env=os.environ | variables,
+            stderr=output,
+        )
     try:
         yield
+    except AssertionError as failure:
+        failure.add_note(log.read_text()[-2000:])
+        raise
     finally:
         monitor.terminate()
         monitor.wait(20)
@@ -83,10 +88,11 @@ def test_only_their_owner_may_use_the_files(umask: None, tmp_path: Path) -> None
     data = installation.settings.data_directory
     lifelong(data, "init")
     lifelong(data, "rotate-group-key")
-    port = free_port()
     with running_service(tmp_path, installation.token) as service:
         service.wait_for_workers()
         assert [predict(service, str(number)) for number in range(20)] == [200] * 20
+        # Only now: the service and the requests take free ports, too.
+        port = free_port()
         with running_monitor(data, port):
             eventually(lambda: has_ticked(port), "a cycle")
         with locked(data / "lifelong.db"):
