@@ -103,13 +103,16 @@ def slope_of_class(scores: Floats, is_class: Mask) -> Influenced:
         return Influenced(float("inf"), unknown)
     if logits[is_class].max() <= logits[~is_class].min():
         return Influenced(float("-inf"), unknown)
-    x, scale = (logits - logits.mean()) / logits.std(), float(logits.std())
-    hits = is_class.astype(np.float64)
+    scale = float(logits.std())
+    x: Floats = (logits - float(logits.mean())) / scale
+    hits: Floats = is_class.astype(np.float64)
     intercept, slope = _newton(x, hits)
-    expected = 1 / (1 + np.exp(-(intercept + slope * x)))
-    design = np.stack([np.ones(x.size), x], axis=1)
+    expected: Floats = 1 / (1 + np.exp(-(intercept + slope * x)))
+    design: Floats = np.stack([np.ones(x.size), x], axis=1)
     hessian = design.T @ (design * (expected * (1 - expected))[:, np.newaxis])
-    moves = design * (hits - expected)[:, np.newaxis] @ np.linalg.pinv(hessian)[:, 1]
+    # The row of the inverse Hessian that belongs to the slope.
+    row: Floats = np.linalg.lstsq(hessian, np.array([0.0, 1.0]), rcond=None)[0]
+    moves: Floats = (design @ row) * (hits - expected)
     return Influenced(slope / scale, moves / scale)
 
 
