@@ -111,7 +111,7 @@ def slope_of_class(scores: Floats, is_class: Mask) -> Influenced:
     design: Floats = np.stack([np.ones(x.size), x], axis=1)
     hessian = design.T @ (design * (expected * (1 - expected))[:, np.newaxis])
     # The row of the inverse Hessian that belongs to the slope.
-    row: Floats = np.linalg.lstsq(hessian, np.array([0.0, 1.0]), rcond=None)[0]
+    row: Floats = np.linalg.lstsq(hessian, np.array([0.0, 1.0]), rcond=None)[0].astype(np.float64)
     moves: Floats = (design @ row) * (hits - expected)
     return Influenced(slope / scale, moves / scale)
 
