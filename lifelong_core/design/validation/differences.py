@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from lifelong_core.arrays import Floats
-from lifelong_core.design.validation.values.intervals import ValueBounds, value_bounds
+from lifelong_core.design.validation.values.intervals import ValueBounds, difference_bounds
 from lifelong_core.design.validation.values.metric_value import EstimatedValue, Number, Orientation
 from lifelong_core.design.validation.values.parts import PartValue, as_fields
 from lifelong_core.metrics import METRICS
@@ -117,7 +117,7 @@ class ResampledDifference:
 
     def at_level(self, level: float) -> Direction:
         """What an interval of another nominal coverage tells of the new model."""
-        found = value_bounds(
+        found = difference_bounds(
             self.resampled, level=level, limits=self.limits, cases=self.cases, chance=self.chance
         )
         return direction_of(found.low, found.high, self.document.orientation)
@@ -182,7 +182,7 @@ def _bounds(
 ) -> ValueBounds:
     if is_same and float(resampled.estimate) == 0 and not np.nan_to_num(resampled.replicates).any():
         return ValueBounds(0.0, 0.0, "unseen", len(resampled.replicates), (SAME,))
-    return value_bounds(resampled, level=level, limits=limits, cases=cases, chance=chance)
+    return difference_bounds(resampled, level=level, limits=limits, cases=cases, chance=chance)
 
 
 def subtract(first: Bootstrap, second: Bootstrap) -> Bootstrap:

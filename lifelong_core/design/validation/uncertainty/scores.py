@@ -13,7 +13,7 @@ from lifelong_core.design.validation.uncertainty.document import (
 )
 from lifelong_core.design.validation.uncertainty.predicted import PredictedUncertainties
 from lifelong_core.design.validation.uncertainty.settings import UncertaintySettings
-from lifelong_core.design.validation.values.intervals import value_bounds
+from lifelong_core.design.validation.values.intervals import difference_bounds, value_bounds
 from lifelong_core.design.validation.values.parts import finite
 from lifelong_core.design.validation.values.resamples import Resamples, map_values
 from lifelong_core.metrics import METRICS
@@ -190,7 +190,7 @@ def _difference(later: Bootstrap, place: int, first: Bootstrap) -> Bootstrap:
 def _change(
     acronym: str, of: str, difference: Bootstrap, cases: float, level: float
 ) -> UncertaintyAwareChange:
-    found = value_bounds(difference, level=level, limits=(-1.0, 1.0), cases=int(cases + 1e-9))
+    found = difference_bounds(difference, level=level, limits=(-1.0, 1.0), cases=int(cases + 1e-9))
     return UncertaintyAwareChange.model_validate(
         {
             "metric": acronym,

@@ -9,6 +9,7 @@ from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.differences import MetricDifference, direction_of, judge_together
 from lifelong_core.design.validation.paired import PairedValidation
 from lifelong_core.design.validation.validation_settings import ValidationSettings
+from lifelong_core.design.validation.values.intervals import difference_bounds
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import bootstrap
 
@@ -103,11 +104,14 @@ def test_a_difference_is_that_of_a_direct_bootstrap_with_the_same_draws(grouped:
         replicates=200,
         rng=3,
     )
-    found = documents(paired(labels, new, current, groups=groups))[0]
-    expected = direct.interval(level=0.95)
+    of_metric = paired(labels, new, current, groups=groups).differences()[0]
+    found = of_metric.document
+    plain = direct.interval(level=0.95)
+    expected = difference_bounds(direct, level=0.95, limits=(-1.0, 1.0), cases=of_metric.cases)
     assert found.label == "BA"
-    assert found.estimate == pytest.approx(expected.estimate, abs=1e-12)
+    assert found.estimate == pytest.approx(plain.estimate, abs=1e-12)
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    assert expected.low < plain.low < plain.high < expected.high
     assert found.new is not None
     assert found.current is not None
     assert found.new - found.current == pytest.approx(found.estimate)

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from lifelong_core.design import ModelOutputs, UncertaintySettings, ValidationResult, compare, validate
+from lifelong_core.design.validation.values.intervals import difference_bounds
 from lifelong_core.metrics import METRICS, bootstrap
 from tests.unit.design.validations import recommending
 
@@ -98,10 +99,14 @@ def test_changes_are_differences_on_the_same_draws(result):
             first, last = (function(*arrays, threshold=0.4, **one) for one in settings)
             return last - first
 
-        expected = bootstrap(
+        direct = bootstrap(
             difference, (labels, positive, uncertain), replicates=50, groups=np.arange(SAMPLES) // 2, rng=0
-        ).interval(level=0.9)
-        assert change.estimate == pytest.approx(expected.estimate)
+        )
+        assert change.estimate == pytest.approx(float(direct.estimate))
+        curves = [one for one in result.uncertainty_aware.curves if one.metric == change.metric]
+        first, last = curves[0].effective_cases, curves[-1].effective_cases
+        cases = int(min(first[0], last[0] if change.of == "damping" else first[-1]) + 1e-9)
+        expected = difference_bounds(direct, level=0.9, limits=(-1.0, 1.0), cases=cases)
         if change.method == "bca":
             assert (change.low, change.high) == pytest.approx((expected.low, expected.high))
     assert len(result.uncertainty_aware.changes) == 10
