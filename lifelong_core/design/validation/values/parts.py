@@ -22,7 +22,7 @@ from lifelong_core.design.validation.values.calibrated import (
 )
 from lifelong_core.design.validation.values.class_mix import NO_NET_BENEFIT
 from lifelong_core.design.validation.values.evaluation import MetricEstimate, Recipe, mean_over_classes
-from lifelong_core.design.validation.values.intervals import value_bounds
+from lifelong_core.design.validation.values.intervals import difference_bounds, value_bounds
 from lifelong_core.design.validation.values.metric_value import Number, ValueOf
 from lifelong_core.design.validation.values.resampled_metrics import resample_metric
 from lifelong_core.design.validation.values.resamples import Resamples, map_values
@@ -93,7 +93,8 @@ def part_values(
         estimate = float(chosen.estimate)
         drawn = None if by_chance is None else select_part(by_chance, part, recipe)
         chance = None if drawn is None or is_unbiased(recipe) else float(drawn.mean())
-        bounds = value_bounds(
+        # ECCL is a difference of decisions on the same cases: before and after recalibration.
+        bounds = (difference_bounds if recipe.acronym == "ECCL" else value_bounds)(
             chosen,
             level=level,
             limits=limits_of(recipe),
