@@ -1,6 +1,6 @@
 """An estimated performance with its intervals, assumptions and warnings."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
@@ -19,6 +19,15 @@ class EstimatedMetric(NamedTuple):
     value: float
     low: float
     high: float
+
+    def to_numbers(self) -> list[float | None]:
+        """Value and ends as JSON values; undefined ones are null."""
+        return [None if np.isnan(number) else float(number) for number in self]
+
+    @classmethod
+    def from_numbers(cls, numbers: Iterable[float | None]) -> Self:
+        """Read what `to_numbers` wrote."""
+        return cls(*(np.nan if number is None else float(number) for number in numbers))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """A recommended metric of labelled predictions at the stated, the estimated and the realised class mix."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, get_args
@@ -33,19 +32,17 @@ class MetricAtClassMix:
 
     def to_document(self) -> dict[str, Any]:
         """The figure as JSON values; undefined numbers are null."""
-        numbers = [None if math.isnan(number) else float(number) for number in self.metric]
-        return {**vars(self), "prevalences": dict(self.prevalences), "metric": numbers}
+        return {**vars(self), "prevalences": dict(self.prevalences), "metric": self.metric.to_numbers()}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
         """Read what `to_document` wrote."""
-        numbers = (math.nan if number is None else float(number) for number in document["metric"])
         return cls(
             label=document["label"],
             mix=document["mix"],
             prevalences=document["prevalences"],
             samples=document["samples"],
-            metric=EstimatedMetric(*numbers),
+            metric=EstimatedMetric.from_numbers(document["metric"]),
             threshold=document["threshold"],
             accepted=document["accepted"],
         )

@@ -1,6 +1,5 @@
 """The comparison of estimated and realised performance of one population, as a value and as a JSON document."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -236,17 +235,11 @@ def _check_of(document: Mapping[str, Any] | None) -> LabelCheck | None:
 
 
 def _metrics_document(metrics: Mapping[str, EstimatedMetric]) -> dict[str, list[float | None]]:
-    return {
-        name: [None if math.isnan(number) else float(number) for number in metric]
-        for name, metric in metrics.items()
-    }
+    return {name: metric.to_numbers() for name, metric in metrics.items()}
 
 
 def _metrics_of(document: Mapping[str, Any]) -> dict[str, EstimatedMetric]:
-    return {
-        name: EstimatedMetric(*(math.nan if number is None else float(number) for number in three))
-        for name, three in document.items()
-    }
+    return {name: EstimatedMetric.from_numbers(three) for name, three in document.items()}
 
 
 def _moment(text: str) -> datetime:

@@ -1,6 +1,5 @@
 """The metric of a decision rule on labelled predictions."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -44,19 +43,17 @@ class RealisedRuleMetric:
 
     def to_document(self) -> dict[str, Any]:
         """The figure as JSON values; undefined numbers are null."""
-        numbers = [None if math.isnan(number) else float(number) for number in self.value]
-        return {**vars(self), "value": numbers}
+        return {**vars(self), "value": self.value.to_numbers()}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
         """Read what `to_document` wrote."""
-        numbers = (math.nan if number is None else float(number) for number in document["value"])
         return cls(
             head_version=document["head_version"],
             rule=document["rule"],
             metric=document["metric"],
             class_name=document["class_name"],
             samples=document["samples"],
-            value=EstimatedMetric(*numbers),
+            value=EstimatedMetric.from_numbers(document["value"]),
             target=document["target"],
         )
