@@ -194,7 +194,6 @@ def _judged(outcome: "AcceptanceOutcome", names: Sequence[str]) -> str:
 
 def _custom(console: "Console", result: "ValidationResult") -> None:
     """Print the metrics of the user, with what they mean."""
-
     for value in result.custom:
         figure = f"{interval_in_words(value)}, {better(value.orientation)} is better"
         console.print(safe_text(f"{value.label} (your metric): {figure}. {value.meaning}"))
@@ -203,7 +202,7 @@ def _custom(console: "Console", result: "ValidationResult") -> None:
 
 
 def print_comparison(console: "Console", comparison: "ModelComparison") -> None:
-    """Print who comes first, the ranking of the models by all metrics and by each, then the values of each model."""
+    """Print the leading model, the rankings by all metrics and by each, then the values of each model."""
     title, why = leader_lines(comparison)
     console.print(safe_text(title, style="bold") + safe_text(f". {why}", style="not bold"))
     console.print()

@@ -128,10 +128,12 @@ def _effective_influences(values: Bootstrap, cases: int) -> float:
     A jackknife value without several cases has the sum of their influences, whose excess kurtosis is smaller by their
     number.
     """
-    left = np.concatenate([part.values for part in values.left_out])
+    left = np.concatenate([np.empty(0), *(part.values for part in values.left_out)])
+    if left.size == 0 or not np.isfinite(left).all():
+        return float(cases)
     moved = left - left.mean()
-    squares = np.square(moved).sum()
-    if not np.isfinite(squares) or squares <= 0:
+    squares = float(np.square(moved).sum())
+    if squares == 0:
         return float(cases)
     together = max(1.0, cases / left.size)
     kurtosis = left.size * float(np.square(np.square(moved)).sum() / squares**2)

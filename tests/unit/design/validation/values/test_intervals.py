@@ -196,3 +196,13 @@ def test_differences_of_many_equal_influences_are_hardly_wider():
     given = {"level": 0.95, "limits": (-9.0, 9.0), "cases": 2_000}
     plain, wider = value_bounds(found, **given), difference_bounds(found, **given)
     assert 1 <= (wider.high - wider.low) / (plain.high - plain.low) < 1.01
+
+
+@pytest.mark.parametrize("left", [[], [0.1, np.inf, 0.1], [np.nan, 0.1, 0.1], [0.1, 0.1, 0.1]])
+def test_without_finite_influences_all_cases_count(left):
+    drawn = np.random.default_rng(0).normal(0.1, 0.02, size=200)
+    parts = (LeftOut(np.array(left), np.ones(len(left), np.int64)),) if left else ()
+    found = Bootstrap(np.array(0.1), drawn, parts)
+    given = {"level": 0.95, "limits": (-1.0, 1.0), "cases": 200}
+    plain, wider = value_bounds(found, **given), difference_bounds(found, **given)
+    assert 1 < (wider.high - wider.low) / (plain.high - plain.low) < 1.03
