@@ -309,6 +309,13 @@ class Settings(BaseSettings):
         description="A prediction whose wait in a worker would exceed this, by the measured rate, gets 503 with"
         " Retry-After at once. One token may use half of this time.",
     )
+    maximum_batch_seconds: float = Field(
+        default=0.25,
+        gt=0,
+        le=10,
+        description="Longest expected duration of a micro-batch, by the measured rate; it bounds the time that a request"
+        " waits for the batch before it.",
+    )
     maximum_held_body_bytes: Positive = Field(
         default=200_000_000,
         description="Bytes of prediction and feedback bodies that one worker holds at once; beyond it the answer is"

@@ -1,8 +1,10 @@
 """The HTTP application of one worker: routes, error bodies, start and stop."""
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -10,11 +12,14 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
 from lifelong_service import console, metrics
 from lifelong_service.http.errors import on_http_error, on_lifelong_error, on_validation_error
+from lifelong_service.http.guard import GuardedRoute
+from lifelong_service.http.hot_paths import HotPaths
 from lifelong_service.http.middleware import RequestMiddleware
 from lifelong_service.http.openapi import openapi
 from lifelong_service.process.launch import ANSWERING_SECONDS, CLOSING_SECONDS, LISTENING_SECONDS
@@ -92,12 +97,47 @@ def _prediction_routes() -> list[str]:
     return [route.path for router in routers for route in router.routes if isinstance(route, APIRoute)]
 
 
-def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI:
+class Application(FastAPI):
+    """The application of one worker. Predictions bypass the framework, which answers everything else.
+
+    Args:
+        bypasses: whether they do; tests compare both paths.
+        options: arguments of FastAPI.
+    """
+
+    def __init__(self, *, bypasses: bool, **options: Any) -> None:
+        super().__init__(**options)
+        self._bypasses = bypasses
+        self._hot_paths = HotPaths(self, ())
+        self._answer_hot: ASGIApp = self._hot_paths
+
+    def wrap(self, middleware: Callable[[ASGIApp], ASGIApp], hot_routes: Iterable[GuardedRoute]) -> None:
+        """Put a middleware around both paths.
+
+        Args:
+            middleware: wraps an application.
+            hot_routes: routes that bypass the framework.
+        """
+        self.add_middleware(middleware)
+        if self._bypasses:
+            self._hot_paths = HotPaths(self, hot_routes)
+            self._answer_hot = middleware(self._hot_paths)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one connection."""
+        if self._hot_paths.answers(scope):
+            await self._answer_hot(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+
+def create_application(settings: Settings, *, worker_name: str = "1", bypasses: bool = True) -> FastAPI:
     """Return the application; nothing is opened before its lifespan begins.
 
     Args:
         settings: settings of this process.
         worker_name: value of the header X-Lifelong-Worker.
+        bypasses: whether predictions bypass the framework.
     """
 
     @asynccontextmanager
@@ -119,7 +159,8 @@ def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI
         listening_seconds=LISTENING_SECONDS,
         seconds=LISTENING_SECONDS + ANSWERING_SECONDS,
     )
-    app = FastAPI(
+    app = Application(
+        bypasses=bypasses,
         title="Lifelong",
         version=API_VERSION,
         summary="Decisions of image classifiers that stay right when the prevalence of diseases shifts.",
@@ -136,11 +177,12 @@ def create_application(settings: Settings, *, worker_name: str = "1") -> FastAPI
     app.add_exception_handler(LifelongError, on_lifelong_error)
     app.add_exception_handler(RequestValidationError, on_validation_error)
     app.add_exception_handler(HTTPException, on_http_error)
-    app.add_middleware(
+    named = partial(
         RequestMiddleware,
         timeout_seconds=settings.request_timeout_seconds,
         worker=worker_name,
         draining=draining,
     )
+    app.wrap(named, [route for route in predictions.router.routes if isinstance(route, GuardedRoute)])
     app.openapi = lambda: openapi(app)
     return app

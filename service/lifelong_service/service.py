@@ -27,8 +27,6 @@ logger = logging.getLogger(__name__)
 @bentoml.service(
     name="lifelong",
     workers=settings.workers,
-    # BentoML's timers outlive their requests and keep them in memory, so its limit is short; ours ends earlier.
-    traffic={"timeout": settings.request_timeout_seconds + 2},
     http={"host": settings.host, "port": settings.port},  # pyright: ignore[reportArgumentType] - pydantic takes text
     logging={"access": {"enabled": False}},
     # BentoML labels its metrics with every path that clients send; ours are in lifelong_service.metrics.
@@ -59,7 +57,7 @@ class Lifelong:
 
 
 def mount(service: Any, worker_index: int) -> None:
-    """Replace BentoML's routes by our application.
+    """Let our application answer the requests; BentoML starts and stops it.
 
     Args:
         service: the bentoml.Service of the class.
@@ -69,13 +67,11 @@ def mount(service: Any, worker_index: int) -> None:
     # The worker enables the collector when it has loaded its models.
     gc.disable()
     from lifelong_service.application import create_application
-    from lifelong_service.http.middleware import OnlyOurRoutes
-    from lifelong_service.http.protocol import limit_connections
+    from lifelong_service.http.protocol import serve_directly
 
-    limit_connections(settings)
     application = create_application(settings, worker_name=str(worker_index))
-    service.mount_asgi_app(application, path="/")
-    service.add_asgi_middleware(OnlyOurRoutes, ours=application)
+    service.mount_asgi_app(application, path="/")  # for start and stop
+    serve_directly(application, settings)
 
 
 if bentoml.server_context.worker_index is not None:

@@ -23,7 +23,7 @@ from lifelong_core.store.log.records import (
     Window,
 )
 from lifelong_core.store.log.rows import group_keys, prediction_of, split_ids
-from lifelong_core.store.log.writing import insert_entries
+from lifelong_core.store.log.writing import insert_entries, insert_entries_on_driver
 from lifelong_core.store.schema import tables
 
 _log = tables.predictions
@@ -52,6 +52,9 @@ class Predictions:
         """
         if not entries:
             return ()
+        if not self._database.is_postgresql:
+            with self._database.write_on_driver() as driver:
+                return insert_entries_on_driver(driver, entries)
         with self._database.write_at_once() as connection:
             return insert_entries(connection, entries)
 

@@ -3,7 +3,9 @@
 The statements are constants for each database: building them for every batch took twice as long as the commit.
 """
 
+import sqlite3
 from collections.abc import Collection, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -14,7 +16,7 @@ import sqlalchemy as sa
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.engine.columns import pack_logits
 from lifelong_core.store.engine.statements import batched
-from lifelong_core.store.log.identifiers import logged_on
+from lifelong_core.store.log.identifiers import day_of, logged_on
 from lifelong_core.store.log.records import LogEntry, Prediction, RequestKey
 from lifelong_core.store.log.rows import join_ids, split_ids
 from lifelong_core.store.schema import tables
@@ -63,16 +65,44 @@ def insert_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> tu
     Raises:
         InvalidInputError: an entry has no predictions, or holds a value that is not valid for the log.
     """
+    if connection.dialect.name != "postgresql":
+        return insert_entries_on_driver(_driver_of(connection), entries)
     check_entries(entries)
     first_of_key = _first_of_key(entries)
+    candidates = [entry for entry in entries if _is_first(entry, first_of_key)]
+    new = _insert_postgresql(connection, candidates, first_of_key)
+    return _written(entries, first_of_key, new)
 
-    def is_first(entry: LogEntry) -> bool:
-        return entry.request is None or first_of_key[entry.request] is entry
 
-    candidates = [entry for entry in entries if is_first(entry)]
-    insert = _insert_postgresql if connection.dialect.name == "postgresql" else _insert_sqlite
-    new = insert(connection, candidates, first_of_key)
-    return tuple(is_first(entry) and (entry.request is None or entry.request in new) for entry in entries)
+def insert_entries_on_driver(driver: sqlite3.Connection, entries: Sequence[LogEntry]) -> tuple[bool, ...]:
+    """As `insert_entries`, on a connection of SQLite's driver."""
+    check_entries(entries)
+    first_of_key = _first_of_key(entries)
+    new = _insert_requests_on_driver(driver, first_of_key) if first_of_key else set[RequestKey]()
+    written = _written(entries, first_of_key, new)
+    rows = [entry for entry, is_written in zip(entries, written, strict=True) if is_written]
+    if rows:
+        driver.executemany(_SQLITE_PREDICTION, _sqlite_values(driver, rows)).close()
+    return written
+
+
+def _written(
+    entries: Sequence[LogEntry], first_of_key: dict[RequestKey, LogEntry], new: Collection[RequestKey]
+) -> tuple[bool, ...]:
+    """For each entry whether it was written, if the requests with the keys `new` were."""
+    return tuple(
+        entry.request is None or (first_of_key[entry.request] is entry and entry.request in new)
+        for entry in entries
+    )
+
+
+def _is_first(entry: LogEntry, first_of_key: dict[RequestKey, LogEntry]) -> bool:
+    return entry.request is None or first_of_key[entry.request] is entry
+
+
+def _driver_of(connection: sa.Connection) -> sqlite3.Connection:
+    driver: Any = connection.connection.dbapi_connection
+    return driver
 
 
 @dataclass(frozen=True)
@@ -112,8 +142,9 @@ def insert_missing_entries(
     if connection.dialect.name == "postgresql":
         values = _columns(_postgresql_rows(left))
         return connection.exec_driver_sql(_POSTGRESQL_MISSING_PREDICTIONS, values).rowcount, repetitions
-    values = _sqlite_values(connection, left)
-    return connection.exec_driver_sql(_SQLITE_MISSING_PREDICTION, values).rowcount, repetitions
+    driver = _driver_of(connection)
+    with closing(driver.executemany(_SQLITE_MISSING_PREDICTION, _sqlite_values(driver, left))) as cursor:
+        return cursor.rowcount, repetitions
 
 
 def _answered(
@@ -202,44 +233,58 @@ def _insert_postgresql(
     return {RequestKey(*row) for row in connection.exec_driver_sql(_POSTGRESQL_ENTRIES, values)}
 
 
-def _insert_sqlite(
-    connection: sa.Connection, entries: Sequence[LogEntry], first_of_key: dict[RequestKey, LogEntry]
-) -> set[RequestKey]:
-    new = _insert_requests(connection, first_of_key) if first_of_key else set[RequestKey]()
-    written = [entry for entry in entries if entry.request is None or entry.request in new]
-    if written:
-        connection.exec_driver_sql(_SQLITE_PREDICTION, _sqlite_values(connection, written))
-    return new
-
-
 def _insert_requests(connection: sa.Connection, entries: dict[RequestKey, LogEntry]) -> set[RequestKey]:
-    rows = _request_rows(entries)
-    if connection.dialect.name == "postgresql":
-        return {RequestKey(*row) for row in connection.exec_driver_sql(_POSTGRESQL_REQUESTS, _columns(rows))}
-    cursor: Any = connection.connection.cursor()
+    if connection.dialect.name != "postgresql":
+        return _insert_requests_on_driver(_driver_of(connection), entries)
+    values = _columns(_request_rows(entries))
+    return {RequestKey(*row) for row in connection.exec_driver_sql(_POSTGRESQL_REQUESTS, values)}
+
+
+def _insert_requests_on_driver(
+    driver: sqlite3.Connection, entries: dict[RequestKey, LogEntry]
+) -> set[RequestKey]:
     new = set[RequestKey]()
-    try:
-        for model_id, request_id, environment, *rest, day in rows:
+    with closing(driver.cursor()) as cursor:
+        for model_id, request_id, environment, *rest, day in _request_rows(entries):
             values = (model_id, request_id, environment, *rest, day.isoformat())
             if cursor.execute(_SQLITE_REQUEST, values).fetchone() is not None:
                 new.add(RequestKey(model_id, environment, request_id))
-    finally:
-        cursor.close()
     return new
 
 
-def _sqlite_values(connection: sa.Connection, entries: Sequence[LogEntry]) -> list[tuple[Any, ...]]:
-    order = connection.exec_driver_sql(_SQLITE_COMMIT_ORDER).scalar_one()
-    rows = (
-        _prediction_row(prediction, entry.token_id) for entry in entries for prediction in entry.predictions
-    )
-    return [(day.isoformat(), prediction_id.bytes, *rest, order) for day, prediction_id, *rest in rows]
+def _sqlite_values(driver: sqlite3.Connection, entries: Sequence[LogEntry]) -> list[tuple[Any, ...]]:
+    with closing(driver.execute(_SQLITE_COMMIT_ORDER)) as cursor:
+        order = cursor.fetchone()[0]
+    return [
+        (
+            day_of(prediction.id),
+            prediction.id.bytes,
+            prediction.model_id,
+            prediction.environment,
+            prediction.head_version,
+            prediction.decision,
+            pack_logits(prediction.logits),
+            prediction.group_hash,
+            entry.token_id,
+            order,
+        )
+        for entry in entries
+        for prediction in entry.predictions
+    ]
 
 
 def _postgresql_rows(entries: Sequence[LogEntry]) -> list[tuple[Any, ...]]:
     return [
         (
-            *_prediction_row(prediction, entry.token_id),
+            logged_on(prediction.id),
+            prediction.id,
+            prediction.model_id,
+            prediction.environment,
+            prediction.head_version,
+            prediction.decision,
+            pack_logits(prediction.logits),
+            prediction.group_hash,
+            entry.token_id,
             None if entry.request is None else entry.request.request_id,
         )
         for entry in entries
@@ -256,20 +301,6 @@ def _request_rows(entries: dict[RequestKey, LogEntry]) -> list[tuple[Any, ...]]:
 def _request_row(key: RequestKey, entry: LogEntry) -> tuple[Any, ...]:
     ids = [prediction.id for prediction in entry.predictions]
     return key.model_id, key.request_id, key.environment, entry.body_digest, join_ids(ids), logged_on(ids[0])
-
-
-def _prediction_row(prediction: Prediction, token_id: int | None) -> tuple[Any, ...]:
-    return (
-        logged_on(prediction.id),
-        prediction.id,
-        prediction.model_id,
-        prediction.environment,
-        prediction.head_version,
-        prediction.decision,
-        pack_logits(prediction.logits),
-        prediction.group_hash,
-        token_id,
-    )
 
 
 def _columns(rows: Sequence[tuple[Any, ...]]) -> tuple[list[Any], ...]:

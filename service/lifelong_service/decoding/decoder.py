@@ -1,4 +1,5 @@
-"""Decoding of images for the routes: the micro-batcher decodes cheap images, a separate process the costly ones."""
+"""Decoding of images: small ones within their micro-batch, other cheap ones as they arrive, in threads, and costly ones
+in a separate process."""
 
 import math
 from collections.abc import Callable
@@ -18,13 +19,16 @@ from lifelong_service.decoding.header import ImageHeader, read_header
 from lifelong_service.decoding.limits import check_header, is_cheap, takes_much_memory
 from lifelong_service.decoding.process import DecodingProcess
 from lifelong_service.decoding.turns import Turns
-from lifelong_service.prediction.requests import ImageRequest
+from lifelong_service.prediction.requests import ImageRequest, PredictionRequest
 from lifelong_service.prediction.route import CANARY, Route
 from lifelong_service.worker.snapshot import Snapshot
 
 MAXIMUM_WAITING: Final = 4
 """Largest number of costly images of one worker that are decoded or wait; one more gets 503. All are answered within
 the time limit of a request even if each takes its longest time, unless other workers decode large images."""
+SMALL_PIXELS: Final = 16_384
+"""Largest number of pixels of an image that is decoded within its micro-batch: another thread would save less time than
+it costs."""
 PIXELS_PER_SAMPLE: Final = 262_144
 """Pixels of one sample in a micro-batch; a larger image counts as several, which bounds the pixels of a batch."""
 
@@ -54,7 +58,8 @@ class ImageDecoder:
     async def prepare(self, request: ImageRequest, snapshot: Snapshot) -> ImageRequest:
         """Decode a costly image; return the request with the pixels, or with the declared size of a cheap image.
 
-        The result holds the model whose preprocessing was applied. An error of a request with an id is kept in the
+        The result holds the model whose preprocessing was applied, or says that `decode_cheap` has to be called. An
+        error of a request with an id is kept in the
         result, because the id may have been answered before, or belong to another body.
 
         Raises:
@@ -72,8 +77,13 @@ class ImageDecoder:
     async def _prepare(self, request: ImageRequest, snapshot: Snapshot) -> ImageRequest:
         header = self._checked_header(request.image)
         if is_cheap(header, len(request.image)):
-            weight = max(1, math.ceil(header.pixels / PIXELS_PER_SAMPLE))
-            return replace(request, declared=(header.width, header.height), weight=weight)
+            return ImageRequest(
+                request.context,
+                request.image,
+                declared=(header.width, header.height),
+                weight=_weight(header.pixels),
+                needs_preparation=header.pixels > SMALL_PIXELS,
+            )
         route = self._route(request, snapshot)
         try:
             return await self._decoded(request, header, route, snapshot.classifier(route.model).preprocessing)
@@ -101,8 +111,27 @@ class ImageDecoder:
             )
         finally:
             self._waiting -= 1
-        weight = max(1, math.ceil(pixels.size / 3 / PIXELS_PER_SAMPLE))
-        return replace(request, route=route, pixels=pixels, weight=weight)
+        return replace(request, route=route, pixels=pixels, weight=_weight(pixels.size // 3))
+
+    def decode_cheap(self, request: PredictionRequest, snapshot: Snapshot) -> PredictionRequest:
+        """Decode a cheap image in the calling thread; return the request with the pixels, or with its fault.
+
+        The micro-batch decodes the image itself if its model has no preprocessing now, or a canary cannot take it.
+        """
+        if not isinstance(request, ImageRequest) or request.declared is None:
+            return request
+        limit = self._maximum_pixels
+        try:
+            route = self._route(request, snapshot)
+            preprocessing = snapshot.classifier(route.model).preprocessing
+        except LifelongError:
+            return request
+        try:
+            decoded = decode(request.image, maximum_pixels=limit, declared=request.declared)
+            pixels = preprocess(decoded, preprocessing, maximum_pixels=limit)
+        except LifelongError as fault:
+            return request if route.role == CANARY else replace(request, route=route, fault=fault)
+        return replace(request, route=route, pixels=pixels)
 
     def decode_now(self, image: bytes, preprocessing: Preprocessing) -> NDArray[np.float32]:
         """Return the model's input for one image, decoded in the calling thread or in the decoding process.
@@ -122,3 +151,7 @@ class ImageDecoder:
         header = read_header(image)
         check_header(header, maximum_pixels=self._maximum_pixels)
         return header
+
+
+def _weight(pixels: int) -> int:
+    return max(1, math.ceil(pixels / PIXELS_PER_SAMPLE))

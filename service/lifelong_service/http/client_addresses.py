@@ -1,6 +1,7 @@
 """Addresses of clients, also behind proxies."""
 
 import ipaddress
+from functools import lru_cache
 
 from starlette.requests import Request
 
@@ -16,10 +17,7 @@ def client_address(request: Request) -> str:
     """IP address of the client: the peer, or the one that a trusted proxy names; `local` on a Unix socket."""
     if request.client is None:
         return LOCAL
-    try:
-        return str(_parsed(request.client.host))
-    except ValueError:
-        return UNKNOWN
+    return _normalised(request.client.host)
 
 
 def network_of(address: str) -> str:
@@ -36,6 +34,14 @@ def network_of(address: str) -> str:
     if isinstance(parsed, ipaddress.IPv4Address):
         return str(parsed)
     return str(ipaddress.ip_network((int(parsed), _IPV6_PREFIX), strict=False))
+
+
+@lru_cache(maxsize=4096)
+def _normalised(text: str) -> str:
+    try:
+        return str(_parsed(text))
+    except ValueError:
+        return UNKNOWN
 
 
 def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:

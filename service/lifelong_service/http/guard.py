@@ -1,10 +1,8 @@
 """Access rules of routes: token scope, content types and body size, checked before a byte of the body is read."""
 
-import json
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import ExitStack, aclosing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from fastapi.dependencies.utils import get_typed_return_annotation
@@ -29,16 +27,9 @@ from lifelong_core.settings import Settings
 from lifelong_core.store.access.audit_log import REFUSED_ACCESS, REFUSED_UPLOAD, audit_source
 from lifelong_core.store.access.records import Scope as TokenScope
 from lifelong_core.store.access.records import Token
-from lifelong_service.http.bodies import (
-    MEMORY_RELEASE,
-    NUL,
-    LimitedReceive,
-    field_with_nul,
-    media_type,
-    parse_in_turn,
-    read_values,
-)
+from lifelong_service.http.bodies import MEMORY_RELEASE, NUL, LimitedReceive, media_type
 from lifelong_service.http.client_addresses import client_address
+from lifelong_service.http.strict_request import StrictRequest
 from lifelong_service.prediction.requests import ANONYMOUS
 from lifelong_service.worker.worker import Worker
 
@@ -53,6 +44,7 @@ BodyLimit: TypeAlias = Literal[
     "maximum_upload_bytes",
 ]
 Limits: TypeAlias = Literal["token", "queue"] | None
+Respond: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
 OpeningSetting: TypeAlias = Literal["open_access", "open_metrics"]
 _PARSED = ("application/json", "application/x-www-form-urlencoded")
 """Content types that are parsed to Python objects, many times as large as the body."""
@@ -86,15 +78,17 @@ class Access:
             for accepted in self.media_types
         )
 
-    def parses(self, headers: Headers) -> bool:
-        """Whether a body with these headers is parsed to Python objects."""
-        return (media_type(headers) or self.media_types[0]) in _PARSED
+    def parses(self, media_type: str) -> bool:
+        """Whether a body of this content type is parsed to Python objects; empty: none is given."""
+        return (media_type or self.media_types[0]) in _PARSED
 
-    def limit_body(self, receive: Receive, headers: Headers, settings: Settings) -> LimitedReceive:
-        """Return the body of a request with these headers, within its limit."""
+    def limit_body(
+        self, receive: Receive, headers: Headers, media_type: str, settings: Settings
+    ) -> LimitedReceive:
+        """Return the body of a request with these headers and this content type, within its limit."""
         setting, hint = self.body_limit, "Send less"
         maximum: int = getattr(settings, setting)
-        if self.parses(headers) and settings.maximum_json_bytes < maximum:
+        if self.parses(media_type) and settings.maximum_json_bytes < maximum:
             setting, maximum = "maximum_json_bytes", settings.maximum_json_bytes
             hint = next((f"Send {kind}, send less" for kind in _ARRAYS if self.accepts(kind)), hint)
         return LimitedReceive(receive, headers, maximum_bytes=maximum, setting=setting, hint=hint)
@@ -115,47 +109,6 @@ def access(
         return endpoint
 
     return mark
-
-
-class StrictRequest(Request):
-    """A request whose JSON body follows the standard, stays within limits, and holds no U+0000.
-
-    The framework replaces errors while it reads the body; so an error about its size is kept in `error`.
-    """
-
-    error: PayloadTooLargeError | None = None
-
-    async def body(self) -> bytes:
-        """Return the whole body, joined as it arrives: a list of its parts would double the memory."""
-        if not hasattr(self, "_body"):
-            content = BytesIO()
-            async with aclosing(self.stream()) as stream:
-                async for part in stream:
-                    content.write(part)
-            self._body = content.getvalue()
-        return self._body
-
-    async def json(self) -> Any:
-        """Return the document in the body.
-
-        Raises:
-            json.JSONDecodeError: it is not JSON; the framework answers it with 422.
-            PayloadTooLargeError: it has too many parts.
-        """
-        body = await self.body()
-        return await parse_in_turn(lambda: self._values(body), len(body))
-
-    def _values(self, body: bytes) -> Any:
-        try:
-            values = read_values(body)
-        except PayloadTooLargeError as error:
-            self.error = error
-            raise
-        except ValueError as error:
-            raise json.JSONDecodeError(str(error), "", 0) from error
-        if (field := field_with_nul(body)) is not None:
-            raise json.JSONDecodeError(f"{NUL}: {field}", "", 0)
-        return values
 
 
 class GuardedRoute(APIRoute):
@@ -225,9 +178,16 @@ class GuardedRoute(APIRoute):
         is_refused = isinstance(error, InvalidInputError | NotFoundError | ConflictError)
         return REFUSED_UPLOAD if is_upload and is_known and is_refused else None
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def get_route_handler(self) -> Respond:
         """Return the handler of the framework, with the checks before it."""
-        inner = super().get_route_handler()
+        return self.guarded(super().get_route_handler())
+
+    def guarded(self, respond: Respond) -> Respond:
+        """Return `respond` with the checks of this route before it.
+
+        Args:
+            respond: answers a request that may be carried out, whose body is within its limits.
+        """
         wanted = self.access
 
         async def guarded(request: Request) -> Response:
@@ -235,33 +195,36 @@ class GuardedRoute(APIRoute):
                 return await checked(request)
 
         async def checked(request: Request) -> Response:
-            worker = worker_of(request)
+            worker, kind = worker_of(request), media_type(request.headers)
             _check_coding(request)
-            _check_media_type(request, wanted)
+            _check_media_type(kind, wanted)
             _check_texts(request)
             request.state.token = await self.authorize(request, worker)
-            body = wanted.limit_body(request.receive, request.headers, worker.settings)
+            body = wanted.limit_body(request.receive, request.headers, kind, worker.settings)
             try:
                 declared = body.check_declared()
             except PayloadTooLargeError:
                 await body.discard(worker.settings.maximum_body_bytes)
                 raise
+            if wanted.limits is None:
+                return await answered(request, body, is_parsed=wanted.parses(kind))
+            name = actor_of(request)
+            with worker.token_limiter.request(name):
+                if wanted.limits == "queue":
+                    worker.batcher.check_room(name)
+                with worker.body_budget.body(name, declared) as body.share:
+                    return await answered(request, body, is_parsed=wanted.parses(kind))
+
+        async def answered(request: Request, body: LimitedReceive, *, is_parsed: bool) -> Response:
             strict = StrictRequest(request.scope, body)
-            with ExitStack() as held:
-                if wanted.limits is not None:
-                    name = actor_of(request)
-                    held.enter_context(worker.token_limiter.request(name))
-                    if wanted.limits == "queue":
-                        worker.batcher.check_room(name)
-                    body.share = held.enter_context(worker.body_budget.body(name, declared))
-                try:
-                    return await inner(strict)
-                except Exception:
-                    if error := body.error or strict.error:  # the framework has replaced it
-                        raise error from None
-                    raise
-                finally:
-                    MEMORY_RELEASE.note(body.received, is_parsed=wanted.parses(request.headers))
+            try:
+                return await respond(strict)
+            except Exception:
+                if error := body.error or strict.error:  # the framework has replaced it
+                    raise error from None
+                raise
+            finally:
+                MEMORY_RELEASE.note(body.received, is_parsed=is_parsed)
 
         return guarded
 
@@ -291,8 +254,7 @@ def _check_coding(request: Request) -> None:
         )
 
 
-def _check_media_type(request: Request, wanted: Access) -> None:
-    kind = media_type(request.headers)
+def _check_media_type(kind: str, wanted: Access) -> None:
     if not wanted.accepts(kind):
         expected = ", ".join(f"{name}*" if name.endswith("/") else name for name in wanted.media_types)
         raise UnsupportedMediaTypeError(
@@ -306,6 +268,8 @@ def _check_texts(request: Request) -> None:
     """Check the texts of path and query: percent-encoded bytes may be invalid UTF-8."""
     for name, value in request.path_params.items():
         _check_text(value, name)
+    if not request.scope["query_string"]:
+        return
     seen: set[str] = set()
     for name, value in request.query_params.multi_items():
         if name in seen:  # it is unclear which of the two is meant

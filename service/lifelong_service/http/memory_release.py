@@ -32,9 +32,10 @@ class MemoryRelease:
             received: bytes of its body.
             is_parsed: whether the body was parsed to Python objects.
         """
+        if received <= (LARGE_PARSED_BODY if is_parsed else LARGE_BODY):
+            return
         loop = asyncio.get_running_loop()
-        # A release that is scheduled in a closed loop never runs, so the loop is compared.
-        if self._due_in is loop or received <= (LARGE_PARSED_BODY if is_parsed else LARGE_BODY):
+        if self._due_in is loop:  # one that is scheduled in a closed loop never runs
             return
         self._due_in = loop
         loop.call_later(PAUSE_SECONDS, self._release)

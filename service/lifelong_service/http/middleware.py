@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lifelong_core.errors import UnavailableError
 from lifelong_service import metrics
 from lifelong_service.http.errors import error_response, framing_response, internal_error_response
+from lifelong_service.http.request_counts import RequestCounts
 from lifelong_service.worker.draining import Draining
 
 logger = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ class RequestMiddleware:
         self._draining = draining
         self._timeout = timeout_seconds
         self._worker = worker.encode()
+        self._counts = RequestCounts()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -76,8 +78,7 @@ class RequestMiddleware:
                 await internal_error_response()(scope, receive, send_named)
         finally:
             route = getattr(scope.get("route"), "path", "unmatched")
-            metrics.REQUESTS.labels(route, status or metrics.NO_ANSWER).inc()
-            metrics.REQUEST_SECONDS.labels(route).observe(time.perf_counter() - began)
+            self._counts.note(route, status or metrics.NO_ANSWER, time.perf_counter() - began)
 
     async def _give_up(self, scope: Scope, receive: Receive, send: Send, *, started: bool) -> None:
         logger.warning("a request timed out", extra={"details": {"path": scope["path"]}})
@@ -96,25 +97,5 @@ class RequestMiddleware:
 
 def _has_ambiguous_length(scope: Scope) -> bool:
     """Whether a proxy may read another body length, and so another next request (RFC 9112, 6.1)."""
-    names = {name for name, _ in scope["headers"]}
+    names = [name for name, _ in scope["headers"]]
     return b"transfer-encoding" in names and (b"content-length" in names or scope["http_version"] == "1.0")
-
-
-class OnlyOurRoutes:
-    """Replaces BentoML's router by our application; BentoML keeps start and stop.
-
-    BentoML's own paths (schema, metrics, health, static files) and its 404 are unreachable.
-
-    Args:
-        app: BentoML's application.
-        ours: our application, which answers all requests.
-    """
-
-    def __init__(self, app: ASGIApp, ours: ASGIApp) -> None:
-        self._app = app
-        self._ours = ours
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send requests to our application, other events to BentoML."""
-        chosen = self._app if scope["type"] == "lifespan" else self._ours
-        await chosen(scope, receive, send)

@@ -19,6 +19,7 @@ HEADERS = {
     "model": "X-Lifelong-Model",
 }
 """Query parameters and their headers; the query takes precedence."""
+_PREFIX = b"x-lifelong-"
 
 
 def parameters_of(request: Request) -> dict[str, str]:
@@ -28,9 +29,17 @@ def parameters_of(request: Request) -> dict[str, str]:
         InvalidInputError: a parameter is unknown (a misspelt `environment` must not become `default`), or a header
             appears twice or is not ASCII.
     """
-    check_parameters(request.query_params, tuple(HEADERS))
-    found = {name: _header(request, header) for name, header in HEADERS.items()} | dict(request.query_params)
-    return {name: value for name, value in found.items() if value is not None}
+    found = {name: _value_of(request, header) for name, header in _given_headers(request).items()}
+    if request.scope["query_string"]:
+        check_parameters(request.query_params, tuple(HEADERS))
+        found |= request.query_params
+    return found
+
+
+def _given_headers(request: Request) -> dict[str, str]:
+    """The headers of `HEADERS` that a request has, by the names of their parameters."""
+    given = {name for name, _ in request.headers.raw if name.startswith(_PREFIX)}
+    return {name: header for name, header in HEADERS.items() if header.lower().encode() in given} if given else {}
 
 
 def check_parameters(given: Iterable[str], known: Sequence[str]) -> None:
@@ -46,12 +55,10 @@ def check_parameters(given: Iterable[str], known: Sequence[str]) -> None:
         )
 
 
-def _header(request: Request, header: str) -> str | None:
+def _value_of(request: Request, header: str) -> str:
     values = request.headers.getlist(header)
     if len(values) > 1:
         raise InvalidInputError("the header is given twice.", field=header, hint="Give it once.")
-    if not values:
-        return None
     if not values[0].isascii():
         # Clients send UTF-8 or Latin-1: one patient would get two hashes, and an erasure would miss one.
         raise InvalidInputError(

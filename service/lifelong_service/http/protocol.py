@@ -1,4 +1,4 @@
-"""HTTP connections of a worker: limits that the server (uvicorn) lacks, and refusal of ambiguous line ends.
+"""HTTP connections of a worker: limits that the server (uvicorn) lacks, and the direct way to our application.
 
 These limits apply before a request reaches the application, whose own limits are in `guard` and `middleware`.
 """
@@ -8,26 +8,22 @@ import functools
 import ipaddress
 import json
 import logging
-import os
 import resource
 import socket
 from contextlib import suppress
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import h11
-from h11._receivebuffer import ReceiveBuffer
+from starlette.types import ASGIApp
 from uvicorn import config
 from uvicorn.config import HTTP_PROTOCOLS
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from lifelong_core.settings import Settings
 from lifelong_service import metrics
 from lifelong_service.http.connections import Connections
-
-if TYPE_CHECKING:  # uvicorn chooses one of two protocols at run time; only their common interface is used
-    from uvicorn.protocols.http.h11_impl import H11Protocol as AutoHTTPProtocol
-else:
-    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from lifelong_service.http.joined_writes import JoinedWrites
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +31,8 @@ UNREAD_SECONDS = 30
 """Time in seconds without any acknowledgement by the client after which an answer is dropped."""
 OTHER_FILES = 256
 """Files of a worker besides its connections: database, spool, models, libraries."""
+MAXIMUM_HEAD_BYTES = 65_536
+"""Largest head of a request; the parser itself has no limit."""
 
 
 def _refusal(status: HTTPStatus, message: str, hint: str, headers: str = "") -> bytes:
@@ -57,6 +55,11 @@ _TIMED_OUT = _refusal(
     "the head of the request did not arrive in time.",
     "Send all headers at once (LIFELONG_HEADER_TIMEOUT_SECONDS).",
 )
+_LARGE_HEAD = _refusal(
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    f"the head of the request is larger than {MAXIMUM_HEAD_BYTES} bytes.",
+    "Send fewer or shorter headers, and data in the body.",
+)
 _NO_ROOM = _refusal(
     HTTPStatus.SERVICE_UNAVAILABLE,
     "too many connections.",
@@ -65,19 +68,23 @@ _NO_ROOM = _refusal(
 )
 
 
-def limit_connections(settings: Settings) -> None:
-    """Apply the limits of the settings to the server of this process, which is created later.
+def serve_directly(app: ASGIApp, settings: Settings) -> None:
+    """Let the server of this process, which is created later, call our application, within the limits of the settings.
 
-    Only trusted proxies may forward client addresses; uvicorn's default trusts every process of this machine.
+    BentoML's middlewares and its own paths (schema, metrics, health, static files) are bypassed. Only trusted proxies may
+    forward client addresses; uvicorn's default trusts every process of this machine.
     """
-    os.environ["FORWARDED_ALLOW_IPS"] = ",".join(settings.trusted_proxies)
+    if settings.trusted_proxies:
+        app = ProxyHeadersMiddleware(app, trusted_hosts=list(settings.trusted_proxies))
     maximum = _reserve_files(settings.maximum_connections)
     connections = Connections(
         maximum=maximum,
         per_address=settings.maximum_connections_per_address,
         proxies=[ipaddress.ip_network(network) for network in settings.trusted_proxies],
     )
-    protocol: Any = functools.partial(LimitedProtocol, connections=connections, settings=settings)
+    protocol: Any = functools.partial(
+        LimitedProtocol, app=app, connections=connections, settings=settings
+    )
     HTTP_PROTOCOLS["auto"] = protocol
 
 
@@ -106,36 +113,38 @@ def _reserve_files(connections: int) -> int:
     return possible
 
 
-class LimitedProtocol(AutoHTTPProtocol):
+class LimitedProtocol(HttpToolsProtocol):
     """One connection, with the HTTP protocol of the server and our limits.
 
     - The time limit of the first request head starts with the connection, that of each further head with its first
       byte. Bytes that follow an early answer count as the next head.
     - An idle connection is closed after `keep_alive_seconds`.
     - The kernel closes the connection of a client that does not read its answer.
+    - The head of a request has a largest size.
     - There are no WebSockets.
 
     Args:
+        app: answers the requests.
         connections: all connections of this worker.
         settings: the limits.
         options: arguments from the server.
     """
 
-    def __init__(self, *, connections: Connections, settings: Settings, **options: Any) -> None:
+    def __init__(self, *, app: ASGIApp, connections: Connections, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
+        self.app = app  # pyright: ignore[reportAttributeAccessIssue] - uvicorn has types of its own for ASGI
         self.address = ""
         self.timeout_keep_alive = settings.keep_alive_seconds
         self.ws_protocol_class = None
         self._all = connections
         self._head_seconds = settings.header_timeout_seconds
         self._head_timer: asyncio.TimerHandle | None = None
+        self._head_bytes = 0
         self._is_silent = True
-        if isinstance(parser := getattr(self, "conn", None), h11.Connection):
-            parser._receive_buffer = StrictReceiveBuffer()
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Count the new connection."""
-        super().connection_made(transport)
+        super().connection_made(JoinedWrites(transport, self.loop))
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if isinstance(peer, tuple) else ""
         _give_up_unread_answers(transport.get_extra_info("socket"))
@@ -151,8 +160,13 @@ class LimitedProtocol(AutoHTTPProtocol):
         self._is_silent = False
         super().data_received(data)
         if self._carries_request:
+            self._head_bytes = 0
             self._all.carry(self)
             self._stop_timer()
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > MAXIMUM_HEAD_BYTES:
+            self._close("large_head", _LARGE_HEAD)
         elif self._head_timer is None:
             self._start_timer()
 
@@ -210,24 +224,3 @@ def _give_up_unread_answers(connection: socket.socket | None) -> None:
     if connection is not None and option is not None:
         with suppress(OSError):  # a Unix socket
             connection.setsockopt(socket.IPPROTO_TCP, option, UNREAD_SECONDS * 1000)
-
-
-class StrictReceiveBuffer(ReceiveBuffer):
-    r"""Refuses a head whose lines do not end with CR LF.
-
-    h11 accepts LF alone as well; a proxy may then read other lines, and so another request.
-    """
-
-    def maybe_extract_lines(self) -> list[bytearray] | None:
-        """Return the lines of a complete head; None: it is incomplete.
-
-        Raises:
-            h11.RemoteProtocolError: a line ends with LF alone.
-        """
-        before = bytes(self)
-        lines = super().maybe_extract_lines()
-        if lines is not None:
-            head = before[: len(before) - len(self)]
-            if head.count(b"\n") != head.count(b"\r\n"):
-                raise h11.RemoteProtocolError("a line of the head ends with LF alone")
-        return lines

@@ -1,8 +1,9 @@
 """JSON answers to predictions, built from logged values, so that a repetition gets the same bytes."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from pydantic_core import to_json
 
 from lifelong_core.deploy.head import HeadOutput
 from lifelong_core.store.heads.records import HeadRecord
@@ -38,7 +39,7 @@ def image_answer(decided: DecidedRequest) -> bytes:
         ),
         "expected_costs": dict(zip(names, decided.output.expected_costs[0].tolist(), strict=True)),
     }
-    return json.dumps(body).encode()
+    return to_json(body)
 
 
 def logits_answer(decided: DecidedRequest) -> bytes:
@@ -62,7 +63,7 @@ def logits_answer(decided: DecidedRequest) -> bytes:
             for row, prediction in enumerate(decided.predictions)
         ],
     }
-    return json.dumps(body).encode()
+    return to_json(body)
 
 
 def _provenance(decided: DecidedRequest) -> dict[str, str | int]:

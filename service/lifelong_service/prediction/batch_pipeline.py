@@ -6,7 +6,9 @@ continues with the others.
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,7 @@ from lifelong_core.errors import InvalidInputError, LifelongError, UnavailableEr
 from lifelong_core.images import decode, preprocess
 from lifelong_core.settings import Settings
 from lifelong_core.store.lifecycle.privacy import group_hash
-from lifelong_core.store.log.identifiers import new_prediction_id
+from lifelong_core.store.log.identifiers import new_prediction_ids
 from lifelong_core.store.log.records import LogEntry, Prediction
 from lifelong_core.store.registry.records import Model
 from lifelong_service import metrics
@@ -79,7 +81,7 @@ class BatchPipeline:
         self._idempotency.answer_failed(items, snapshot)
         self._decide(items)
         run_stage(items, self._ensure_environment)
-        run_stage(items, self._make_entry)
+        self._make_entries(items)
         self._keep(items, snapshot)
         run_stage(items, encode_outcome)
         self._offer_to_shadow(items)
@@ -194,23 +196,10 @@ class BatchPipeline:
         creator = ANONYMOUS if context.token is None else context.token.name
         self._log.new_environments.ensure(context.environment, creator=creator, source=context.source)
 
-    def _make_entry(self, item: BatchItem) -> None:
-        model, head, output = item.model, item.head, item.output
-        item.predictions = tuple(
-            Prediction(
-                id=new_prediction_id(),
-                model_id=model.id,
-                environment=item.request.context.environment,
-                head_version=head.version,
-                decision=int(decision),
-                logits=row,
-                group_hash=hashed,
-            )
-            for row, decision, hashed in zip(item.logits, output.decisions, item.group_hashes, strict=True)
-        )
-        digest = item.request.body_digest() if item.key is not None else b""
-        token = item.request.context.token
-        item.entry = LogEntry(item.predictions, item.key, digest, None if token is None else token.id)
+    def _make_entries(self, items: Sequence[BatchItem]) -> None:
+        open_items = [item for item in items if item.outcome is None]
+        ids = iter(new_prediction_ids(sum(item.request.samples for item in open_items)))
+        run_stage(open_items, lambda item: _make_entry(item, ids))
 
     def _group_hashes(self, groups: Sequence[str | None]) -> list[bytes | None]:
         if not any(groups):
@@ -243,13 +232,11 @@ class BatchPipeline:
         Returns:
             Repeated requests whose first answer has been erased.
         """
-        repeated: list[BatchItem] = []
         for item, new in zip(items, self._log.append([item.entry for item in items]), strict=True):
             item.is_new = new
-            if new:
-                _count(item)
-            else:  # an earlier request, perhaps in this batch, has the same key
-                repeated.append(item)
+        _count(item for item in items if item.is_new)
+        # An earlier request, perhaps in this batch, has the same key.
+        repeated = [item for item in items if not item.is_new]
         self._idempotency.answer_rejected(repeated, snapshot)
         return [item for item in repeated if item.outcome is None]
 
@@ -273,12 +260,27 @@ class BatchPipeline:
                 )
 
 
-def _count(item: BatchItem) -> None:
-    names = item.head.head.decision_names
-    for prediction in item.predictions:
-        metrics.PREDICTIONS.labels(
-            item.model.reference, prediction.environment, names[prediction.decision], item.route.role
-        ).inc()
+def _make_entry(item: BatchItem, ids: Iterator[UUID]) -> None:
+    environment, version = item.request.context.environment, item.head.version
+    rows = zip(item.logits, item.output.decisions.tolist(), item.group_hashes, strict=True)
+    item.predictions = tuple(
+        Prediction(next(ids), item.model.id, environment, version, decision, row, hashed)
+        for row, decision, hashed in rows
+    )
+    digest = item.request.body_digest() if item.key is not None else b""
+    token = item.request.context.token
+    item.entry = LogEntry(item.predictions, item.key, digest, None if token is None else token.id)
+
+
+def _count(items: Iterable[BatchItem]) -> None:
+    """Count logged predictions, with one increment for each series."""
+    counts = Counter[tuple[str, str, str, str]]()
+    for item in items:
+        names, environment = item.head.head.decision_names, item.request.context.environment
+        for prediction in item.predictions:
+            counts[item.model.reference, environment, names[prediction.decision], item.route.role] += 1
+    for labels, number in counts.items():
+        metrics.PREDICTIONS.labels(*labels).inc(number)
 
 
 def _infer_together(items: Sequence[BatchItem]) -> None:

@@ -1,35 +1,30 @@
-"""The micro-batcher: one thread processes waiting requests together and returns each answer to its caller."""
+"""The micro-batcher: one thread processes waiting requests together and returns each answer to its caller.
+
+Other threads prepare requests as they arrive, so that the preparation of later ones overlaps with a batch.
+"""
 
 import asyncio
 import logging
 import math
 import threading
 import time
-from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias
 
 from lifelong_core.errors import UnavailableError
 from lifelong_core.runtime.background import BackgroundThread
 from lifelong_service import metrics
 from lifelong_service.limits.service_rate import ServiceRate
 from lifelong_service.limits.sharing import has_room
+from lifelong_service.prediction.request_queue import Answer, Request, RequestQueue, Waiting
 
-Request = TypeVar("Request")
-Answer = TypeVar("Answer")
 Process: TypeAlias = Callable[[Sequence[Request]], Sequence[Answer | Exception]]
+Prepare: TypeAlias = Callable[[Request], Request]
+
+BATCHES_AHEAD = 2
+"""Batches whose requests are prepared before they begin."""
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class _Waiting(Generic[Request, Answer]):
-    request: Request
-    samples: int
-    owner: str
-    future: "asyncio.Future[Answer]"
-    loop: asyncio.AbstractEventLoop
 
 
 class MicroBatcher(Generic[Request, Answer]):
@@ -43,8 +38,11 @@ class MicroBatcher(Generic[Request, Answer]):
         process: processes a batch, in the thread; returns one answer or exception per request, in order.
         capacity: largest number of waiting requests; one more is rejected.
         maximum_samples: largest number of samples in a batch, except for a single larger request.
-        maximum_wait_seconds: expected time in the queue above which requests are rejected. A batch takes at most a
-            quarter of it.
+        maximum_wait_seconds: expected time in the queue above which requests are rejected.
+        maximum_batch_seconds: longest expected duration of a batch, because later requests wait for its end.
+        prepare: prepares a request that was submitted for it, in another thread; its errors are logged, and the
+            request is processed as it was.
+        preparing_threads: number of these threads.
         watch: called with the length of the queue after each change.
     """
 
@@ -55,6 +53,9 @@ class MicroBatcher(Generic[Request, Answer]):
         capacity: int,
         maximum_samples: int,
         maximum_wait_seconds: float = math.inf,
+        maximum_batch_seconds: float = math.inf,
+        prepare: Prepare[Request] = lambda request: request,
+        preparing_threads: int = 1,
         watch: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._process = process
@@ -62,27 +63,39 @@ class MicroBatcher(Generic[Request, Answer]):
         self._maximum_samples = maximum_samples
         self._maximum_wait = maximum_wait_seconds
         self._watch = watch
+        self._maximum_batch_seconds = maximum_batch_seconds
+        self._prepare = prepare
         self._rate = ServiceRate()
-        self._samples: Counter[str] = Counter()
-        """Samples that wait, by owner."""
+        self._preparation_rate = ServiceRate()
+        self._queue: RequestQueue[Request, Answer] = RequestQueue(
+            maximum_ahead=BATCHES_AHEAD * maximum_samples
+        )
         self._working = 0
         """Samples of the present batch."""
-        self._waiting: deque[_Waiting[Request, Answer]] = deque()
-        self._changed = threading.Condition()
+        lock = threading.RLock()
+        self._ready = threading.Condition(lock)
+        self._preparable = threading.Condition(lock)
         self._closing = False
         self._began: float | None = None
         self._thread = BackgroundThread("micro-batcher", self._work)
+        self._preparers = [
+            BackgroundThread(f"preparation-{number}", self._prepare_all) for number in range(preparing_threads)
+        ]
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the threads."""
         self._thread.start()
+        for thread in self._preparers:
+            thread.start()
 
     def close(self) -> None:
-        """Reject new requests, answer all waiting ones, and end the thread."""
-        with self._changed:
+        """Reject new requests, answer all waiting ones, and end the threads."""
+        with self._ready:
             self._closing = True
-            self._changed.notify()
-        self._thread.join()
+            self._ready.notify()
+            self._preparable.notify_all()
+        for thread in (*self._preparers, self._thread):
+            thread.join()
 
     @property
     def alive(self) -> bool:
@@ -98,14 +111,19 @@ class MicroBatcher(Generic[Request, Answer]):
     @property
     def queue_length(self) -> int:
         """Number of waiting requests, without those of the present batch."""
-        return len(self._waiting)
+        return len(self._queue)
 
     @property
     def expected_wait_seconds(self) -> float:
         """Expected wait of a new request, at the measured rate."""
         rate = self._rate.seconds_per_sample
         present = max(0.0, self._working * rate - self.busy_seconds)
-        return self._samples.total() * rate + present
+        return max(self._queue.total_samples * rate + present, self._preparation_seconds)
+
+    @property
+    def _preparation_seconds(self) -> float:
+        each = self._preparation_rate.seconds_per_sample / len(self._preparers)
+        return self._queue.unprepared_samples * each
 
     def check_room(self, owner: str) -> None:
         """Check that a request of this owner would be accepted now. Any thread may call this.
@@ -115,15 +133,17 @@ class MicroBatcher(Generic[Request, Answer]):
         """
         if self._closing:
             raise UnavailableError("this worker is stopping.", hint="Try again: another worker answers.")
-        if len(self._waiting) >= self._capacity:
+        if len(self._queue) >= self._capacity:
             metrics.REFUSED_REQUESTS.labels("queue", owner).inc()
             raise UnavailableError(
                 f"{self._capacity} requests are waiting already.", hint="Try again later, or add workers."
             )
-        if not self._waiting:
+        if not self._queue:
             return
         total = self.expected_wait_seconds
-        own = self._samples[owner] * self._rate.seconds_per_sample
+        samples = self._queue.total_samples
+        share = self._queue.samples_of(owner) / max(1, samples)
+        own = share * max(samples * self._rate.seconds_per_sample, self._preparation_seconds)
         # The rate is an estimate: an owner without waiting requests is not rejected for a burst of the others.
         limit = self._maximum_wait if own else 2 * self._maximum_wait
         if not has_room(own=own, total=total, limit=limit):
@@ -134,13 +154,16 @@ class MicroBatcher(Generic[Request, Answer]):
                 retry_after_seconds=max(1, math.ceil(total)),
             )
 
-    async def submit(self, request: Request, *, samples: int = 1, owner: str = "") -> Answer:
+    async def submit(
+        self, request: Request, *, samples: int = 1, owner: str = "", needs_preparation: bool = False
+    ) -> Answer:
         """Return the answer, after the wait in the queue.
 
         Args:
             request: passed to `process`.
             samples: its weight in a batch.
             owner: name of the caller; owners share the queue.
+            needs_preparation: whether it is passed to `prepare` first.
 
         Raises:
             UnavailableError: as `check_room`.
@@ -148,13 +171,34 @@ class MicroBatcher(Generic[Request, Answer]):
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Answer] = loop.create_future()
-        with self._changed:
+        with self._ready:
             self.check_room(owner)
-            self._waiting.append(_Waiting(request, samples, owner, future, loop))
-            self._samples[owner] += samples
-            self._watch(len(self._waiting))
-            self._changed.notify()
+            self._queue.add(Waiting(request, samples, owner, future, loop, needs_preparation))
+            self._watch(len(self._queue))
+            (self._preparable if needs_preparation else self._ready).notify()
         return await future
+
+    def _prepare_all(self) -> None:
+        while (waiting := self._take_unprepared()) is not None:
+            request, began = waiting.request, time.monotonic()
+            try:
+                request = self._prepare(request)
+            except Exception:  # the thread must outlive any fault
+                logger.exception("a request could not be prepared")
+            with self._ready:
+                self._preparation_rate.note(time.monotonic() - began, waiting.samples)
+                self._queue.add_prepared(waiting, request)
+                self._ready.notify()
+
+    def _take_unprepared(self) -> Waiting[Request, Answer] | None:
+        """Return the next request to prepare; None only when the batcher closes and all are prepared."""
+        with self._preparable:
+            while (waiting := self._queue.take_unprepared()) is None:
+                if self._closing and not self._queue.has_unprepared:
+                    self._ready.notify()  # the last one may have been cancelled
+                    return None
+                self._preparable.wait()
+            return waiting
 
     def _work(self) -> None:
         while batch := self._take():
@@ -164,41 +208,26 @@ class MicroBatcher(Generic[Request, Answer]):
             self._working, self._began = 0, None
             _deliver(batch, answers)
 
-    def _take(self) -> list[_Waiting[Request, Answer]]:
+    def _take(self) -> list[Waiting[Request, Answer]]:
         """Return the next batch; empty only when the batcher closes and nothing waits."""
-        with self._changed:
+        with self._ready:
             while True:
-                batch = self._gather()
-                if batch or self._closing:
+                batch = self._queue.take_batch(self._largest_batch())
+                if batch:
+                    self._working = sum(waiting.samples for waiting in batch)
+                    self._watch(len(self._queue))
+                    self._preparable.notify_all()
+                if batch or (self._closing and not self._queue):
                     return batch
-                self._changed.wait()
-
-    def _gather(self) -> list[_Waiting[Request, Answer]]:
-        batch: list[_Waiting[Request, Answer]] = []
-        samples, most = 0, self._largest_batch()
-        while self._waiting:
-            first = self._waiting[0]
-            if batch and samples + first.samples > most:
-                break
-            self._waiting.popleft()
-            self._samples[first.owner] -= first.samples
-            if first.future.cancelled():  # its client has closed the connection
-                continue
-            batch.append(first)
-            samples += first.samples
-        if batch:
-            self._working = samples
-            self._watch(len(self._waiting))
-        return batch
+                self._ready.wait()
 
     def _largest_batch(self) -> int:
-        """Return the samples of a batch that takes at most a quarter of the wait: later requests wait for its end."""
         rate = self._rate.seconds_per_sample
-        if not rate or math.isinf(self._maximum_wait):
+        if not rate or math.isinf(self._maximum_batch_seconds):
             return self._maximum_samples
-        return min(self._maximum_samples, int(self._maximum_wait / 4 / rate))
+        return min(self._maximum_samples, int(self._maximum_batch_seconds / rate))
 
-    def _answers(self, batch: Sequence[_Waiting[Request, Answer]]) -> Sequence[Answer | Exception]:
+    def _answers(self, batch: Sequence[Waiting[Request, Answer]]) -> Sequence[Answer | Exception]:
         try:
             answers = self._process([waiting.request for waiting in batch])
         except Exception as error:  # noqa: BLE001 - the thread must outlive any fault; each request of the batch gets the error
@@ -208,7 +237,7 @@ class MicroBatcher(Generic[Request, Answer]):
         return answers
 
 
-def _deliver(batch: Sequence[_Waiting[Request, Answer]], answers: Sequence[Answer | Exception]) -> None:
+def _deliver(batch: Sequence[Waiting[Request, Answer]], answers: Sequence[Answer | Exception]) -> None:
     """Set the results of the futures, with one wake-up per event loop (there is one, outside tests)."""
     loops = {waiting.loop for waiting in batch}
     for loop in loops:

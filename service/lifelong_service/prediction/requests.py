@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,10 @@ class RequestContext:
     token: Token | None = None
     source: str | None = None
 
+    def sent_by(self, token: Token | None, source: str) -> "RequestContext":
+        """The same context with the token and the address of its client."""
+        return RequestContext(self.model, self.environment, self.group, self.request_id, token, source)
+
 
 @dataclass(frozen=True)
 class ImageRequest:
@@ -49,6 +53,7 @@ class ImageRequest:
         route: the model that answers; None: the pipeline chooses.
         weight: number of samples that it counts as in a micro-batch.
         fault: the reason why the image cannot be decoded.
+        needs_preparation: whether it is decoded before its micro-batch.
     """
 
     context: RequestContext
@@ -58,6 +63,7 @@ class ImageRequest:
     route: Route | None = None
     weight: int = 1
     fault: LifelongError | None = None
+    needs_preparation: bool = False
 
     @property
     def samples(self) -> int:
@@ -84,6 +90,7 @@ class LogitsRequest:
     context: RequestContext
     logits: Logits
     row_groups: tuple[str | None, ...] | None = None
+    needs_preparation: ClassVar[bool] = False
 
     @property
     def samples(self) -> int:

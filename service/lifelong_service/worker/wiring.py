@@ -1,6 +1,8 @@
 """The parts of a worker, built in the order of their dependencies. Nothing is opened or started here."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from lifelong_core.settings import Settings
 from lifelong_core.store.access.audit_anchor import AnchorFile
@@ -104,7 +106,7 @@ def build_parts(settings: Settings) -> WorkerParts:
         run_limit=run_limit,
         models=models,
         log=log,
-        batcher=_build_batcher(settings, pipeline),
+        batcher=_build_batcher(settings, pipeline, partial(_decoded, decoder, serving)),
         shadow=Shadow(
             shadow_queue,
             snapshot=serving.current,
@@ -137,14 +139,23 @@ def build_parts(settings: Settings) -> WorkerParts:
     )
 
 
-def _build_batcher(settings: Settings, pipeline: BatchPipeline) -> MicroBatcher[PredictionRequest, bytes]:
+def _build_batcher(
+    settings: Settings, pipeline: BatchPipeline, prepare: Callable[[PredictionRequest], PredictionRequest]
+) -> MicroBatcher[PredictionRequest, bytes]:
     return MicroBatcher(
         pipeline,
         capacity=settings.queue_capacity,
         maximum_samples=settings.maximum_batch_size,
         maximum_wait_seconds=settings.maximum_wait_seconds,
+        maximum_batch_seconds=settings.maximum_batch_seconds,
+        prepare=prepare,
+        preparing_threads=usual_number(),
         watch=metrics.QUEUE_LENGTH.set,
     )
+
+
+def _decoded(decoder: ImageDecoder, serving: ServingState, request: PredictionRequest) -> PredictionRequest:
+    return decoder.decode_cheap(request, serving.current())
 
 
 def _build_decoder(settings: Settings, router: Router) -> ImageDecoder:

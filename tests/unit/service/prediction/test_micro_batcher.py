@@ -203,7 +203,7 @@ def test_what_would_wait_too_long_is_refused_at_once() -> None:
     async def scenario() -> None:
         process = Slow(0.01)
         made: MicroBatcher[int, int] = MicroBatcher(
-            process, capacity=1000, maximum_samples=64, maximum_wait_seconds=0.4
+            process, capacity=1000, maximum_samples=64, maximum_wait_seconds=0.4, maximum_batch_seconds=0.1
         )
         made.start()
         for request in range(3):  # the rate is measured
@@ -213,7 +213,7 @@ def test_what_would_wait_too_long_is_refused_at_once() -> None:
         answered = found.count("answered")
         assert 0 < answered <= 60, "half of 0.4 s, at 10 ms for each, and what leaves the queue meanwhile"
         assert found[0] == "answered"
-        assert max(process.sizes) <= 10, "a batch takes at most a quarter of the wait"
+        assert max(process.sizes) <= 10, "a batch takes at most 0.1 s"
         made.close()
 
     asyncio.run(scenario())

@@ -70,9 +70,9 @@ def test_threads_never_get_the_same_id():
 def test_the_day_is_that_of_utc(monkeypatch: pytest.MonkeyPatch):
     midnight = datetime(2026, 3, 1, tzinfo=UTC)
     monkeypatch.setattr(identifiers.time, "time_ns", lambda: (int(midnight.timestamp() * 1000) - 1) * 10**6)
-    assert logged_on(PredictionIds().next()) == date(2026, 2, 28)
+    assert logged_on(PredictionIds().next(1)[0]) == date(2026, 2, 28)
     monkeypatch.setattr(identifiers.time, "time_ns", lambda: int(midnight.timestamp()) * 10**9)
-    assert logged_on(PredictionIds().next()) == date(2026, 3, 1)
+    assert logged_on(PredictionIds().next(1)[0]) == date(2026, 3, 1)
 
 
 def test_the_first_id_of_a_moment_divides_earlier_from_later_ids(monkeypatch: pytest.MonkeyPatch):
@@ -83,7 +83,7 @@ def test_the_first_id_of_a_moment_divides_earlier_from_later_ids(monkeypatch: py
     for offset, is_later in ((-1, False), (0, True), (1, True)):
         now = milliseconds + offset
         monkeypatch.setattr(identifiers.time, "time_ns", lambda now=now: now * 10**6)
-        assert (PredictionIds().next() >= first) is is_later
+        assert (PredictionIds().next(1)[0] >= first) is is_later
 
 
 def test_only_a_uuid_7_with_a_time_of_our_calendar_can_be_a_prediction():
@@ -96,7 +96,7 @@ def test_only_a_uuid_7_with_a_time_of_our_calendar_can_be_a_prediction():
 
 
 def test_the_id_of_a_shadow_follows_from_the_served_one() -> None:
-    served = [PredictionIds().next() for _ in range(50)]
+    served = [PredictionIds().next(1)[0] for _ in range(50)]
     shadows = [shadow_prediction_id(one) for one in served]
     assert shadows == [shadow_prediction_id(one) for one in served]
     assert len({*served, *shadows}) == 100

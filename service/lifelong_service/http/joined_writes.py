@@ -1,0 +1,63 @@
+"""Writes the head and the body of an answer at once: two system calls and two packets become one."""
+
+import asyncio
+from typing import Any
+
+
+class JoinedWrites(asyncio.Transport):
+    """A transport that holds the first write of an answer until the next one, or until the event loop goes on.
+
+    Args:
+        transport: of the connection.
+        loop: its event loop.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._transport = transport
+        self._loop = loop
+        self._held = b""
+        self._flushing: asyncio.Handle | None = None
+        self.is_closing = transport.is_closing
+        self.get_extra_info = transport.get_extra_info
+        self.pause_reading = transport.pause_reading
+        self.resume_reading = transport.resume_reading
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Hold the data, or write it together with what is held."""
+        if self._flushing is None:
+            self._held = bytes(data)
+            self._flushing = self._loop.call_soon(self._flush)
+            return
+        self._flushing.cancel()
+        self._flushing = None
+        self._transport.write(self._held + data)
+        self._held = b""
+
+    def close(self) -> None:
+        """Write what is held, then close."""
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flush()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once; what is held is lost."""
+        self._transport.abort()
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Replace the protocol of the connection."""
+        self._transport.set_protocol(protocol)
+
+    def get_write_buffer_size(self) -> int:
+        """Bytes that the client has not read yet."""
+        return self._transport.get_write_buffer_size() + len(self._held)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def _flush(self) -> None:
+        self._flushing = None
+        if self._held and not self._transport.is_closing():
+            self._transport.write(self._held)
+        self._held = b""

@@ -1,0 +1,120 @@
+"""The waiting requests of a micro-batcher: those that need preparation, and those that are ready."""
+
+import asyncio
+from collections import Counter, deque
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Request = TypeVar("Request")
+Answer = TypeVar("Answer")
+
+
+@dataclass(slots=True, eq=False)
+class Waiting(Generic[Request, Answer]):
+    """A request and the future of its answer.
+
+    Attributes:
+        request: the request, prepared or not.
+        samples: its weight in a batch.
+        owner: name of its caller.
+        future: gets the answer; cancelled: the client has closed the connection.
+        loop: event loop of the future.
+        needs_preparation: whether it is prepared before it is ready.
+    """
+
+    request: Request
+    samples: int
+    owner: str
+    future: "asyncio.Future[Answer]"
+    loop: asyncio.AbstractEventLoop
+    needs_preparation: bool = False
+
+
+class RequestQueue(Generic[Request, Answer]):
+    """Requests become ready in order of arrival, or when they are prepared. Not thread-safe: its user holds a lock.
+
+    Args:
+        maximum_ahead: samples that are prepared before a batch takes them; it bounds their memory.
+    """
+
+    def __init__(self, *, maximum_ahead: int) -> None:
+        self._maximum_ahead = maximum_ahead
+        self._unprepared: deque[Waiting[Request, Answer]] = deque()
+        self._ready: deque[Waiting[Request, Answer]] = deque()
+        self._in_preparation = 0
+        self._ahead = 0
+        self._unprepared_samples = 0
+        self._samples: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        """Number of requests, those in preparation included."""
+        return len(self._ready) + len(self._unprepared) + self._in_preparation
+
+    @property
+    def total_samples(self) -> int:
+        """Samples of all requests."""
+        return self._samples.total()
+
+    @property
+    def unprepared_samples(self) -> int:
+        """Samples of the requests that are not ready."""
+        return self._unprepared_samples
+
+    @property
+    def has_unprepared(self) -> bool:
+        """Whether a request waits for its preparation."""
+        return bool(self._unprepared)
+
+    def samples_of(self, owner: str) -> int:
+        """Samples of the requests of one owner."""
+        return self._samples[owner]
+
+    def add(self, waiting: Waiting[Request, Answer]) -> None:
+        """Add a new request."""
+        self._samples[waiting.owner] += waiting.samples
+        if waiting.needs_preparation:
+            self._unprepared_samples += waiting.samples
+            self._unprepared.append(waiting)
+        else:
+            self._ready.append(waiting)
+
+    def take_unprepared(self) -> Waiting[Request, Answer] | None:
+        """Return the first request to prepare, for `add_prepared`; None: there is none, or enough are ready."""
+        while self._unprepared and self._ahead < self._maximum_ahead:
+            waiting = self._unprepared.popleft()
+            if waiting.future.cancelled():
+                self._samples[waiting.owner] -= waiting.samples
+                self._unprepared_samples -= waiting.samples
+                continue
+            self._in_preparation += 1
+            self._ahead += waiting.samples
+            return waiting
+        return None
+
+    def add_prepared(self, waiting: Waiting[Request, Answer], request: Request) -> None:
+        """Add a request of `take_unprepared` in its prepared form."""
+        waiting.request = request
+        self._in_preparation -= 1
+        self._unprepared_samples -= waiting.samples
+        self._ready.append(waiting)
+
+    def take_batch(self, most: int) -> list[Waiting[Request, Answer]]:
+        """Return the first ready requests without the cancelled ones.
+
+        Args:
+            most: largest number of samples, unless the first request alone has more.
+        """
+        batch: list[Waiting[Request, Answer]] = []
+        samples = 0
+        while self._ready:
+            first = self._ready[0]
+            if batch and samples + first.samples > most:
+                break
+            self._ready.popleft()
+            self._samples[first.owner] -= first.samples
+            if first.needs_preparation:
+                self._ahead -= first.samples
+            if not first.future.cancelled():
+                batch.append(first)
+                samples += first.samples
+        return batch
