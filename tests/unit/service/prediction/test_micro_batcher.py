@@ -3,12 +3,12 @@
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from lifelong_core.errors import InvalidInputError, UnavailableError
-from lifelong_service.prediction.micro_batcher import MicroBatcher
+from lifelong_service.prediction.micro_batcher import BATCHES_AHEAD, MicroBatcher
 
 
 class Recorder:
@@ -292,7 +292,123 @@ def test_what_is_given_up_leaves_the_queue_and_takes_no_room() -> None:
         process.gate.set()
         assert [await first, await waiting[1]] == [0, 4]
         assert process.batches == [[0], [2]]
-        assert made._samples.total() == 0
+        assert made.expected_wait_seconds == 0
         made.close()
 
     asyncio.run(scenario())
+
+
+class Doubling:
+    """Prepares numbers by doubling them; holds the first call up until `gate` is set, and fails on 13."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.prepared: list[int] = []
+
+    def __call__(self, request: int) -> int:
+        self.gate.wait(10)
+        if request == 13:
+            raise ValueError("13")
+        self.prepared.append(request)
+        return 2 * request
+
+
+def preparing(
+    process: Recorder, prepare: Doubling, *, maximum: int = 4, threads: int = 1
+) -> MicroBatcher[int, int]:
+    made: MicroBatcher[int, int] = MicroBatcher(
+        process, capacity=100, maximum_samples=maximum, prepare=prepare, preparing_threads=threads
+    )
+    made.start()
+    return made
+
+
+def test_a_request_in_preparation_does_not_hold_up_others() -> None:
+    async def scenario() -> None:
+        process, prepare = Recorder(), Doubling()
+        process.gate.set()
+        made = preparing(process, prepare)
+        slow = asyncio.create_task(made.submit(5, needs_preparation=True))
+        await asyncio.sleep(0)
+        assert await made.submit(1) == 2
+        assert made.queue_length == 1
+        prepare.gate.set()
+        assert await slow == 20
+        assert process.batches == [[1], [10]]
+        made.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_request_is_prepared_once_and_answered(threads: int) -> None:
+    async def scenario() -> None:
+        process, prepare = Recorder(), Doubling()
+        process.gate.set()
+        prepare.gate.set()
+        made = preparing(process, prepare, threads=threads)
+        requests = range(100)
+        answers = await asyncio.gather(
+            *(made.submit(one, needs_preparation=one % 2 == 0) for one in requests if one != 13)
+        )
+        assert answers == [4 * one if one % 2 == 0 else 2 * one for one in requests if one != 13]
+        assert sorted(prepare.prepared) == list(range(0, 100, 2))
+        made.close()
+
+    asyncio.run(scenario())
+
+
+def test_requests_are_prepared_only_some_batches_ahead() -> None:
+    async def scenario() -> None:
+        process, prepare = Recorder(), Doubling()
+        prepare.gate.set()
+        made = preparing(process, prepare, maximum=2)
+        first = await held_up(made, process)
+        later = [asyncio.create_task(made.submit(one, needs_preparation=True)) for one in range(1, 10)]
+        await asyncio.to_thread(_eventually, lambda: len(prepare.prepared) == 2 * BATCHES_AHEAD)
+        await asyncio.sleep(0.05)
+        assert prepare.prepared == [1, 2, 3, 4], "two batches of two samples"
+        process.gate.set()
+        assert await asyncio.gather(first, *later) == [0, *(4 * one for one in range(1, 10))]
+        made.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_failed_preparation_leaves_the_request_as_it_was(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        process, prepare = Recorder(), Doubling()
+        process.gate.set()
+        prepare.gate.set()
+        made = preparing(process, prepare)
+        assert await made.submit(13, needs_preparation=True) == 26
+        assert await made.submit(1, needs_preparation=True) == 4
+        made.close()
+
+    asyncio.run(scenario())
+    assert "could not be prepared" in caplog.text
+
+
+def test_a_closing_batcher_answers_what_is_in_preparation() -> None:
+    async def scenario() -> None:
+        process, prepare = Recorder(), Doubling()
+        process.gate.set()
+        made = preparing(process, prepare)
+        tasks = [asyncio.create_task(made.submit(one, needs_preparation=True)) for one in (1, 2, 3)]
+        await asyncio.sleep(0)
+        tasks[2].cancel()
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(asyncio.to_thread(made.close))
+        await asyncio.sleep(0.05)
+        prepare.gate.set()
+        assert [await tasks[0], await tasks[1]] == [4, 8]
+        await closing
+
+    asyncio.run(scenario())
+
+
+def _eventually(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)

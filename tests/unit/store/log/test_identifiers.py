@@ -29,7 +29,7 @@ def test_an_id_holds_the_time_at_which_it_was_made():
 def test_ids_grow_strictly_within_one_millisecond(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(identifiers.time, "time_ns", lambda: 1_700_000_000_123_456_789)
     ids = PredictionIds()
-    made = [ids.next() for _ in range(5000)]
+    made = [ids.next(1)[0] for _ in range(5000)]
     assert made == sorted(set(made))
     assert {logged_at(one) for one in made} == {datetime(2023, 11, 14, 22, 13, 20, 123000, tzinfo=UTC)}
 
@@ -38,7 +38,7 @@ def test_ids_grow_although_the_clock_steps_back(monkeypatch: pytest.MonkeyPatch)
     times = iter([2_000_000_000, 1_000_000_000, 1_500_000_000, 3_000_000_000])
     monkeypatch.setattr(identifiers.time, "time_ns", lambda: next(times))
     ids = PredictionIds()
-    made = [ids.next() for _ in range(4)]
+    made = [ids.next(1)[0] for _ in range(4)]
     assert made == sorted(made)
 
 
@@ -46,7 +46,7 @@ def test_ids_go_on_in_the_next_millisecond_when_the_random_bits_run_over(monkeyp
     monkeypatch.setattr(identifiers.time, "time_ns", lambda: 5_000_000)
     monkeypatch.setattr(identifiers.secrets, "randbits", lambda bits: 2**bits - 1)
     ids = PredictionIds()
-    first, second = ids.next(), ids.next()
+    first, second = ids.next(1)[0], ids.next(1)[0]
     assert first < second
     assert logged_at(second) - logged_at(first) == timedelta(milliseconds=1)
 
@@ -56,7 +56,7 @@ def test_threads_never_get_the_same_id():
     made: list[list[object]] = [[] for _ in range(4)]
 
     def work(into: list[object]) -> None:
-        into.extend(ids.next() for _ in range(2000))
+        into.extend(ids.next(1)[0] for _ in range(2000))
 
     threads = [threading.Thread(target=work, args=(into,)) for into in made]
     for thread in threads:
@@ -103,3 +103,10 @@ def test_the_id_of_a_shadow_follows_from_the_served_one() -> None:
     for one, shadow in zip(served, shadows, strict=True):
         assert is_prediction_id(shadow)
         assert logged_at(shadow) == logged_at(one)
+
+
+def test_ids_of_one_call_grow_like_those_of_single_calls() -> None:
+    ids = PredictionIds()
+    made = [*ids.next(3), *ids.next(1), *ids.next(1000)]
+    assert made == sorted(set(made))
+    assert ids.next(0) == []
