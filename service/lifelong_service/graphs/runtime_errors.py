@@ -14,7 +14,7 @@ _MEANINGS: Final = {
     "NOT_IMPLEMENTED": "an operator is not implemented for its types",
     "INVALID_ARGUMENT": "an operator was given what it cannot take",
 }
-_MEMORY: Final = ("bad_alloc", "bad allocation", "allocate memory", "exceeds maximum")
+_MEMORY: Final = ("bad_alloc", "bad allocation", "allocate memory", "exceeds maximum", "out of memory")
 
 
 def describe_failure(error: Exception) -> str:
