@@ -75,7 +75,7 @@ class UsableProviders:
     """
 
     names: tuple[str, ...]
-    unused_gpu: str | None
+    unused_gpu: str | None = None
 
 
 def check_graph(

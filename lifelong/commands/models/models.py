@@ -125,8 +125,8 @@ def add(
             content = checked.content
             if checked.half_difference is not None:
                 click.echo(
-                    "Converted the graph to half precision: over images of random colours no logit changed by more than"
-                    f" {checked.half_difference:.2g}."
+                    f"Converted the graph to half precision: over images of random colours, with {checked.provider}, no"
+                    f" logit changed by more than {checked.half_difference:.2g}."
                 )
         model = store.models.add(
             task,
@@ -182,21 +182,26 @@ def _checked(
     store: "Store", graph: Path, name: str, task: str, preprocessing: "Preprocessing", *, half: bool
 ) -> "CheckedGraph":
     """The graph as one self-contained file, which the service's own code has loaded and run in another process."""
+    from lifelong_core.errors import InvalidInputError
     from lifelong_core.graph_check import check_new_graph
     from lifelong_core.settings import Settings
 
-    return check_new_graph(
-        store,
-        graph,
-        name,
-        task,
-        actor=actor(),
-        preprocessing=preprocessing,
-        settings=Settings.load(),
-        external_data=graph.parent,
-        option="--onnx",
-        precision="half" if half else "graph",
-    )
+    try:
+        return check_new_graph(
+            store,
+            graph,
+            name,
+            task,
+            actor=actor(),
+            preprocessing=preprocessing,
+            settings=Settings.load(),
+            external_data=graph.parent,
+            option="--onnx",
+            precision="half" if half else "graph",
+        )
+    except InvalidInputError as error:
+        error.field = "--half" if error.field == "precision" else error.field
+        raise
 
 
 @models.command("list")

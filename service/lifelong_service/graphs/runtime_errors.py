@@ -17,6 +17,16 @@ _MEANINGS: Final = {
 _MEMORY: Final = ("bad_alloc", "bad allocation", "allocate memory", "exceeds maximum", "out of memory")
 
 
+_DEVICE = re.compile(r"\b(?:CUDA|CUDNN|CUBLAS) failure -?\d+: [^;\n]{1,120}")
+
+
+def device_failure(error: Exception) -> str | None:
+    """Return what CUDA says when a GPU cannot be used at all; None: the failure is another one, or memory is full."""
+    text = str(error)
+    found = _DEVICE.search(text)
+    return None if found is None or any(sign in text for sign in _MEMORY) else found[0].strip()
+
+
 def describe_failure(error: Exception) -> str:
     """Return the kind of a failure and the type of the failed operator, if ONNX Runtime names them.
 

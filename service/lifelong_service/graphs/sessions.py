@@ -15,8 +15,16 @@ from lifelong_core.gpu import GpuUse
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.graphs.libraries import CUDA, TENSORRT
 from lifelong_service.graphs.provider_options import provider_options, read_input
-from lifelong_service.graphs.providers import RECORD, Choice, check_providers, choose_providers, provider_of
-from lifelong_service.graphs.runtime_errors import describe_failure
+from lifelong_service.graphs.providers import (
+    CPU,
+    FIELD,
+    RECORD,
+    Choice,
+    check_providers,
+    choose_providers,
+    provider_of,
+)
+from lifelong_service.graphs.runtime_errors import describe_failure, device_failure
 
 ON_GPU: Final = frozenset({CUDA, TENSORRT})
 _open: WeakSet[onnxruntime.InferenceSession] = WeakSet()
@@ -67,11 +75,17 @@ def open_session(
     try:
         session = _session(graph, choice, threads, gpu, preprocessing)
     except Exception as error:  # ONNX Runtime has an exception class for each of its status codes
-        raise InvalidInputError(
-            f"ONNX Runtime cannot load the graph: {describe_failure(error)}",
-            field="onnx",
-            hint="Export it as one self-contained ONNX file (weights inside) of an opset that ONNX Runtime knows.",
-        ) from error
+        failure = device_failure(error)
+        if failure is None:
+            raise _unusable(error) from error
+        if providers:
+            raise ConfigurationError(
+                f"{choice.names[0]} cannot be started: {failure}.",
+                field=FIELD,
+                hint="Compare the driver with the versions in docs/gpu.md, or change the setting.",
+            ) from error
+        choice = Choice((CPU,), f"{failure}. Compare the driver with the versions in docs/gpu.md.")
+        session = _session(graph, choice, threads, gpu, preprocessing)
     in_use = session.get_providers()
     check_providers(providers, in_use)
     if ON_GPU & set(in_use):
@@ -82,6 +96,14 @@ def open_session(
             "its libraries and a GPU were found, but ONNX Runtime did not start it; see its message above."
         )
     return OpenSession(session, provider_of(session, providers), unused)
+
+
+def _unusable(error: Exception) -> InvalidInputError:
+    return InvalidInputError(
+        f"ONNX Runtime cannot load the graph: {describe_failure(error)}",
+        field="onnx",
+        hint="Export it as one self-contained ONNX file (weights inside) of an opset that ONNX Runtime knows.",
+    )
 
 
 def _session(
