@@ -694,7 +694,7 @@ def test_an_execution_provider_with_which_no_service_starts(
 def test_cuda_that_is_installed_and_cannot_be_started(store: Store, monkeypatch: pytest.MonkeyPatch):
     reason = "the library libcudnn.so.9 is missing."
     found = UsableProviders(("CPUExecutionProvider",), reason)
-    monkeypatch.setattr(machine, "check_execution_providers", lambda settings: found)
+    monkeypatch.setattr(machine, "check_execution_providers", lambda _: found)
     expect("execution providers", "warning", "CUDA is installed and cannot be started", reason)
     found = UsableProviders(("CUDAExecutionProvider", "CPUExecutionProvider"))
     expect("execution providers", "ok", "CUDAExecutionProvider, CPUExecutionProvider.")

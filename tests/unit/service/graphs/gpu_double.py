@@ -1,7 +1,7 @@
 """A machine with a GPU, as ONNX Runtime and the loader of libraries show it; graphs run on the CPU.
 
-The session is ONNX Runtime's own, so that every call has the real interface. The double changes what it must: the list of
-providers, the provider of each node, and the place of buffers.
+The session is ONNX Runtime's own, so that every call has the real interface. The double changes what it must: the
+list of providers, the provider of each node, and the place of buffers.
 """
 
 import ctypes
@@ -56,7 +56,7 @@ class Machine:
         if library == "libcuda.so.1":
             return SimpleNamespace(
                 cuDriverGetVersion=lambda place: _write(place, self.driver),
-                cuInit=lambda flags: 0 if self.devices else 100,
+                cuInit=lambda _: 0 if self.devices else 100,
                 cuDeviceGetCount=lambda place: _write(place, self.devices),
             )
         if library.startswith("libcudart.so"):

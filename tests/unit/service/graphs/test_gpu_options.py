@@ -1,5 +1,6 @@
 """Options of the GPU providers follow from the settings, and graphs share the memory of the GPU."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -121,4 +122,4 @@ def test_a_graph_with_a_fixed_batch_needs_no_profile_and_no_folder_none(gpu: Mac
 def test_batch_sizes_rise_to_the_maximum_and_at_most_double(maximum: int) -> None:
     sizes = batch_sizes(maximum)
     assert (sizes[0], sizes[-1]) == (1, maximum)
-    assert all(a < b <= 2 * a for a, b in zip(sizes, sizes[1:], strict=False))
+    assert all(a < b <= 2 * a for a, b in pairwise(sizes))
