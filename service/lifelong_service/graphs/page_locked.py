@@ -59,7 +59,7 @@ class PageLockedMemory:
         self._check(self._runtime.cudaHostAlloc(ctypes.byref(address), size, 0))
         block = (ctypes.c_byte * size).from_address(address.value or 0)
         weakref.finalize(block, self._runtime.cudaFreeHost, address).atexit = False
-        return np.frombuffer(block, dtype=kind, count=math.prod(shape)).reshape(shape)
+        return np.frombuffer(memoryview(block), dtype=kind, count=math.prod(shape)).reshape(shape)
 
     def _check(self, status: int) -> None:
         if status != 0:

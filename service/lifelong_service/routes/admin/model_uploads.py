@@ -147,6 +147,12 @@ def _register(worker: Worker, new: NewModel, graph: Path | None, actor: str) -> 
             field="kind",
             hint="Leave out the graph.",
         )
+    if graph is None and new.precision != "graph":
+        raise InvalidInputError(
+            "there is no graph to convert to half precision.",
+            field="precision",
+            hint="Send the graph as the part onnx, or leave out precision.",
+        )
     if graph is not None:
         preprocessing = preprocessing or Preprocessing.model_validate({})
         with _checking(worker):

@@ -1,5 +1,6 @@
 """Graphs are converted to half precision before they are stored; the change of the logits is measured."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,9 @@ from lifelong_core.settings import Settings
 from lifelong_service.graphs.classifier import load_classifier
 from lifelong_service.graphs.half_precision import largest_difference, to_half_precision
 from tests.unit.service import onnx_graphs
+from tests.unit.service.conftest import Service
 from tests.unit.service.graphs.gpu_double import images
+from tests.unit.service.routes.test_operations import error_of
 
 GREY = Preprocessing.model_validate({"colour": "grey", "mean": [0.0], "standard_deviation": [1.0]})
 
@@ -84,3 +87,17 @@ def test_the_check_returns_the_converted_graph_with_the_difference(tmp_path: Pat
     with pytest.raises(InvalidInputError, match="no float32 weights") as error:
         check_graph(file, GREY, classes=3, settings=Settings(), precision="half")
     assert error.value.field == "precision"
+
+
+def test_a_model_added_over_http_in_half_precision_is_stored_converted(service: Service) -> None:
+    document = {"task": "skin", "name": "halved", "preprocessing": GREY.model_dump(mode="json")}
+    half = {"document": json.dumps(document | {"precision": "half"})}
+    graph = onnx_graphs.scaled(1 / 3)
+    added = service.client.post("/v1/admin/models", data=half, files={"onnx": graph})
+    assert added.status_code == 201, added.text
+    artifact = service.store.models.get("halved").artifact
+    assert artifact is not None
+    assert service.store.artifacts.path(artifact).read_bytes() == to_half_precision(graph)
+    for wrong in ({"precision": "half"}, {"precision": "double"}, {"precision": "half", "kind": "external"}):
+        refused = service.client.post("/v1/admin/models", json=document | wrong)
+        assert (refused.status_code, error_of(refused)["field"]) == (422, "precision")
