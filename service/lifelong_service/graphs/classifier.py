@@ -44,6 +44,7 @@ class Classifier:
     """
 
     runs: Run
+    preprocessing: Preprocessing
     classes: int
     batch_sizes: tuple[int, ...] | None
     """Sizes of the batches that run, ascending; other batches are split and filled. None: any."""
@@ -143,7 +144,17 @@ def load_classifier(
     opened = open_session(graph, providers=providers, threads=threads, gpu=gpu, preprocessing=preprocessing)
     _check_signature(opened.session, preprocessing, classes)
     images = trial_images(opened.session.get_inputs()[0].shape, preprocessing)
-    classifier = _classifier(opened, classes, gpu, images[0].shape)
+    runs, sizes = _runs(opened, gpu)
+    classifier = Classifier(
+        runs=runs,
+        preprocessing=preprocessing,
+        classes=classes,
+        batch_sizes=sizes,
+        has_fixed_batch=isinstance(opened.session.get_inputs()[0].shape[0], int),
+        trial_shape=images[0].shape,
+        provider=opened.provider,
+        unused_gpu=opened.unused_gpu,
+    )
     is_coarse = opened.provider != CPU or computes_in_half(opened.session)
     check_outputs(classifier, images, is_coarse=is_coarse)
     if opened.provider in ON_GPU:
@@ -151,17 +162,16 @@ def load_classifier(
     return replace(classifier, limit=limit)
 
 
-def _classifier(opened: OpenSession, classes: int, gpu: GpuUse, trial_shape: tuple[int, ...]) -> Classifier:
+def _runs(opened: OpenSession, gpu: GpuUse) -> tuple[Run, tuple[int, ...] | None]:
+    """Return how the graph runs, and in which batch sizes; None: in any."""
     session, described = opened.session, opened.session.get_inputs()[0]
     kind, batch = _INPUT_TYPES[described.type], described.shape[0]
-    sizes: tuple[int, ...] | None = (batch,) if isinstance(batch, int) else None
-    runs: Run = PlainRun(session, kind)
-    if opened.provider in ON_GPU:
-        sizes = sizes or batch_sizes(gpu.maximum_batch_size)
-        memory = PageLockedMemory(gpu.device)
-        runs = BoundRun(session, kind, device="cuda", number=gpu.device, memory=memory)
-    is_fixed = isinstance(batch, int)
-    return Classifier(runs, classes, sizes, is_fixed, trial_shape, opened.provider, opened.unused_gpu)
+    fixed = (batch,) if isinstance(batch, int) else None
+    if opened.provider not in ON_GPU:
+        return PlainRun(session, kind), fixed
+    memory = PageLockedMemory(gpu.device)
+    runs = BoundRun(session, kind, device="cuda", number=gpu.device, memory=memory)
+    return runs, fixed or batch_sizes(gpu.maximum_batch_size)
 
 
 def _check_signature(

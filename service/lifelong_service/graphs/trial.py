@@ -92,7 +92,8 @@ def warm_up(classifier: "Classifier", image: NDArray[np.float32]) -> None:
     Raises:
         InvalidInputError: the largest batch takes more memory than there is.
     """
-    for size in classifier.batch_sizes or ():
+    # The largest first: its memory is enough for the others, while memory of small batches would not be used for it.
+    for size in reversed(classifier.batch_sizes or ()):
         classifier.logits([image] * size)
 
 
