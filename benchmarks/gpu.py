@@ -12,6 +12,7 @@ packages of the export are not needed. What is missing is an error with exit sta
 
 import argparse
 import importlib.util
+import io
 import json
 import shutil
 import subprocess
@@ -31,6 +32,8 @@ CUDA, TENSORRT, CPU = (f"{name}ExecutionProvider" for name in ("CUDA", "Tensorrt
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
 QUICK_BATCHES = (1, 4)
+DEFAULTS_BATCHES = (1, 8, 64)
+"""Batch sizes with which the default options of ONNX Runtime are measured."""
 SOURCE_EDGE = 512
 """Edge in pixels of the JPEG files that are decoded."""
 UNUSABLE = 2
@@ -46,6 +49,8 @@ Row = dict[str, Any]
 def main() -> int:
     """Measure, print tables, and with --json one JSON object at the end."""
     chosen = _arguments()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # tables are of use when the run is cut off
     try:
         _check_packages(chosen.models, QUICK if chosen.quick else FULL)
         providers = _providers(chosen.provider, with_tensorrt=chosen.tensorrt)
@@ -107,7 +112,7 @@ def _graphs(
         "logit_differences": differences(graphs, float32=FLOAT32, half=HALF),
     }
     for precision, graph in graphs.items():
-        rows = [graph.measure(batch, seconds) for batch in batches]
+        rows = [graph.measure(batch, seconds, with_defaults=batch in DEFAULTS_BATCHES) for batch in batches]
         both = graph.two_threads(batches[-1], 4 * seconds)
         found[precision] = {"batches": rows, "two_threads": both}
         print(f"\n{architecture.name} at {architecture.edge}, {precision}, {found['provider']}\n{HEADER}")

@@ -53,10 +53,20 @@ class Graph:
         self._device = ("cpu", 0) if self.classifier.provider == CPU else ("cuda", gpu.device)
         self._memory = None if self.classifier.provider == CPU else PageLockedMemory(gpu.device)
 
-    def measure(self, batch: int, seconds: float) -> Row:
-        """Images per second and 99th percentile of each arm; the arms take turns."""
+    def measure(self, batch: int, seconds: float, *, with_defaults: bool) -> Row:
+        """Images per second and 99th percentile of each arm; the arms take turns.
+
+        Args:
+            batch: number of images.
+            seconds: time of each arm.
+            with_defaults: whether the session with default options runs: it searches for seconds in each batch size.
+        """
         images = random_images(self.architecture.edge, batch)
-        latencies = alternate(self._arms(images), seconds)
+        arms = self._arms(images)
+        if with_defaults and (defaults := self._defaults) is not None:
+            stacked = np.stack(images)
+            arms["defaults"] = lambda: defaults.run(None, {self._input: stacked})
+        latencies = alternate(arms, seconds)
         return {"batch": batch} | {name: summary(times, batch) for name, times in latencies.items()}
 
     def two_threads(self, batch: int, seconds: float) -> float:
@@ -105,7 +115,7 @@ class Graph:
             self._bare.run_with_iobinding(stays)
             stays.synchronize_outputs()
 
-        arms: dict[str, Work] = {
+        return {
             "ours": lambda: self.classifier.logits(images),
             "session": lambda: self._bare.run(None, {self._input: batch}),
             "binding": bound,
@@ -114,9 +124,6 @@ class Graph:
             "pageable": lambda: on_device.update_inplace(batch),
             "stack": lambda: np.stack(images, out=locked),
         }
-        if (defaults := self._defaults) is not None:
-            arms["defaults"] = lambda: defaults.run(None, {self._input: batch})
-        return arms
 
     def _binding(self, on_device: onnxruntime.OrtValue, output: tuple[str, int]) -> onnxruntime.IOBinding:
         binding = self._bare.io_binding()
