@@ -74,10 +74,8 @@ def open_session(
         _check_share(gpu)
     try:
         session = _session(graph, choice, threads, gpu, preprocessing)
-    except Exception as error:  # ONNX Runtime has an exception class for each of its status codes
-        failure = device_failure(error)
-        if failure is None:
-            raise _unusable(error) from error
+    except _DeviceError as error:
+        failure = str(error)
         if providers:
             raise ConfigurationError(
                 f"{choice.names[0]} cannot be started: {failure}.",
@@ -98,12 +96,8 @@ def open_session(
     return OpenSession(session, provider_of(session, providers), unused)
 
 
-def _unusable(error: Exception) -> InvalidInputError:
-    return InvalidInputError(
-        f"ONNX Runtime cannot load the graph: {describe_failure(error)}",
-        field="onnx",
-        hint="Export it as one self-contained ONNX file (weights inside) of an opset that ONNX Runtime knows.",
-    )
+class _DeviceError(Exception):
+    """The GPU cannot be used, whatever the graph."""
 
 
 def _session(
@@ -118,15 +112,24 @@ def _session(
     # Errors are raised as exceptions. Printed ones would break the log format and show shapes, and with them the
     # content of weights.
     options.log_severity_level = 4
-    described = read_input(graph, preprocessing) if TENSORRT in choice.names else None
-    with _building_engines(gpu, is_needed=described is not None):
-        return onnxruntime.InferenceSession(
-            graph if isinstance(graph, bytes) else str(graph),
-            sess_options=options,
-            providers=[(name, provider_options(name, gpu, described)) for name in choice.names],
-            # Otherwise a failed start, and later a failed run, is silently repeated on the CPU.
-            enable_fallback=0,
-        )
+    try:
+        described = read_input(graph, preprocessing) if TENSORRT in choice.names else None
+        with _building_engines(gpu, is_needed=described is not None):
+            return onnxruntime.InferenceSession(
+                graph if isinstance(graph, bytes) else str(graph),
+                sess_options=options,
+                providers=[(name, provider_options(name, gpu, described)) for name in choice.names],
+                # Otherwise a failed start, and later a failed run, is silently repeated on the CPU.
+                enable_fallback=0,
+            )
+    except Exception as error:  # ONNX Runtime has an exception class for each of its status codes
+        if (failure := device_failure(error)) is not None:
+            raise _DeviceError(failure) from error
+        raise InvalidInputError(
+            f"ONNX Runtime cannot load the graph: {describe_failure(error)}",
+            field="onnx",
+            hint="Export it as one self-contained ONNX file (weights inside) of an opset that ONNX Runtime knows.",
+        ) from error
 
 
 @contextmanager

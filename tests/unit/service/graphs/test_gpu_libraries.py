@@ -133,6 +133,8 @@ def test_a_driver_that_refuses_is_no_fault_of_the_graph(gpu: Machine) -> None:
     automatic = load_classifier(onnx_graphs.linear(), GREY, classes=3)
     assert automatic.provider == CPU
     assert "CUDA failure 36" in (automatic.unused_gpu or "")
+    with pytest.raises(InvalidInputError, match="cannot load the graph"):
+        load_classifier(b"not a graph", GREY, classes=3)
 
 
 def test_a_gpu_without_memory_is_no_reason_for_the_cpu(gpu: Machine) -> None:
