@@ -16,7 +16,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from lifelong_core.errors import (
     ConfigurationError,
@@ -25,9 +25,13 @@ from lifelong_core.errors import (
     LifelongError,
     PayloadTooLargeError,
 )
+from lifelong_core.gpu import GpuUse
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, ServingState, Store, check_name, serving_state
+
+Precision: TypeAlias = Literal["graph", "half"]
+"""Precision in which a graph computes: its own, or float16."""
 
 CHECK_SECONDS = 300.0
 """Time limit of a check from the command line; a request to the service has less."""
@@ -52,10 +56,26 @@ class CheckedGraph:
     Attributes:
         content: bytes of the self-contained ONNX file that was run.
         provider: the execution provider of the run.
+        half_difference: largest absolute difference of a logit, over images of random colours, that the conversion to
+            half precision made; None: the graph was not converted.
     """
 
     content: bytes
     provider: str
+    half_difference: float | None = None
+
+
+@dataclass(frozen=True)
+class UsableProviders:
+    """The execution providers of a service on this host.
+
+    Attributes:
+        names: in order of preference.
+        unused_gpu: why the CPU is used although CUDA is installed; None: there is nothing to tell.
+    """
+
+    names: tuple[str, ...]
+    unused_gpu: str | None = None
 
 
 def check_graph(
@@ -67,6 +87,7 @@ def check_graph(
     external_data: Path | None = None,
     timeout_seconds: float = CHECK_SECONDS,
     option: str | None = None,
+    precision: Precision = "graph",
 ) -> CheckedGraph:
     """Convert a graph to one self-contained file, and load and run it as a serving worker does.
 
@@ -78,6 +99,7 @@ def check_graph(
         external_data: folder of files that the graph may use as weights; None: no external weights.
         timeout_seconds: the process is killed after this time.
         option: the field of errors on the graph, instead of `onnx` and `external_data`.
+        precision: half: convert the graph to half precision; the converted one is run and returned.
 
     Raises:
         InvalidInputError: the graph is unusable, or did not load and run in time.
@@ -93,6 +115,8 @@ def check_graph(
             "classes": classes,
             "maximum_bytes": min(settings.maximum_model_bytes, PROTOBUF_BYTES),
             "execution_providers": list(settings.execution_providers),
+            "gpu": GpuUse.from_settings(settings).to_document(),
+            "precision": precision,
             "permitted_operators": list(settings.permitted_operators),
             "private": [str(path) for path in _private_paths(settings, graph.resolve())],
             "seconds": timeout_seconds,
@@ -101,7 +125,7 @@ def check_graph(
         answer = _ask(request, folder, timeout_seconds, option)
         for problem in answer["unconfined"]:
             logger.warning("the check of a graph is not confined", extra={"details": {"reason": problem}})
-        return CheckedGraph(output.read_bytes(), answer["provider"])
+        return CheckedGraph(output.read_bytes(), answer["provider"], answer["half_difference"])
 
 
 def check_new_graph(
@@ -236,17 +260,20 @@ def _check_workers(serving: ServingState, patience_seconds: float) -> None:
         )
 
 
-def check_execution_providers(settings: Settings) -> list[str]:
+def check_execution_providers(settings: Settings) -> UsableProviders:
     """The execution providers of a service on this host, determined by the service's code in another process.
 
     Raises:
-        ConfigurationError: a provider is unknown or not installed; the service would not start.
+        ConfigurationError: a provider is unknown, not installed, or lacks a library, its driver or its device; the
+            service would not start.
         InvalidInputError: the check failed, because the service is not installed here.
     """
     try:
         done = subprocess.run(
             [sys.executable, "-P", "-m", "lifelong_service.graphs.check_providers"],
-            input=json.dumps({"execution_providers": list(settings.execution_providers)}),
+            input=json.dumps(
+                {"execution_providers": list(settings.execution_providers), "device": settings.gpu_device}
+            ),
             capture_output=True,
             text=True,
             check=False,
@@ -262,7 +289,7 @@ def check_execution_providers(settings: Settings) -> list[str]:
         ) from error
     if done.returncode != 0:
         raise ConfigurationError(answer["message"], field=answer["field"], hint=answer["hint"])
-    return list(answer["providers"])
+    return UsableProviders(tuple(answer["providers"]), answer["unused_gpu"])
 
 
 def _ask(request: dict[str, Any], folder: str, timeout_seconds: float, option: str | None) -> dict[str, Any]:

@@ -423,7 +423,26 @@ class Settings(BaseSettings):
     execution_providers: tuple[str, ...] = Field(
         default=(),
         description="ONNX Runtime execution providers in order of preference; one that cannot be used is an error."
-        " Empty: CUDA when it is there, else the CPU.",
+        " Empty: CUDA where it can be started, else the CPU with a warning if CUDA is installed.",
+    )
+    gpu_device: int = Field(
+        default=0, ge=0, le=255, description="Number of the GPU, as CUDA counts the visible ones."
+    )
+    gpu_memory_bytes: Annotated[int, Field(ge=1_000_000_000)] | None = Field(
+        default=None,
+        description="GPU memory for the graphs of all workers of this machine, and for one check of a new graph; every"
+        " graph gets an equal share. CUDA itself takes about half a gigabyte for each process beside it. None: no"
+        " limit.",
+    )
+    gpu_graphs_per_worker: Positive = Field(
+        default=3,
+        description="Graphs that one worker may hold at once within gpu_memory_bytes: a promoted one, a candidate, and"
+        " the next version while it is loaded.",
+    )
+    gpu_tf32: bool = Field(
+        default=False,
+        description="True: a GPU may round the factors of float32 products to 10 bits (TF32), which is faster and"
+        " changes logits. Calibrate with the value that serves.",
     )
 
     # Monitor
@@ -658,6 +677,11 @@ class Settings(BaseSettings):
     def recent_requests_file(self) -> Path:
         """The file of requests that this host answered recently."""
         return self.resolved_spool_directory / "recent_requests.db"
+
+    @property
+    def engine_directory(self) -> Path:
+        """The folder of engines that TensorRT has built for graphs on this host."""
+        return self.data_directory / "tensorrt"
 
     @property
     def registry_cache_file(self) -> Path:

@@ -138,7 +138,7 @@ lifelong is under [Apache-2.0](../LICENSE). These are the licences of what it in
 `python -m supply_chain.licences` from the metadata of the packages; a test refuses licences that are unknown or not in
 `supply_chain/licences.toml`. Wheels may hold further libraries (OpenBLAS, libpq, libjpeg ...); their licences are in
 the wheels. With an NVIDIA GPU, `onnxruntime-gpu` (MIT) takes the place of `onnxruntime`, and a build of torch for CUDA
-installs NVIDIA's own libraries, which are under NVIDIA's licences and not listed here.
+installs NVIDIA's own libraries, as the extra `gpu` does; they are under NVIDIA's licences and not listed here.
 
 ## Service and monitor
 

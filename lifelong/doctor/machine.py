@@ -93,8 +93,13 @@ def check_providers(installation: Installation) -> Iterator[Finding]:
                 f"a worker runs graphs with {name}, which is not in the settings here ({', '.join(configured)}).",
                 "Was the setting changed after it started, or on this host only? `lifelong heads workers`.",
             )
+    if usable.unused_gpu is not None:
+        yield warning(
+            "CUDA is installed and cannot be started: a service runs its graphs on the CPU.",
+            f"{usable.unused_gpu} Or set LIFELONG_EXECUTION_PROVIDERS to choose the CPU.",
+        )
     used = f"; workers run graphs with {', '.join(in_use)}" if in_use else ""
-    yield ok(f"{', '.join(usable)}{used}.")
+    yield ok(f"{', '.join(usable.names)}{used}.")
 
 
 def check_disks(installation: Installation) -> Iterator[Finding]:

@@ -194,6 +194,12 @@ EXECUTION_PROVIDER = Gauge(
     multiprocess_mode="livesum",
     registry=REGISTRY,
 )
+UNUSED_GPU = Gauge(
+    "lifelong_unused_gpu",
+    "Workers that run graphs on the CPU because CUDA, which is installed, cannot be started.",
+    multiprocess_mode="livesum",
+    registry=REGISTRY,
+)
 
 
 def exposition() -> bytes:

@@ -14,6 +14,7 @@ from lifelong.commands.training.show import training as training_command
 
 if TYPE_CHECKING:
     from lifelong_core.deploy import LabeledLogits
+    from lifelong_core.graph_check import CheckedGraph
     from lifelong_core.preprocessing import Preprocessing
     from lifelong_core.store import Store
 
@@ -53,6 +54,12 @@ for _command in (
 )
 @click.option("--external", is_flag=True, help="The model runs elsewhere and sends logits to /v1/logits.")
 @click.option(
+    "--half",
+    is_flag=True,
+    help="Convert the graph to half precision (float16), which GPUs compute faster, and say how much the logits change."
+    " Calibrate the model with images.",
+)
+@click.option(
     "--calibration",
     type=existing_file,
     help="npz with logits (N, C), labels (N,) and perhaps groups (N,); or CSV, see `lifelong calibrate`.",
@@ -69,6 +76,7 @@ def add(
     preprocessing: Path | None,
     *,
     external: bool,
+    half: bool,
     calibration: Path | None,
     force_because: str | None,
 ) -> None:
@@ -96,6 +104,16 @@ def add(
             field="--onnx" if onnx else "--preprocessing",
             hint="Leave it out, or leave out --external.",
         )
+    if half and (external or calibration):
+        raise InvalidInputError(
+            "an external model has no graph to convert."
+            if external
+            else "the logits of the file are those of the graph before its conversion.",
+            field="--half",
+            hint="Leave it out."
+            if external
+            else "Leave out --calibration, and calibrate with images: `lifelong calibrate NAME held_out/`.",
+        )
     document = None
     if onnx is not None:
         document = _read_preprocessing(preprocessing) if preprocessing else Preprocessing()
@@ -103,7 +121,13 @@ def add(
         labelled = _examined(store, task, calibration, force_because) if calibration else None
         content = None
         if onnx is not None and document is not None:
-            content = _checked(store, onnx, name, task, document)
+            checked = _checked(store, onnx, name, task, document, half=half)
+            content = checked.content
+            if checked.half_difference is not None:
+                click.echo(
+                    f"Converted the graph to half precision: over images of random colours, with {checked.provider}, no"
+                    f" logit changed by more than {checked.half_difference:.2g}."
+                )
         model = store.models.add(
             task,
             name,
@@ -154,22 +178,30 @@ def _read_preprocessing(file: Path) -> "Preprocessing":
         raise
 
 
-def _checked(store: "Store", graph: Path, name: str, task: str, preprocessing: "Preprocessing") -> bytes:
+def _checked(
+    store: "Store", graph: Path, name: str, task: str, preprocessing: "Preprocessing", *, half: bool
+) -> "CheckedGraph":
     """The graph as one self-contained file, which the service's own code has loaded and run in another process."""
+    from lifelong_core.errors import InvalidInputError
     from lifelong_core.graph_check import check_new_graph
     from lifelong_core.settings import Settings
 
-    return check_new_graph(
-        store,
-        graph,
-        name,
-        task,
-        actor=actor(),
-        preprocessing=preprocessing,
-        settings=Settings.load(),
-        external_data=graph.parent,
-        option="--onnx",
-    ).content
+    try:
+        return check_new_graph(
+            store,
+            graph,
+            name,
+            task,
+            actor=actor(),
+            preprocessing=preprocessing,
+            settings=Settings.load(),
+            external_data=graph.parent,
+            option="--onnx",
+            precision="half" if half else "graph",
+        )
+    except InvalidInputError as error:
+        error.field = "--half" if error.field == "precision" else error.field
+        raise
 
 
 @models.command("list")

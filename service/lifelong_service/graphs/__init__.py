@@ -1,7 +1,8 @@
 """ONNX graphs: checks before they are stored, and their execution.
 
-- `classifier`, `loader`: a loaded graph; the thread that loads
-- `providers`, `check_providers`: execution providers
-- `check_graph`, `rules`, `self_contained`: the process that checks uploads, and its rules
+- `classifier`, `trial`, `loader`: a loaded graph; its trial runs and warm-up; the thread that loads
+- `sessions`, `runs`, `page_locked`: sessions; their runs, with bound buffers on a GPU; memory that a GPU reads directly
+- `providers`, `provider_options`, `libraries`, `check_providers`: execution providers, and what those of a GPU need
+- `check_graph`, `rules`, `self_contained`, `half_precision`: the process that checks uploads, its rules, conversion
 - `run_limit`, `runtime_errors`: time limit of a run; errors without values of the graph
 """

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from lifelong_core.errors import InvalidInputError, LifelongError
+from lifelong_core.gpu import GpuUse
 from lifelong_core.preprocessing import Preprocessing
-from lifelong_service.graphs.classifier import load_classifier
+from lifelong_service.graphs.classifier import Classifier, load_classifier
+from lifelong_service.graphs.half_precision import largest_difference, to_half_precision
 from lifelong_service.graphs.providers import CPU, choose_providers
 from lifelong_service.graphs.self_contained import self_contained
 from lifelong_service.process import confinement
@@ -32,9 +34,10 @@ def main() -> int:
     """Read the request, check the graph, and write the answer."""
     request = json.load(sys.stdin)
     try:
-        providers = choose_providers(request["execution_providers"])
-        unconfined = _confine(request, on_processor=providers == [CPU])
-        provider = _load(request)
+        # Before the limits: the driver of a GPU starts programs of its own.
+        choice = choose_providers(request["execution_providers"], device=request["gpu"]["device"])
+        unconfined = _confine(request, on_processor=choice.names == (CPU,))
+        answer = _load(request)
     except MemoryError:
         return _refuse(
             InvalidInputError(
@@ -45,7 +48,7 @@ def main() -> int:
         )
     except LifelongError as error:
         return _refuse(error)
-    print(json.dumps({"provider": provider, "unconfined": unconfined}))  # noqa: T201
+    print(json.dumps(answer | {"unconfined": unconfined}))  # noqa: T201
     return 0
 
 
@@ -84,26 +87,39 @@ def _size(request: dict[str, Any]) -> int:
     return min(request["maximum_bytes"], sum(file.stat().st_size for file in files if file.is_file()))
 
 
-def _load(request: dict[str, Any]) -> str:
+def _load(request: dict[str, Any]) -> dict[str, Any]:
     """Write the self-contained graph to `output` and run that file, in a separate folder."""
     folder = request["external_data"]
     output = Path(request["output"])
-    output.write_bytes(
-        self_contained(
-            Path(request["graph"]),
-            None if folder is None else Path(folder),
-            maximum_bytes=request["maximum_bytes"],
-            permitted=request["permitted_operators"],
-            private=[Path(path) for path in request["private"]],
-        )
+    content = self_contained(
+        Path(request["graph"]),
+        None if folder is None else Path(folder),
+        maximum_bytes=request["maximum_bytes"],
+        permitted=request["permitted_operators"],
+        private=[Path(path) for path in request["private"]],
     )
+    if request["precision"] != "half":
+        output.write_bytes(content)
+        return {"provider": _classifier(output, request).provider, "half_difference": None}
+    output.write_bytes(to_half_precision(content))
+    converted = _classifier(output, request)
+    # On the CPU: a second graph on the GPU may exceed its share of the memory.
+    original = _classifier(content, request | {"execution_providers": [CPU]})
+    difference = largest_difference(
+        original, converted, Preprocessing.model_validate(request["preprocessing"])
+    )
+    return {"provider": converted.provider, "half_difference": difference}
+
+
+def _classifier(graph: Path | bytes, request: dict[str, Any]) -> Classifier:
     return load_classifier(
-        output,
+        graph,
         Preprocessing.model_validate(request["preprocessing"]),
         classes=request["classes"],
         providers=request["execution_providers"],
         threads=1,
-    ).provider
+        gpu=GpuUse(**request["gpu"]),
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """`python -m lifelong_service.graphs.check_providers`: check whether a service can start with execution providers.
 
-The request on standard input is {"execution_providers": [...]}; the last line of standard output is the answer, with
-the exit status as in `check_graph`.
+The request on standard input is {"execution_providers": [...], "device": 0}; the last line of standard output is the
+answer, with the exit status as in `check_graph`.
 """
 
 import json
@@ -15,12 +15,13 @@ from lifelong_service.graphs.providers import choose_providers
 def main() -> int:
     """Read the request, check the providers, and write the answer."""
     try:
-        chosen = choose_providers(json.load(sys.stdin)["execution_providers"])
+        request = json.load(sys.stdin)
+        chosen = choose_providers(request["execution_providers"], device=request["device"])
     except LifelongError as error:
         answer = {"code": error.code, "message": error.message, "field": error.field, "hint": error.hint}
         print(json.dumps(answer))  # noqa: T201
         return REFUSED
-    print(json.dumps({"providers": chosen}))  # noqa: T201
+    print(json.dumps({"providers": chosen.names, "unused_gpu": chosen.unused_gpu}))  # noqa: T201
     return 0
 
 

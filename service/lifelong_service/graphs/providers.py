@@ -3,33 +3,56 @@
 import difflib
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import onnxruntime
 
 from lifelong_core.errors import ConfigurationError
+from lifelong_service.graphs.libraries import CUDA, MissingError, check_libraries
 
 FIELD = "LIFELONG_EXECUTION_PROVIDERS"
 CPU = "CPUExecutionProvider"
 RECORD = ("session.record_ep_graph_assignment_info", "1")
 """Session option with which ONNX Runtime records the provider of each node."""
-_AUTOMATIC = ("CUDAExecutionProvider", CPU)
 
 
-def choose_providers(configured: Sequence[str]) -> list[str]:
-    """Return the providers of a session, in order of preference.
+@dataclass(frozen=True)
+class Choice:
+    """The providers of a session.
+
+    Attributes:
+        names: in order of preference.
+        unused_gpu: why the CPU was chosen although CUDA is installed; None: CUDA was chosen or is not installed, or the
+            settings name the providers.
+    """
+
+    names: tuple[str, ...]
+    unused_gpu: str | None = None
+
+
+def choose_providers(configured: Sequence[str], *, device: int = 0) -> Choice:
+    """Return the providers of a session.
 
     Args:
-        configured: providers in the settings; empty: CUDA if this installation has it, then the CPU.
+        configured: providers in the settings; empty: CUDA where it can be started, and the CPU.
+        device: number of the GPU.
 
     Raises:
-        ConfigurationError: the name is unknown to ONNX Runtime, or this installation lacks the provider.
+        ConfigurationError: a configured name is unknown to ONNX Runtime, this installation lacks the provider, or a
+            library, driver or device that it needs is missing.
     """
     available = onnxruntime.get_available_providers()
     if not configured:
-        return [name for name in _AUTOMATIC if name in available]
+        return _automatic(available, device)
     for name in configured:
         _check_name(name, available)
-    return list(configured)
+        try:
+            check_libraries(name, device)
+        except MissingError as error:
+            raise ConfigurationError(
+                f"{name} cannot be started: {error.reason}.", field=FIELD, hint=error.hint
+            ) from error
+    return Choice(tuple(configured))
 
 
 def check_providers(configured: Sequence[str], in_use: Sequence[str]) -> None:
@@ -47,7 +70,8 @@ def check_providers(configured: Sequence[str], in_use: Sequence[str]) -> None:
         raise ConfigurationError(
             f"{missing[0]} could not be started, only {', '.join(in_use)}.",
             field=FIELD,
-            hint="Check its driver and libraries, which the log of ONNX Runtime names, or change the setting.",
+            hint="Its libraries and driver were found. The memory of the GPU may be full, or the driver does not fit;"
+            " docs/gpu.md names the versions. Or change the setting.",
         )
 
 
@@ -72,6 +96,16 @@ def provider_of(session: onnxruntime.InferenceSession, configured: Sequence[str]
             hint="Name a provider that supports the operators of the graph, or leave the setting out.",
         )
     return nodes.most_common(1)[0][0] if nodes else CPU
+
+
+def _automatic(available: Sequence[str], device: int) -> Choice:
+    if CUDA not in available:
+        return Choice((CPU,))
+    try:
+        check_libraries(CUDA, device)
+    except MissingError as error:
+        return Choice((CPU,), f"{error.reason}. {error.hint}")
+    return Choice((CUDA, CPU))
 
 
 def _check_name(name: str, available: Sequence[str]) -> None:

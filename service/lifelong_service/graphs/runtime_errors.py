@@ -14,7 +14,17 @@ _MEANINGS: Final = {
     "NOT_IMPLEMENTED": "an operator is not implemented for its types",
     "INVALID_ARGUMENT": "an operator was given what it cannot take",
 }
-_MEMORY: Final = ("bad_alloc", "bad allocation", "allocate memory", "exceeds maximum")
+_MEMORY: Final = ("bad_alloc", "bad allocation", "allocate memory", "exceeds maximum", "out of memory")
+
+
+_DEVICE = re.compile(r"\b(?:CUDA|CUDNN|CUBLAS) failure -?\d+: [^;\n]{1,120}")
+
+
+def device_failure(error: Exception) -> str | None:
+    """Return what CUDA says when a GPU cannot be used at all; None: the failure is another one, or memory is full."""
+    text = str(error)
+    found = _DEVICE.search(text)
+    return None if found is None or any(sign in text for sign in _MEMORY) else found[0].strip()
 
 
 def describe_failure(error: Exception) -> str:

@@ -175,7 +175,7 @@ def check_database(settings: Settings) -> None:
             choose_providers,  # loads ONNX Runtime: a fifth of a second
         )
 
-        choose_providers(settings.execution_providers)
+        choose_providers(settings.execution_providers, device=settings.gpu_device)
 
     try:
         with Store.from_settings(settings, patience_seconds=LOCKED_SECONDS) as store:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 
 from lifelong_core.errors import LifelongError
+from lifelong_core.gpu import GpuUse
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.artifacts import Artifacts
@@ -17,7 +18,7 @@ class ModelLoader:
     """Loads and tries graphs; threads may share it.
 
     Args:
-        settings: execution providers, threads, and the URL of the artifacts.
+        settings: execution providers, threads, use of the GPU, and the URL of the artifacts.
         serving: holds the loaded graphs.
         store: the open store; raises UnavailableError while there is none.
         run_limit: time limit of all graphs of this process.
@@ -30,6 +31,7 @@ class ModelLoader:
         self._serving = serving
         self._store = store
         self._run_limit = run_limit
+        self._gpu = GpuUse.from_settings(settings)
         self._artifacts: Artifacts | None = None
         self._trying = threading.Lock()
         self._tried: tuple[int, Classifier] | None = None
@@ -60,6 +62,7 @@ class ModelLoader:
             providers=self._settings.execution_providers,
             threads=self._settings.intra_op_threads,
             limit=self._run_limit,
+            gpu=self._gpu,
         )
 
     def classifier(self, model: Model) -> Classifier:

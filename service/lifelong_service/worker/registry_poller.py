@@ -202,6 +202,9 @@ class RegistryPoller:
                 self._failures.pop(model_id, None)
                 details = {"model": reference, "provider": self._classifiers[model_id].provider}
                 logger.info("loaded a model", extra={"details": details})
+                if (reason := self._classifiers[model_id].unused_gpu) is not None:
+                    details |= {"reason": reason}
+                    logger.warning("CUDA is installed and cannot be started", extra={"details": details})
                 continue
             self._retry_at[model_id] = time.monotonic() + RETRY_SECONDS
             if self._failures.get(model_id) != str(error):
@@ -264,7 +267,8 @@ def _is_same(registry: Registry, known: Registry | None) -> bool:
 
 
 def _count_providers(previous: Snapshot | None, snapshot: Snapshot) -> None:
-    """Set the metric of execution providers: 1 per loaded graph, 0 for graphs that were dropped."""
+    """Set the metrics of execution providers: 1 per loaded graph, 0 for graphs that were dropped; unused CUDA."""
+    metrics.UNUSED_GPU.set(bool(snapshot.unused_gpu()))
     before = {} if previous is None else previous.providers()
     for model, provider in before.items() - snapshot.providers().items():
         metrics.EXECUTION_PROVIDER.labels(model, provider).set(0)

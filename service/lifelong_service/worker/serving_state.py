@@ -73,6 +73,11 @@ class ServingState:
         """ONNX Runtime execution provider of each loaded model, by its reference."""
         return {} if self.snapshot is None else self.snapshot.providers()
 
+    def unused_gpu(self) -> list[str]:
+        """Sentences on CUDA that is installed, but not used."""
+        reasons = [] if self.snapshot is None else self.snapshot.unused_gpu()
+        return [f"graphs run on the CPU, CUDA is installed and cannot be started: {one}" for one in reasons]
+
     def damaged_heads(self) -> list[str]:
         """A sentence per damaged head: its place, the reason, and the answer that requests get there."""
         return [] if self.snapshot is None else describe_damage(self.snapshot.registry)

@@ -112,6 +112,10 @@ class Snapshot:
         models = self.registry.models
         return {models[key].reference: one.provider for key, one in self.classifiers.items() if key in models}
 
+    def unused_gpu(self) -> list[str]:
+        """Why graphs run on the CPU although CUDA is installed; empty: there is nothing to tell."""
+        return sorted({one.unused_gpu for one in self.classifiers.values() if one.unused_gpu is not None})
+
     def failed(self) -> dict[str, str]:
         """Why models could not be loaded, by their references."""
         models = self.registry.models

@@ -145,5 +145,6 @@ class Worker:
                 for name, reason in serving.failed_models().items()
             ),
             *serving.promoted_without_head(),
+            *serving.unused_gpu(),
         )
         return list(dict.fromkeys(problem for problem in problems if problem is not None))

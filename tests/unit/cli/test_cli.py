@@ -21,6 +21,7 @@ from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Cycle, Heartbeat, Tick, new_prediction_id
 from lifelong_core.store.schema import tables
+from tests.unit.service.onnx_graphs import linear
 
 
 @pytest.fixture
@@ -184,6 +185,30 @@ def test_a_task_takes_a_decision_rule(run):
     with pytest.raises(LifelongError, match="there is no class 2") as caught:
         run("tasks", "add", "x", "--classes", "a,b", "--decision-rule", rule[:-1] + ', "positive_class": 2}')
     assert caught.value.field == "decision_rule.positive_class"
+
+
+def test_a_model_in_half_precision_is_stored_converted_and_calibrated_with_images_only(
+    run, graph, calibration
+):
+    without_weights = ("models", "add", "net", "--task", "triage", "--onnx", str(graph), "--half")
+    run("init")
+    run("tasks", "add", "triage", "--classes", "a,b,c")
+    with pytest.raises(LifelongError, match="no float32 weights") as caught:
+        run(*without_weights)
+    assert caught.value.field == "--half"
+    graph.write_bytes(linear(channels=3))
+    add = ("models", "add", "net", "--task", "triage", "--onnx", str(graph), "--half")
+    with pytest.raises(LifelongError, match="before its conversion") as caught:
+        run(*add, "--calibration", str(calibration))
+    assert caught.value.field == "--half"
+    with pytest.raises(LifelongError, match="no graph to convert"):
+        run("models", "add", "far", "--task", "triage", "--external", "--half")
+    assert "with CPUExecutionProvider, no logit changed by more than" in run(*add)
+    with open_store() as store:
+        artifact = store.models.get("net").artifact
+        stored = store.artifacts.path(artifact).read_bytes()
+    kinds = {tensor.data_type for tensor in onnx.load_from_string(stored).graph.initializer}
+    assert kinds == {onnx.TensorProto.FLOAT16}
 
 
 def test_a_graph_that_cannot_be_served_is_refused_at_once(run, graph):

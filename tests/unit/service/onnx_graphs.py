@@ -168,6 +168,16 @@ def slow(repetitions: int = 100, width: int = 20_000) -> bytes:
     return _graph(nodes, [spread, weights], ["spread", "weights"], ["N", 1, EDGE, EDGE])
 
 
+def mean_of_any_size() -> bytes:
+    """The mean grey value times 1, 2 and 3, for images of any size."""
+    nodes = [
+        helper.make_node("ReduceMean", ["image", "axes"], ["mean"], keepdims=0),
+        helper.make_node("MatMul", ["mean", "factors"], ["logits"]),
+    ]
+    factors = np.array([[1, 2, 3]], np.float32)
+    return _graph(nodes, [np.array([2, 3]), factors], ["axes", "factors"], ["N", 1, "H", "W"])
+
+
 def flat_input() -> bytes:
     """An input of rank 2, which no image has."""
     node = helper.make_node("MatMul", ["image", "weights"], ["logits"])

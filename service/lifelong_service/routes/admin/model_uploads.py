@@ -13,7 +13,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
-from lifelong_core.graph_check import check_new_graph
+from lifelong_core.graph_check import Precision, check_new_graph
 from lifelong_core.names import Name
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store.registry.records import ModelKind
@@ -60,12 +60,17 @@ OPENAPI = {
 
 
 class NewModel(RequestDocument):
-    """A model of a task; `preprocessing` belongs to kind onnx and defaults to RGB in 0..1 at the image's own size."""
+    """A model of a task; `preprocessing` belongs to kind onnx and defaults to RGB in 0..1 at the image's own size.
+
+    With `precision` half, the graph is converted to half precision, and the converted one is stored: calibrate the
+    model with logits that this service computes from images.
+    """
 
     task: Name
     name: Name
     kind: ModelKind = "onnx"
     preprocessing: Preprocessing | None = None
+    precision: Precision = "graph"
 
 
 async def register_model(request: Request) -> ModelAnswer:
@@ -142,6 +147,12 @@ def _register(worker: Worker, new: NewModel, graph: Path | None, actor: str) -> 
             field="kind",
             hint="Leave out the graph.",
         )
+    if graph is None and new.precision != "graph":
+        raise InvalidInputError(
+            "there is no graph to convert to half precision.",
+            field="precision",
+            hint="Send the graph as the part onnx, or leave out precision.",
+        )
     if graph is not None:
         preprocessing = preprocessing or Preprocessing.model_validate({})
         with _checking(worker):
@@ -154,6 +165,7 @@ def _register(worker: Worker, new: NewModel, graph: Path | None, actor: str) -> 
                 preprocessing=preprocessing,
                 settings=worker.settings,
                 external_data=graph.parent,
+                precision=new.precision,
                 timeout_seconds=worker.settings.request_timeout_seconds * _SHARE_FOR_CHECK,
             ).content
     model = store.models.add(

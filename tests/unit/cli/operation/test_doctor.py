@@ -17,10 +17,11 @@ from click.testing import CliRunner
 
 from lifelong.cli import cli
 from lifelong.commands.common import open_store
-from lifelong.doctor import examination, processes
+from lifelong.doctor import examination, machine, processes
 from lifelong_core.deploy import LabeledLogits, quantifier
 from lifelong_core.deploy.quantification.summaries.codebook import Codebook
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.graph_check import UsableProviders
 from lifelong_core.monitor_settings import monitor_settings
 from lifelong_core.settings import Settings
 from lifelong_core.store import (
@@ -688,6 +689,15 @@ def test_an_execution_provider_with_which_no_service_starts(
 ):
     monkeypatch.setenv("LIFELONG_EXECUTION_PROVIDERS", json.dumps([name]))
     expect("execution providers", "failure", "LIFELONG_EXECUTION_PROVIDERS", name, said)
+
+
+def test_cuda_that_is_installed_and_cannot_be_started(store: Store, monkeypatch: pytest.MonkeyPatch):
+    reason = "the library libcudnn.so.9 is missing."
+    found = UsableProviders(("CPUExecutionProvider",), reason)
+    monkeypatch.setattr(machine, "check_execution_providers", lambda _: found)
+    expect("execution providers", "warning", "CUDA is installed and cannot be started", reason)
+    found = UsableProviders(("CUDAExecutionProvider", "CPUExecutionProvider"))
+    expect("execution providers", "ok", "CUDAExecutionProvider, CPUExecutionProvider.")
 
 
 def test_workers_that_run_graphs_with_another_provider(store: Store, monkeypatch: pytest.MonkeyPatch):

@@ -56,6 +56,7 @@ class Graph(str):
     """Stands for a loaded graph."""
 
     provider = "CPUExecutionProvider"
+    unused_gpu = None
 
 
 class Source:

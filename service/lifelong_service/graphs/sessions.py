@@ -1,0 +1,153 @@
+"""Sessions of ONNX Runtime: which provider runs a graph, with which options."""
+
+import fcntl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from weakref import WeakSet
+
+import onnxruntime
+
+from lifelong_core.errors import ConfigurationError, InvalidInputError
+from lifelong_core.gpu import GpuUse
+from lifelong_core.preprocessing import Preprocessing
+from lifelong_service.graphs.libraries import CUDA, TENSORRT
+from lifelong_service.graphs.provider_options import provider_options, read_input
+from lifelong_service.graphs.providers import (
+    CPU,
+    FIELD,
+    RECORD,
+    Choice,
+    check_providers,
+    choose_providers,
+    provider_of,
+)
+from lifelong_service.graphs.runtime_errors import describe_failure, device_failure
+
+ON_GPU: Final = frozenset({CUDA, TENSORRT})
+_open: WeakSet[onnxruntime.InferenceSession] = WeakSet()
+"""Sessions of this process that hold memory of the GPU."""
+
+
+@dataclass(frozen=True)
+class OpenSession:
+    """A session, and what runs its graph.
+
+    Attributes:
+        session: of ONNX Runtime.
+        provider: the execution provider that runs most nodes.
+        unused_gpu: why the CPU runs the graph although CUDA is installed; None: there is nothing to tell.
+    """
+
+    session: onnxruntime.InferenceSession
+    provider: str
+    unused_gpu: str | None
+
+
+def open_session(
+    graph: Path | bytes,
+    *,
+    providers: Sequence[str],
+    threads: int,
+    gpu: GpuUse,
+    preprocessing: Preprocessing,
+) -> OpenSession:
+    """Load a graph.
+
+    Args:
+        graph: file or content of the ONNX model.
+        providers: configured execution providers in order of preference; empty: CUDA where it can be started, else the
+            CPU.
+        threads: threads within one operator; 0: one per core.
+        gpu: how this process uses the GPU.
+        preprocessing: of its images.
+
+    Raises:
+        InvalidInputError: the graph cannot be loaded.
+        ConfigurationError: a provider is not known, not installed or cannot be started, or runs no node of the graph;
+            or the process holds as many graphs on the GPU as may share its memory.
+    """
+    choice = choose_providers(providers, device=gpu.device)
+    if ON_GPU & set(choice.names):
+        _check_share(gpu)
+    try:
+        session = _session(graph, choice, threads, gpu, preprocessing)
+    except _DeviceError as error:
+        failure = str(error)
+        if providers:
+            raise ConfigurationError(
+                f"{choice.names[0]} cannot be started: {failure}.",
+                field=FIELD,
+                hint="Compare the driver with the versions in docs/gpu.md, or change the setting.",
+            ) from error
+        choice = Choice((CPU,), f"{failure}. Compare the driver with the versions in docs/gpu.md.")
+        session = _session(graph, choice, threads, gpu, preprocessing)
+    in_use = session.get_providers()
+    check_providers(providers, in_use)
+    if ON_GPU & set(in_use):
+        _open.add(session)
+    unused = choice.unused_gpu
+    if CUDA in choice.names and CUDA not in in_use:
+        unused = (
+            "its libraries and a GPU were found, but ONNX Runtime did not start it; see its message above."
+        )
+    return OpenSession(session, provider_of(session, providers), unused)
+
+
+class _DeviceError(Exception):
+    """The GPU cannot be used, whatever the graph."""
+
+
+def _session(
+    graph: Path | bytes, choice: Choice, threads: int, gpu: GpuUse, preprocessing: Preprocessing
+) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # Spinning idle threads would take processor time from the other workers.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry(*RECORD)
+    # Errors are raised as exceptions. Printed ones would break the log format and show shapes, and with them the
+    # content of weights.
+    options.log_severity_level = 4
+    try:
+        described = read_input(graph, preprocessing) if TENSORRT in choice.names else None
+        with _building_engines(gpu, is_needed=described is not None):
+            return onnxruntime.InferenceSession(
+                graph if isinstance(graph, bytes) else str(graph),
+                sess_options=options,
+                providers=[(name, provider_options(name, gpu, described)) for name in choice.names],
+                # Otherwise a failed start, and later a failed run, is silently repeated on the CPU.
+                enable_fallback=0,
+            )
+    except Exception as error:  # ONNX Runtime has an exception class for each of its status codes
+        if (failure := device_failure(error)) is not None:
+            raise _DeviceError(failure) from error
+        raise InvalidInputError(
+            f"ONNX Runtime cannot load the graph: {describe_failure(error)}",
+            field="onnx",
+            hint="Export it as one self-contained ONNX file (weights inside) of an opset that ONNX Runtime knows.",
+        ) from error
+
+
+@contextmanager
+def _building_engines(gpu: GpuUse, *, is_needed: bool) -> Iterator[None]:
+    """Let one process after the other build engines: the next one finds them in the folder."""
+    if gpu.engines is None or not is_needed:
+        yield
+        return
+    gpu.engines.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (gpu.engines / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _check_share(gpu: GpuUse) -> None:
+    if gpu.graph_bytes is not None and len(_open) >= gpu.graphs:
+        raise ConfigurationError(
+            f"this worker holds {len(_open)} graphs on the GPU, as many as share its memory.",
+            field="LIFELONG_GPU_GRAPHS_PER_WORKER",
+            hint="Raise it (every graph then gets less of LIFELONG_GPU_MEMORY_BYTES), or remove unused models.",
+        )

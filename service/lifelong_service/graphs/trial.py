@@ -1,0 +1,110 @@
+"""Trial runs of a graph when it is loaded: its outputs, and the batch sizes that occur."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.preprocessing import Preprocessing
+
+if TYPE_CHECKING:
+    from lifelong_service.graphs.classifier import Classifier
+
+MIXING_TOLERANCE = 1e-3
+"""Relative and absolute tolerance of an image's logits between batches (rounding differs)."""
+COARSE_MIXING_TOLERANCE = 1e-2
+"""The same where products are rounded to 10 bits: half precision, and TF32 of accelerators."""
+_UNKNOWN_EDGE = 64
+"""Edge of the trial image in pixels when neither the preprocessing nor the graph fixes it."""
+
+
+def image_shape(shape: Sequence[object], preprocessing: Preprocessing) -> tuple[int, int, int] | None:
+    """Return the shape of one image in the input of a graph; None: images have no fixed size.
+
+    Args:
+        shape: of the input, with its batch axis.
+        preprocessing: of the images.
+    """
+    first = 2 if preprocessing.layout == "NCHW" else 1
+    height, width = shape[first : first + 2]
+    if preprocessing.centre_crop is not None:
+        height, width = preprocessing.centre_crop.height, preprocessing.centre_crop.width
+    elif preprocessing.resize is not None and preprocessing.resize.mode == "exact":
+        height, width = preprocessing.resize.height, preprocessing.resize.width
+    if not isinstance(height, int) or not isinstance(width, int):
+        return None
+    if preprocessing.layout == "NHWC":
+        return height, width, preprocessing.channels
+    return preprocessing.channels, height, width
+
+
+def trial_images(shape: Sequence[object], preprocessing: Preprocessing) -> list[NDArray[np.float32]]:
+    """Return a grey image and a gradient, of the size of the preprocessing, else of the graph, else a small one."""
+    known = [edge if isinstance(edge, int) else _UNKNOWN_EDGE for edge in shape]
+    size = image_shape(known, preprocessing) or ()
+    grey = np.full(size, 0.5, dtype=np.float32)
+    gradient = np.linspace(0, 1, grey.size, endpoint=False, dtype=np.float32).reshape(size)
+    return [grey, gradient]
+
+
+def check_outputs(
+    classifier: "Classifier", images: Sequence[NDArray[np.float32]], *, is_coarse: bool
+) -> None:
+    """Check the logits of trial images, alone and together.
+
+    Args:
+        classifier: the loaded graph.
+        images: from `trial_images`.
+        is_coarse: whether products are rounded to 10 bits.
+
+    Raises:
+        InvalidInputError: they are not finite, are probabilities, or depend on the other images of the batch.
+    """
+    alone = np.concatenate([classifier.logits([image]) for image in images])
+    if not np.isfinite(alone[0]).all():
+        raise InvalidInputError(
+            "the model gives NaN or infinity for a plain grey image.", field="onnx", hint="Check the export."
+        )
+    if not np.isfinite(alone).all():
+        return  # predictions with such outputs are refused; there is nothing to compare
+    tolerance = COARSE_MIXING_TOLERANCE if is_coarse else MIXING_TOLERANCE
+    if not classifier.has_fixed_batch and not np.allclose(
+        classifier.logits(images), alone, rtol=tolerance, atol=tolerance
+    ):
+        raise InvalidInputError(
+            "the model mixes the images of a batch: the same image got another answer beside another one.",
+            field="onnx",
+            hint="Export it in evaluation mode (batch normalisation with its learnt statistics).",
+        )
+    if (alone >= 0).all() and np.allclose(alone.sum(axis=1), 1, rtol=0, atol=1e-4):
+        raise InvalidInputError(
+            "the model gives probabilities, expected logits.",
+            field="onnx",
+            hint="Export it without the softmax at its end.",
+        )
+
+
+def warm_up(classifier: "Classifier", image: NDArray[np.float32]) -> None:
+    """Run each batch size once: a GPU chooses kernels and allocates memory at the first batch of a size.
+
+    Raises:
+        InvalidInputError: the largest batch takes more memory than there is.
+    """
+    # The largest first: its memory is enough for the others, while memory of small batches would not be used for it.
+    for size in reversed(classifier.batch_sizes or ()):
+        classifier.logits([image] * size)
+
+
+def batch_sizes(maximum: int) -> tuple[int, ...]:
+    """Return the powers of two below a maximum, and the maximum.
+
+    Examples:
+        >>> batch_sizes(64)
+        (1, 2, 4, 8, 16, 32, 64)
+        >>> batch_sizes(20)
+        (1, 2, 4, 8, 16, 20)
+    """
+    powers = [1 << power for power in range(maximum.bit_length())]
+    return (*(size for size in powers if size < maximum), maximum)
