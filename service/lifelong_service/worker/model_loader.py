@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 
 from lifelong_core.errors import LifelongError
+from lifelong_core.serving_plan import serving_plan
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.artifacts import Artifacts
@@ -30,6 +31,7 @@ class ModelLoader:
         self._serving = serving
         self._store = store
         self._run_limit = run_limit
+        self._threads = serving_plan(settings).threads
         self._artifacts: Artifacts | None = None
         self._trying = threading.Lock()
         self._tried: tuple[int, Classifier] | None = None
@@ -58,7 +60,7 @@ class ModelLoader:
             model.preprocessing,
             classes=len(task.class_names),
             providers=self._settings.execution_providers,
-            threads=self._settings.intra_op_threads,
+            threads=self._threads,
             limit=self._run_limit,
         )
 
