@@ -82,7 +82,7 @@ class MixedLoad(Load):
             with suppress(OSError):
                 self._begin(self._request(number), leave)
                 self.disconnected[leave.__name__.strip("_")] += 1
-            due_at = time.monotonic()
+            connection, due_at = self._renewed(connection), time.monotonic()
         return super()._send(connection, number, due_at)
 
     def _way_to_leave(self, number: int) -> _Leave | None:

@@ -120,6 +120,7 @@ def _round(world: World, number: int, rate: float, plan: Plan, scale: Scale) -> 
             time.sleep(max(0.0, min(swap_at + _SWAP_SECONDS, until) - time.monotonic()))
         outcome = trial.conclude()
         outcome.violations += _unused_heads(trial, published)
+        outcome.violations += _unanswered(trial)
         outcome.violations += _missing_disconnections(trial.load)
         outcome.figures |= {"load_seconds": plan.round, "head_swaps": len(published)}
         outcome.figures |= _disconnections(trial.load)
@@ -150,6 +151,13 @@ def _unused_heads(trial: Trial, published: Sequence[int]) -> list[str]:
     used = {answer.head_version for answer in trial.load.answers}
     return [
         f"head {version} was in force and answered nothing" for version in published if version not in used
+    ]
+
+
+def _unanswered(trial: Trial) -> list[str]:
+    """Requests of patient clients whose connection ended, or was silent for long, before their answer."""
+    return [
+        f"{one.request_id} got no answer at {one.resets} tries" for one in trial.load.answers if one.resets
     ]
 
 
