@@ -29,23 +29,27 @@ class GpuUse:
     engines: Path | None = None
 
     @classmethod
-    def from_settings(cls, settings: "Settings") -> "GpuUse":
+    def from_settings(cls, settings: "Settings", *, workers: int) -> "GpuUse":
         """The use of the GPU by one worker.
 
         All workers and one check of a new graph share the budget. ONNX Runtime limits single graphs, so every graph
         gets an equal share of it.
 
+        Args:
+            settings: of the service.
+            workers: number of its workers.
+
         Examples:
             >>> from lifelong_core.settings import Settings
-            >>> settings = Settings(gpu_memory_bytes=14_000_000_000, workers=2, gpu_graphs_per_worker=3)
-            >>> GpuUse.from_settings(settings).graph_bytes
+            >>> settings = Settings(gpu_memory_bytes=14_000_000_000, gpu_graphs_per_worker=3)
+            >>> GpuUse.from_settings(settings, workers=2).graph_bytes
             2000000000
         """
         total = settings.gpu_memory_bytes
         graphs = settings.gpu_graphs_per_worker
         return cls(
             device=settings.gpu_device,
-            graph_bytes=None if total is None else total // (settings.workers * graphs + 1),
+            graph_bytes=None if total is None else total // (workers * graphs + 1),
             graphs=graphs,
             tf32=settings.gpu_tf32,
             maximum_batch_size=settings.maximum_batch_size,

@@ -27,6 +27,7 @@ from lifelong_core.errors import (
 )
 from lifelong_core.gpu import GpuUse
 from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.serving_plan import serving_plan
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, ServingState, Store, check_name, serving_state
 
@@ -115,7 +116,7 @@ def check_graph(
             "classes": classes,
             "maximum_bytes": min(settings.maximum_model_bytes, PROTOBUF_BYTES),
             "execution_providers": list(settings.execution_providers),
-            "gpu": GpuUse.from_settings(settings).to_document(),
+            "gpu": GpuUse.from_settings(settings, workers=serving_plan(settings).workers).to_document(),
             "precision": precision,
             "permitted_operators": list(settings.permitted_operators),
             "private": [str(path) for path in _private_paths(settings, graph.resolve())],

@@ -31,7 +31,7 @@ from pydantic_settings import (
 )
 
 from lifelong_core import policy_defaults as defaults
-from lifelong_core.errors import ConfigurationError
+from lifelong_core.errors import ConfigurationError, InvalidInputError
 from lifelong_core.names import Name
 from lifelong_core.policy_defaults import LARGEST_STEP, MOST_LOOKS, Mode, OnUnusualTraffic, OnViolation
 from lifelong_core.runtime.logs import LogFormat
@@ -261,8 +261,10 @@ class Settings(BaseSettings):
     # Service
     host: str = Field(default="127.0.0.1", description="Address that the service and the exporter listen on.")
     port: int = Field(default=3000, ge=1, le=65535, description="Port of the service.")
-    workers: Positive = Field(
-        default=2, description="Serving processes. With only one, its death is an outage of 10 s."
+    workers: Positive | None = Field(
+        default=None,
+        description="Serving processes; each holds the models in memory. None: two to eight, by the cores that the"
+        " process may use and by intra_op_threads. With only one, its death is an outage of 10 s.",
     )
     open_access: bool = Field(
         default=False,
@@ -417,8 +419,10 @@ class Settings(BaseSettings):
         default=10,
         description="Environments that the predictions of one token may add within an hour; then 429.",
     )
-    intra_op_threads: int = Field(
-        default=1, ge=0, description="ONNX Runtime threads per worker; 0: one per core."
+    intra_op_threads: int | None = Field(
+        default=None,
+        ge=0,
+        description="ONNX Runtime threads of each worker. None: the cores divided by the workers; 1 on a GPU.",
     )
     execution_providers: tuple[str, ...] = Field(
         default=(),
@@ -604,6 +608,17 @@ class Settings(BaseSettings):
         except ValueError as error:
             raise ValueError("expected an IP address, such as 127.0.0.1 or 0.0.0.0") from error
         return address
+
+    @field_validator("intra_op_threads")
+    @classmethod
+    def _is_a_number_of_threads(cls, value: int | None) -> int | None:
+        if value == 0:  # earlier versions: one thread per core in every worker
+            raise InvalidInputError(
+                "expected at least 1 thread, got 0: every worker would take all cores.",
+                field="intra_op_threads",
+                hint="Leave the setting out: the workers then share the cores.",
+            )
+        return value
 
     @classmethod
     def settings_customise_sources(

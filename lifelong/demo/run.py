@@ -29,6 +29,7 @@ from lifelong.demo.progress import Steps
 from lifelong.demo.traffic import Answers, send
 from lifelong.demo.training import EPOCHS, export_onnx, train
 from lifelong_core.deploy import AdaptationPolicy
+from lifelong_core.serving_plan import serving_plan
 
 DEVELOPMENT_IMAGES, SHIFTED_IMAGES = 400, 1500
 ENOUGH_IMAGES = AdaptationPolicy().minimum_samples
@@ -44,7 +45,9 @@ def run_story(installation: Installation, processes: Processes, seed: int, steps
     training, calibration, held_out = split_digits(np.random.default_rng(seed))
     rng = np.random.default_rng(seed + 1)
     _train_model(installation, training, seed, steps)
-    with steps.step(f"Start the service with {installation.settings.workers} workers and the monitor"):
+    with steps.step(
+        f"Start the service with {serving_plan(installation.settings).workers} workers and the monitor"
+    ):
         seconds_to_ready = _start(installation, processes)
     with Api(installation.service_url, installation.token) as api:
         _calibrate(api, installation, calibration, rng, steps)

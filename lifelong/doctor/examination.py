@@ -24,6 +24,7 @@ CHECKS: dict[str, Check] = {
     "knowledge base": content.check_knowledge,
     "group key": content.check_group_key,
     "file modes": machine.check_file_modes,
+    "cores": machine.check_cores,
     "execution providers": machine.check_providers,
     "spool": machine.check_spool,
     "disk space": machine.check_disks,

@@ -1,4 +1,4 @@
-"""Checks of this machine: the spool and the disks."""
+"""Checks of this machine: cores, execution providers, the spool, the disks and file modes."""
 
 import os
 import shutil
@@ -13,6 +13,7 @@ from lifelong.private_files import absolute, database_file, find_accessible, loc
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.graph_check import check_execution_providers
 from lifelong_core.runtime.file_modes import is_accessible_to_others
+from lifelong_core.serving_plan import serving_plan
 from lifelong_core.settings import settings_file
 from lifelong_core.store.engine.database import parse_url
 from lifelong_core.store.spool.spool import Spool
@@ -64,6 +65,19 @@ def check_spool(installation: Installation) -> Iterator[Finding]:
             "Give the folder to the user that runs the product, or name another: LIFELONG_SPOOL_DIRECTORY.",
         )
     yield ok(f"{state.predictions} predictions wait in {folder}.")
+
+
+def check_cores(installation: Installation) -> Iterator[Finding]:
+    """The workers and their threads fit the cores of this machine."""
+    settings = installation.settings
+    plan = serving_plan(settings)
+    hint = "Leave out LIFELONG_WORKERS and LIFELONG_INTRA_OP_THREADS: both are then chosen from the cores."
+    if plan.oversubscribes:
+        yield warning(f"{plan}: the threads take the cores from each other.", hint)
+    if plan.leaves_half_idle:
+        yield warning(f"{plan}: half of the cores or more cannot be used for predictions.", hint)
+    given = [name for name in ("workers", "intra_op_threads") if getattr(settings, name) is not None]
+    yield ok(f"{plan}, {' and '.join(given) + ' as in the settings' if given else 'chosen from the cores'}.")
 
 
 def check_providers(installation: Installation) -> Iterator[Finding]:

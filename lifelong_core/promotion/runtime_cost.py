@@ -1,6 +1,5 @@
 """Size of an ONNX graph, and the time that it takes for one image on this machine."""
 
-import os
 import platform
 import time
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from lifelong_core.documents import Frozen
+from lifelong_core.runtime.cores import usable_cores
 
 WARM_UP = 3
 """runs before the clock counts"""
@@ -53,7 +53,7 @@ def measure_cost(
 
 def describe_machine() -> str:
     """The processor and the number of processors that this process may use."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    usable = usable_cores()
     return f"{platform.system()} {platform.machine()}, {usable} processor{'s' if usable != 1 else ''}"
 
 

@@ -13,12 +13,14 @@ import bentoml
 
 from lifelong_core.runtime.file_modes import restrict_new_files
 from lifelong_core.runtime.logs import configure_logging
+from lifelong_core.serving_plan import serving_plan
 from lifelong_core.settings import Settings
 from lifelong_service.process import signals
 from lifelong_service.process.launch import await_checker
 
 restrict_new_files()
 settings = Settings.load()
+plan = serving_plan(settings)
 # After BentoML has configured its loggers, in the parent and in each worker.
 configure_logging(settings.log_format)
 logger = logging.getLogger(__name__)
@@ -26,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 @bentoml.service(
     name="lifelong",
-    workers=settings.workers,
+    workers=plan.workers,
     http={"host": settings.host, "port": settings.port},  # pyright: ignore[reportArgumentType] - pydantic takes text
     logging={"access": {"enabled": False}},
     # BentoML labels its metrics with every path that clients send; ours are in lifelong_service.metrics.
@@ -51,7 +53,7 @@ class Lifelong:
             "starting to listen on http://%s:%d",
             settings.host,
             settings.port,
-            extra={"details": {"workers": settings.workers}},
+            extra={"details": {"workers": plan.workers, "threads": plan.threads, "cores": plan.cores}},
         )
         gc.enable()
 

@@ -3,7 +3,7 @@
     python -m tests.faults [--json] [--quick] [--database sqlite|postgresql|both] [--scenario NAME ...] [--list]
                            [--figures FILE] [--report docs/reliability.md] [--keep FOLDER]
 
-It needs root to mount a small disk. Exit status 1: a guarantee was broken. A full run takes two to three hours; several
+It needs root to mount a small disk. Exit status 1: a guarantee was broken. A full run takes three to four hours;
 partial runs with the same --figures (docs/reliability.json) and --report give the same report.
 """
 

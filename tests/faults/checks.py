@@ -3,6 +3,7 @@
 tests/faults/test_controls.py shows that each check detects its violation.
 """
 
+import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from lifelong_core.store import AuditEntry, Cycle, Prediction, StoredRequest, lo
 from tests.faults.load import Answer, Failure
 
 NOTHING: Mapping[bytes, datetime] = MappingProxyType({})
+IMAGE_TOLERANCE = 0.1
+"""Largest difference of the logits of an image from those of its pixels before JPEG; other images differ by more."""
 
 
 def failed(failures: Sequence[Failure]) -> list[str]:
@@ -95,8 +98,19 @@ def _same(answer: Answer, index: int, row: Prediction) -> bool:
         and row.head_version == answer.head_version
         and row.environment == answer.environment
         and (row.group_hash is None) == (answer.group is None)
-        and np.array_equal(row.logits, answer.logits[index])
+        and np.allclose(row.logits, answer.logits[index], rtol=0, atol=IMAGE_TOLERANCE * answer.is_image)
     )
+
+
+def with_logged_logits(answers: Sequence[Answer], rows: Sequence[Prediction]) -> list[Answer]:
+    """Answers in which the rounded logits of images are replaced by those of the log, which their head got."""
+    logged = {row.id: row.logits for row in rows}
+    return [
+        dataclasses.replace(one, logits=np.stack([logged[one.prediction_ids[0]]]))
+        if one.is_image and one.prediction_ids[0] in logged
+        else one
+        for one in answers
+    ]
 
 
 def mixed(answers: Sequence[Answer], heads: Mapping[int, PostProcessingHead]) -> list[str]:

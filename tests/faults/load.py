@@ -8,7 +8,7 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +32,20 @@ _PER_CONNECTION = 20
 
 
 @dataclass(frozen=True, eq=False)
+class Request:
+    """A request as it is sent, and what the log will hold of it."""
+
+    id: str
+    path: str
+    content_type: str
+    body: bytes
+    logits: Logits
+    """shape (N, CLASSES); of an image those of its graph, up to the rounding of its preprocessing"""
+    group: str | None
+    is_image: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Answer:
     """Final answer of one request, its times and retries; times are seconds of the monotonic clock."""
 
@@ -39,7 +53,7 @@ class Answer:
     environment: str
     group: str | None
     logits: Logits
-    """shape (ROWS, CLASSES), as sent"""
+    """shape (N, CLASSES), as in the request"""
     prediction_ids: tuple[UUID, ...]
     decisions: tuple[int, ...]
     probabilities: Floats
@@ -54,6 +68,8 @@ class Answer:
     """number of tries without an answer"""
     refusals: int
     """number of tries with the answer 503"""
+    is_image: bool = False
+    """whether an image was sent, so that `logits` are rounded"""
 
     @property
     def seconds(self) -> float:
@@ -92,7 +108,7 @@ class Load:
         seed: int = 0,
     ) -> None:
         self._port = port
-        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._token = token
         self._environment = environment
         self._interval = None if rate is None else 1 / rate
         self._seed = seed
@@ -188,13 +204,12 @@ class Load:
         self, connection: http.client.HTTPConnection, number: int, due_at: float
     ) -> http.client.HTTPConnection:
         """Send one request until it is answered; return the connection that is still usable."""
-        logits, group = self._content(number)
-        request_id, body = self._request(number)
+        request = self._request(number)
         resets = refusals = 0
         while time.monotonic() - due_at < _GIVE_UP_SECONDS and not self._hopeless.is_set():
             sent_at = time.monotonic()
             try:
-                connection.request("POST", "/v1/logits", body, self._headers)
+                connection.request("POST", request.path, request.body, self._headers(request))
                 response = connection.getresponse()
                 content = response.read()
             except (OSError, http.client.HTTPException):
@@ -208,18 +223,19 @@ class Load:
                 continue
             if response.status != http.client.OK:
                 reason = f"{response.status} {content[:200].decode(errors='replace')}"
-                self.failures.append(Failure(request_id, due_at, reason))
+                self.failures.append(Failure(request.id, due_at, reason))
                 return connection
             answered = json.loads(content)
+            rows = answered["predictions"] if not request.is_image else [answered]
             self.answers.append(
                 Answer(
-                    request_id=request_id,
+                    request_id=request.id,
                     environment=answered["environment"],
-                    group=group,
-                    logits=logits,
-                    prediction_ids=tuple(UUID(row["prediction_id"]) for row in answered["predictions"]),
-                    decisions=tuple(row["decision"] for row in answered["predictions"]),
-                    probabilities=np.array([row["probabilities"] for row in answered["predictions"]]),
+                    group=request.group,
+                    logits=request.logits,
+                    prediction_ids=tuple(UUID(row["prediction_id"]) for row in rows),
+                    decisions=tuple(row["decision"] for row in rows),
+                    probabilities=np.array([_values(row["probabilities"]) for row in rows]),
                     head_version=answered["head_version"],
                     worker=response.headers["X-Lifelong-Worker"],
                     due_at=due_at,
@@ -227,10 +243,11 @@ class Load:
                     received_at=time.monotonic(),
                     resets=resets,
                     refusals=refusals,
+                    is_image=request.is_image,
                 )
             )
             return connection
-        self.failures.append(Failure(request_id, due_at, f"no answer: {resets} resets, {refusals} refusals"))
+        self.failures.append(Failure(request.id, due_at, f"no answer: {resets} resets, {refusals} refusals"))
         return connection
 
     def repeat(self, answers: Sequence[Answer]) -> list[str]:
@@ -241,9 +258,9 @@ class Load:
         """
         wrong: list[str] = []
         for answer in answers:
-            _, body = self._request(int(answer.request_id.rpartition("-")[2]))
+            request = self._request(int(answer.request_id.rpartition("-")[2]))
             with closing(self._renewed(None)) as connection:
-                connection.request("POST", "/v1/logits", body, self._headers)
+                connection.request("POST", request.path, request.body, self._headers(request))
                 response = connection.getresponse()
                 content = response.read()
             if response.status == http.client.SERVICE_UNAVAILABLE:
@@ -253,10 +270,12 @@ class Load:
                 wrong.append(f"the repeated request {answer.request_id} got {content[:200].decode()}")
         return wrong
 
-    def _request(self, number: int) -> tuple[str, bytes]:
-        """The id and the body of a request."""
-        logits, group = self._content(number)
-        request_id = f"{self._environment}-{self._seed}-{number}"
+    def _request(self, number: int) -> Request:
+        """One request; a subclass may send others."""
+        return self._logits_request(number, ROWS)
+
+    def _logits_request(self, number: int, rows: int) -> Request:
+        logits, group, request_id = self._content(number, rows), self._group(number), self._id(number)
         document: dict[str, Any] = {
             "logits": logits.tolist(),
             "environment": self._environment,
@@ -264,7 +283,14 @@ class Load:
         }
         if group is not None:
             document["groups"] = [group] * len(logits)
-        return request_id, json.dumps(document).encode()
+        body = json.dumps(document).encode()
+        return Request(request_id, "/v1/logits", "application/json", body, logits, group)
+
+    def _headers(self, request: Request) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._token}", "Content-Type": request.content_type}
+
+    def _id(self, number: int) -> str:
+        return f"{self._environment}-{self._seed}-{number}"
 
     def _wait_as_told(self, response: http.client.HTTPResponse) -> None:
         told = response.headers["Retry-After"]
@@ -272,15 +298,20 @@ class Load:
             self.refusals_without_retry_after += 1
         time.sleep(min(float(told or 1), 1.0))
 
-    def _content(self, number: int) -> tuple[Logits, str | None]:
-        """Logits that are unique to the request, so that a row of the log identifies it, and the group."""
+    def _content(self, number: int, rows: int) -> Logits:
+        """Logits that are unique to the request, so that a row of the log identifies it."""
         rng = np.random.default_rng((self._seed, number))
-        labels = rng.choice(CLASSES, size=ROWS, p=self.prevalence)
-        logits: NDArray[np.float32] = (2 * np.eye(CLASSES)[labels] + rng.normal(size=(ROWS, CLASSES))).astype(
+        labels = rng.choice(CLASSES, size=rows, p=self.prevalence)
+        logits: NDArray[np.float32] = (2 * np.eye(CLASSES)[labels] + rng.normal(size=(rows, CLASSES))).astype(
             np.float32
         )
-        return logits, self._group(number)
+        return logits
 
     def _group(self, number: int) -> str | None:
         """Group of every third request, unique to this environment; None for the others."""
         return f"{self._environment}-{number % GROUPS}" if number % 3 == 0 else None
+
+
+def _values(numbers: Sequence[float] | Mapping[str, float]) -> list[float]:
+    """Numbers by class in the order of the classes; answers to images have their names."""
+    return list(numbers.values()) if isinstance(numbers, Mapping) else list(numbers)

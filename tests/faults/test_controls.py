@@ -131,6 +131,40 @@ def test_a_mixed_head_is_caught() -> None:
     assert len(checks.mixed(mixed, HEADS)) == len(mixed)
 
 
+def image_answer(number: int) -> tuple[Answer, list[Prediction]]:
+    """The answer to an image, of which the client knows rounded logits, and its row."""
+    logged = answer(number)
+    one = dataclasses.replace(
+        logged,
+        logits=logged.logits[:1] + np.float32(0.01),
+        prediction_ids=logged.prediction_ids[:1],
+        decisions=logged.decisions[:1],
+        probabilities=logged.probabilities[:1],
+        is_image=True,
+    )
+    return one, rows_of([logged])[:1]
+
+
+def test_an_image_that_is_right_passes() -> None:
+    one, rows = image_answer(5)
+    assert checks.altered([one], rows) == []
+    assert checks.mixed(checks.with_logged_logits([one], rows), HEADS) == []
+
+
+def test_an_image_that_got_the_answer_of_another_is_caught() -> None:
+    (one, rows), (other, _) = image_answer(5), image_answer(6)
+    mixed_up = dataclasses.replace(one, logits=other.logits)
+    assert len(checks.altered([mixed_up], rows)) == 1
+
+
+def test_an_image_with_a_mixed_head_is_caught() -> None:
+    one, rows = image_answer(5)
+    mixed = dataclasses.replace(one, head_version=2)
+    assert len(checks.mixed(checks.with_logged_logits([mixed], rows), HEADS)) == 1
+    # Without its row, the rounded logits remain.
+    assert checks.with_logged_logits([one], []) == [one]
+
+
 def test_a_prediction_that_two_requests_got_is_caught() -> None:
     forged = dataclasses.replace(ANSWERS[1], prediction_ids=ANSWERS[0].prediction_ids)
     assert len(checks.answered_twice([ANSWERS[0], forged])) == 2

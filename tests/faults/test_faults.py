@@ -17,8 +17,9 @@ from tests.faults.scenarios import SCENARIOS
 pytestmark = pytest.mark.timeout(900)
 """It takes a hundred seconds on two free cores, and several times as long on a busy machine."""
 
-CASES = [(entry.name, kind) for entry in SCENARIOS for kind in KINDS if kind in entry.databases]
-NEEDS = {entry.name: entry.needs for entry in SCENARIOS if entry.needs is not None}
+SHORT = [entry for entry in SCENARIOS if not entry.is_long]
+CASES = [(entry.name, kind) for entry in SHORT for kind in KINDS if kind in entry.databases]
+NEEDS = {entry.name: entry.needs for entry in SHORT if entry.needs is not None}
 Results = dict[str, dict[str, Any]]
 
 
@@ -28,9 +29,8 @@ def can_run(scenario: str) -> bool:
 
 
 def chosen() -> list[str]:
-    """Arguments of the command for the scenarios that can run here; empty: all."""
-    names = [entry.name for entry in SCENARIOS if can_run(entry.name)]
-    return [] if len(names) == len(SCENARIOS) else [f"--scenario={name}" for name in names]
+    """Arguments of the command for the short scenarios that can run here."""
+    return [f"--scenario={entry.name}" for entry in SHORT if can_run(entry.name)]
 
 
 @pytest.fixture(scope="module")

@@ -155,7 +155,7 @@ class Trial:
             *checks.unasked(answers, rows),
             *checks.answered_twice(answers),
             *checks.altered(kept, rows),
-            *checks.mixed(answers, self._heads()),
+            *checks.mixed(checks.with_logged_logits(answers, rows), self._heads()),
             *checks.wrong_requests(*self._requests(kept)),
             *(checks.interrupted(answers) if is_hidden else []),
             *checks.leaked(rows, self.environment, erased),
@@ -256,17 +256,30 @@ def under_load(
     scale: Scale,
     *,
     is_paced: bool = True,
+    rate: float | None = None,
     threads: int | None = None,
     workers: int = 2,
+    kind: type[Load] = Load,
 ) -> Iterator[Trial]:
-    """Run a trial with load during the block or until `conclude`; it starts when this many workers answer."""
+    """Run a trial with load during the block or until `conclude`.
+
+    Args:
+        world: the installation.
+        name: name of the trial, from which that of its environment follows.
+        scale: full or shortened form.
+        is_paced: False: each thread sends its next request after the answer.
+        rate: requests per second; None: that of the form.
+        threads: largest number of simultaneous requests; None: that of the form.
+        workers: number of workers that answer at the start.
+        kind: kind of the load.
+    """
     world.ready(workers=workers)
     position = world.end_of_log()
-    load = Load(
+    load = kind(
         world.port,
         world.installation.token,
         name.replace("_", "-"),
-        rate=scale.of(RATE, QUICK_RATE) if is_paced else None,
+        rate=(rate or scale.of(RATE, QUICK_RATE)) if is_paced else None,
         threads=threads or scale.count(40, 10),
         seed=scale.seed,
     )

@@ -15,6 +15,10 @@ from tests.unit.service import onnx_graphs
 
 CLASS_NAMES = ("benign", "unclear", "malignant")
 COSTS = [[0, 1, 1], [1, 0, 1], [5, 5, 0]]
+GREY = Preprocessing.model_validate(
+    {"colour": "grey", "mean": [0.5], "standard_deviation": [0.5], "resize": {"height": 4, "width": 4}}
+)
+"""Preprocessing of the served model."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +40,8 @@ def install(folder: Path, database_url: str = "") -> Installation:
         store.group_keys.create(settings.resolved_group_key_file, actor="test")
         _, secret = store.tokens.create("admin", [Scope.ADMIN], actor="test")
         store.tasks.add("skin", CLASS_NAMES, COSTS, actor="test")
-        grey = Preprocessing.model_validate(
-            {
-                "colour": "grey",
-                "mean": [0.5],
-                "standard_deviation": [0.5],
-                "resize": {"height": 4, "width": 4},
-            }
-        )
         model = store.models.add(
-            "skin", "linear", kind="onnx", onnx=onnx_graphs.linear(), preprocessing=grey, actor="test"
+            "skin", "linear", kind="onnx", onnx=onnx_graphs.linear(), preprocessing=GREY, actor="test"
         )
         rng = np.random.default_rng(0)
         labels = np.tile(np.arange(3), 60)

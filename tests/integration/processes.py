@@ -183,12 +183,13 @@ def running_service(
         command: another command line.
         environment: more environment variables.
         port: where it listens; None: a free one.
-        settings: as the fields of Settings.
+        settings: as the fields of Settings; None: the default of the product.
     """
     port = port or free_port()
     values = {"data_directory": folder / "data", "port": port, "workers": 2} | settings
     variables = {name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")}
-    variables |= {f"LIFELONG_{name.upper()}": str(value) for name, value in values.items()} | dict(
+    given = {name: value for name, value in values.items() if value is not None}
+    variables |= {f"LIFELONG_{name.upper()}": str(value) for name, value in given.items()} | dict(
         environment or {}
     )
     log = folder / "service.log"

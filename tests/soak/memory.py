@@ -22,7 +22,7 @@ class Sample:
     Attributes:
         seconds: time since the load began.
         resident: RSS; shared memory counts in each process.
-        unique: USS; shared memory does not count.
+        unique: USS, and what is swapped out; shared memory does not count.
     """
 
     seconds: float
@@ -34,9 +34,8 @@ def weigh(processes: Sequence[psutil.Process], seconds: float) -> Sample | None:
     """Return the present memory of these processes; None: one of them has ended."""
     with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
         found = [process.memory_full_info() for process in processes]
-        return Sample(
-            seconds, sum(one.rss for one in found) / MEGABYTE, sum(one.uss for one in found) / MEGABYTE
-        )
+        unique = sum(one.uss + getattr(one, "swap", 0) for one in found)  # only Linux knows the swapped part
+        return Sample(seconds, sum(one.rss for one in found) / MEGABYTE, unique / MEGABYTE)
     return None
 
 

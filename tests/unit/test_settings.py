@@ -53,6 +53,14 @@ def test_an_illegal_value_is_named(monkeypatch, variable, value):
     assert caught.value.field == variable
 
 
+def test_threads_for_every_core_in_every_worker_are_refused(monkeypatch):
+    monkeypatch.setenv("LIFELONG_INTRA_OP_THREADS", "0")
+    with pytest.raises(ConfigurationError, match="at least 1 thread") as caught:
+        Settings.load()
+    assert caught.value.field == "LIFELONG_INTRA_OP_THREADS"
+    assert "Leave the setting out" in caught.value.hint
+
+
 def test_a_misspelt_variable_is_refused_with_the_right_name(monkeypatch):
     monkeypatch.setenv("LIFELONG_DATABSE_URL", "postgresql+psycopg://nowhere")
     with pytest.raises(ConfigurationError, match="LIFELONG_DATABASE_URL"):

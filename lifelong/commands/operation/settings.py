@@ -24,7 +24,15 @@ def settings(*, as_json: bool) -> None:
     """List every setting with its value here (set LIFELONG_<NAME> or write it to lifelong.toml)."""
     from pydantic import BaseModel
 
+    from lifelong_core.serving_plan import serving_plan
     from lifelong_core.settings import Settings
+
+    loaded = Settings.load()
+    plan = serving_plan(loaded)
+    chosen = {"workers": plan.workers, "intra_op_threads": plan.threads}
+
+    def shown(name: str, value: Any) -> Any:
+        return f"{chosen[name]} (chosen)" if value is None and name in chosen else _shown(value)
 
     def rows(values: BaseModel, prefix: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
@@ -34,8 +42,12 @@ def settings(*, as_json: bool) -> None:
                 found += rows(value, f"{prefix}{name.upper()}__")
             else:
                 found.append(
-                    {"variable": prefix + name.upper(), "value": _shown(value), "meaning": field.description}
+                    {
+                        "variable": prefix + name.upper(),
+                        "value": shown(name, value),
+                        "meaning": field.description,
+                    }
                 )
         return found
 
-    print_rows(rows(Settings.load(), "LIFELONG_"), as_json=as_json, empty="", below="meaning")
+    print_rows(rows(loaded, "LIFELONG_"), as_json=as_json, empty="", below="meaning")

@@ -3,7 +3,6 @@
 # The types of torch and timm are incomplete.
 
 import hashlib
-import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from torch import nn
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
 from lifelong_core.develop.torchvision_operators import declare_missing_operators
 from lifelong_core.errors import ConfigurationError, InvalidInputError
+from lifelong_core.runtime.cores import usable_cores
 from lifelong_core.validation_errors import suggest
 
 declare_missing_operators()
@@ -151,16 +151,11 @@ def choose_device(name: str | None, *, hint: str = "Give cpu, or leave it out.")
 def limit_threads(threads: int | None) -> Generator[None]:
     """Let torch compute with so many threads; None: not more than there are cores for this process."""
     before = torch.get_num_threads()
-    torch.set_num_threads(threads or min(before, available_cores()))
+    torch.set_num_threads(threads or min(before, usable_cores()))
     try:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _created(architecture: str, channels: int, *, pretrained: bool = False) -> nn.Module:

@@ -11,13 +11,14 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.develop.features.backbone import Backbone, available_cores, limit_threads
+from lifelong_core.develop.features.backbone import Backbone, limit_threads
 from lifelong_core.develop.features.decoding import DecodedImage, decode_entry
 from lifelong_core.develop.features.result import UnreadableImage
 from lifelong_core.develop.features.sources.entry import Entry, ImageSource, printable
 from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, Limits
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.runtime.cores import usable_cores
 
 Stage: TypeAlias = Literal["list", "read", "fisher"]
 Progress: TypeAlias = Callable[[Stage, int, int | None], None]
@@ -117,7 +118,7 @@ class Extraction:
 
     def decode(self, chosen: Iterable[Entry]) -> Iterator[DecodedImage]:
         """Decode and preprocess these images, in the order of the source; call it within `steady_process`."""
-        decoders = min(_MOST_DECODERS, available_cores())
+        decoders = min(_MOST_DECODERS, usable_cores())
         running: deque[Future[DecodedImage]] = deque()
         with ThreadPoolExecutor(decoders, thread_name_prefix="decoder") as pool:
             for opened in self._source.read(chosen):

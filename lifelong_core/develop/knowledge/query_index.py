@@ -9,7 +9,6 @@ The file keeps counts as 16-bit integers. They take the memory of float16, are e
 and numpy converts them to float32 six times as fast; wider counts are kept beside them as 32-bit integers.
 """
 
-import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from lifelong_core.develop.fingerprints.distances.binned_kld import Weighting, e
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
 from lifelong_core.develop.knowledge.index_file import IndexFile, residual_lengths
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.runtime.cores import usable_cores
 
 _ROWS = 1000
 """Tasks that are converted to float32 at once: 400 kB for 100 bins stay in the cache of a core."""
@@ -69,7 +69,7 @@ class QueryIndex:
 
     def __init__(self, file: IndexFile, *, threads: int | None = None) -> None:
         self._file = file
-        self._threads = threads or min(_MOST_THREADS, os.cpu_count() or 1)
+        self._threads = threads or min(_MOST_THREADS, usable_cores())
         self.tasks = file.tasks
         self.features = file.features
 

@@ -1,6 +1,5 @@
 """Turns of the workers of a machine: a bounded number of large images is decoded at once."""
 
-import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from lifelong_core.errors import UnavailableError
+from lifelong_core.runtime.cores import usable_cores
 from lifelong_core.store.spool.locks import FileLock, LockBusyError
 
 LOOK_SECONDS: Final = 0.002
@@ -18,7 +18,7 @@ PAUSE_SECONDS: Final = 2 * LOOK_SECONDS
 
 def usual_number() -> int:
     """Return half of the number of cores, at least one; the other half serves ordinary images."""
-    return max(1, len(os.sched_getaffinity(0)) // 2)
+    return max(1, usable_cores() // 2)
 
 
 class Turns:

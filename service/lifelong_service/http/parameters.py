@@ -39,7 +39,11 @@ def parameters_of(request: Request) -> dict[str, str]:
 def _given_headers(request: Request) -> dict[str, str]:
     """The headers of `HEADERS` that a request has, by the names of their parameters."""
     given = {name for name, _ in request.headers.raw if name.startswith(_PREFIX)}
-    return {name: header for name, header in HEADERS.items() if header.lower().encode() in given} if given else {}
+    return (
+        {name: header for name, header in HEADERS.items() if header.lower().encode() in given}
+        if given
+        else {}
+    )
 
 
 def check_parameters(given: Iterable[str], known: Sequence[str]) -> None:

@@ -82,9 +82,7 @@ def serve_directly(app: ASGIApp, settings: Settings) -> None:
         per_address=settings.maximum_connections_per_address,
         proxies=[ipaddress.ip_network(network) for network in settings.trusted_proxies],
     )
-    protocol: Any = functools.partial(
-        LimitedProtocol, app=app, connections=connections, settings=settings
-    )
+    protocol: Any = functools.partial(LimitedProtocol, app=app, connections=connections, settings=settings)
     HTTP_PROTOCOLS["auto"] = protocol
 
 

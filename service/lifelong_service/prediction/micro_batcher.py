@@ -79,7 +79,8 @@ class MicroBatcher(Generic[Request, Answer]):
         self._began: float | None = None
         self._thread = BackgroundThread("micro-batcher", self._work)
         self._preparers = [
-            BackgroundThread(f"preparation-{number}", self._prepare_all) for number in range(preparing_threads)
+            BackgroundThread(f"preparation-{number}", self._prepare_all)
+            for number in range(preparing_threads)
         ]
 
     def start(self) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from lifelong_core.errors import LifelongError
 from lifelong_core.gpu import GpuUse
+from lifelong_core.serving_plan import serving_plan
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.artifacts import Artifacts
@@ -31,7 +32,9 @@ class ModelLoader:
         self._serving = serving
         self._store = store
         self._run_limit = run_limit
-        self._gpu = GpuUse.from_settings(settings)
+        plan = serving_plan(settings)
+        self._gpu = GpuUse.from_settings(settings, workers=plan.workers)
+        self._threads = plan.threads
         self._artifacts: Artifacts | None = None
         self._trying = threading.Lock()
         self._tried: tuple[int, Classifier] | None = None
@@ -60,7 +63,7 @@ class ModelLoader:
             model.preprocessing,
             classes=len(task.class_names),
             providers=self._settings.execution_providers,
-            threads=self._settings.intra_op_threads,
+            threads=self._threads,
             limit=self._run_limit,
             gpu=self._gpu,
         )

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from lifelong_core.serving_plan import serving_plan
 from lifelong_core.settings import Settings
 from lifelong_core.store.access.audit_anchor import AnchorFile
 from lifelong_core.store.registry.cache import RegistryCache
@@ -149,7 +150,7 @@ def _build_batcher(
         maximum_wait_seconds=settings.maximum_wait_seconds,
         maximum_batch_seconds=settings.maximum_batch_seconds,
         prepare=prepare,
-        preparing_threads=usual_number(),
+        preparing_threads=serving_plan(settings).decoding_threads,
         watch=metrics.QUEUE_LENGTH.set,
     )
 

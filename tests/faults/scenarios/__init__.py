@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests import tools
 from tests.databases import KINDS
-from tests.faults.scenarios import clocks, disk, kills, monitors, outages, spool, swaps
+from tests.faults.scenarios import clocks, disk, kills, monitors, outages, soak, spool, swaps
 from tests.faults.trial import Scenario
 
 
@@ -21,6 +21,8 @@ class Entry:
     """creates the disk of a separate installation; None: the shared installation"""
     needs: tools.Tool | None = None
     """tool that the machine must have"""
+    is_long: bool = False
+    """whether its shortened form takes minutes and the whole machine, so that its test runs it alone"""
 
     @property
     def name(self) -> str:
@@ -47,5 +49,6 @@ SCENARIOS = (
     Entry(kills.kill_worker),
     Entry(kills.kill_service),
     Entry(clocks.clock_jumps),
+    Entry(soak.serving_soak, is_long=True),
     Entry(disk.disk_full, databases=("sqlite",), disk=disk.small_disk, needs=tools.SMALL_DISKS),
 )

@@ -23,7 +23,7 @@ def thousand_swaps(world: World, scale: Scale) -> Outcome:
         with trial.fault():
             for number in range(swaps := scale.count(1000, 60)):
                 record = world.store.heads.publish(
-                    MODEL, _head(number), environment=trial.environment, actor="faults"
+                    MODEL, distinct_head(number), environment=trial.environment, actor="faults"
                 )
                 published[record.version] = time.monotonic()
                 world.wait(0.1)
@@ -36,7 +36,7 @@ def thousand_swaps(world: World, scale: Scale) -> Outcome:
         return trial.conclude(is_hidden=True)
 
 
-def _head(number: int) -> PostProcessingHead:
+def distinct_head(number: int) -> PostProcessingHead:
     """Return a head with other decisions and probabilities than all other numbers."""
     bias = np.roll([2.0 + number / 64, 0.0, -1.0], number)
     return PostProcessingHead(1.0 + number / 128, bias, COSTS, [1 / 3] * 3, CLASS_NAMES)

@@ -18,6 +18,8 @@ from lifelong.cli import cli
 from lifelong.commands.common import open_store
 from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, PostProcessingHead, TargetValue
 from lifelong_core.errors import LifelongError
+from lifelong_core.runtime.cores import usable_cores
+from lifelong_core.serving_plan import plan_serving
 from lifelong_core.settings import Settings
 from lifelong_core.store import Cycle, Heartbeat, Tick, new_prediction_id
 from lifelong_core.store.schema import tables
@@ -455,6 +457,18 @@ def test_settings_keep_their_names_whole_and_their_brackets(run, monkeypatch):
     assert "LIFELONG_POLICY__AVERAGE_RUN_LENGTH" in names
     monkeypatch.setenv("COLUMNS", "200")
     assert '[environment_policies."hospital-a"]' in run("settings")
+
+
+def test_settings_that_are_left_open_show_what_is_chosen(run, monkeypatch):
+    def shown() -> list[object]:
+        values = {one["variable"]: one["value"] for one in json.loads(run("settings", "--json"))}
+        return [values["LIFELONG_WORKERS"], values["LIFELONG_INTRA_OP_THREADS"]]
+
+    plan = plan_serving(usable_cores())
+    assert shown() == [f"{plan.workers} (chosen)", f"{plan.threads} (chosen)"]
+    monkeypatch.setenv("LIFELONG_WORKERS", "3")
+    monkeypatch.setenv("LIFELONG_INTRA_OP_THREADS", "2")
+    assert shown() == [3, 2]
 
 
 def test_the_setting_names_every_quantifier():

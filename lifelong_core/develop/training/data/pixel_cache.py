@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.develop.features.backbone import available_cores
 from lifelong_core.develop.features.decoding import DecodedImage, decode_entry
 from lifelong_core.develop.features.extraction import steady_process
 from lifelong_core.develop.features.sources.entry import Entry, ImageSource
 from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, Limits
 from lifelong_core.preprocessing import CentreCrop, Preprocessing
+from lifelong_core.runtime.cores import usable_cores
 
 _MOST_DECODERS = 16
 _PIXELS, _INDEX = "pixels.npy", "pixels.json"
@@ -140,7 +140,7 @@ def _decoded(
     source: ImageSource, entries: Sequence[Entry], preprocessing: Preprocessing, limits: Limits
 ) -> Iterator[DecodedImage]:
     """Decode in threads; a few images per thread are held at once."""
-    decoders = min(_MOST_DECODERS, available_cores())
+    decoders = min(_MOST_DECODERS, usable_cores())
     running: deque[Future[DecodedImage]] = deque()
     with steady_process(), ThreadPoolExecutor(decoders, thread_name_prefix="decoder") as pool:
         for opened in source.read(entries):

@@ -700,6 +700,17 @@ def test_cuda_that_is_installed_and_cannot_be_started(store: Store, monkeypatch:
     expect("execution providers", "ok", "CUDAExecutionProvider, CPUExecutionProvider.")
 
 
+def test_workers_that_do_not_fit_the_cores(store: Store, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("lifelong_core.serving_plan.usable_cores", lambda: 4)
+    expect("cores", "ok", "4 workers with 1 thread each on 4 cores, chosen from the cores")
+    monkeypatch.setenv("LIFELONG_WORKERS", "2")
+    expect("cores", "ok", "2 workers with 2 threads each on 4 cores, workers as in the settings")
+    monkeypatch.setenv("LIFELONG_INTRA_OP_THREADS", "1")
+    expect("cores", "warning", "2 workers with 1 thread each on 4 cores: half of the cores", "Leave out")
+    monkeypatch.setenv("LIFELONG_WORKERS", "5")
+    expect("cores", "warning", "5 workers with 1 thread each on 4 cores: the threads take", "Leave out")
+
+
 def test_workers_that_run_graphs_with_another_provider(store: Store, monkeypatch: pytest.MonkeyPatch):
     loads = {1: ModelLoad("CUDAExecutionProvider", None)}
     store.workers.record_heartbeat(

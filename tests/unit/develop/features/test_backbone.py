@@ -10,9 +10,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from lifelong_core.develop.features import backbone as module
 from lifelong_core.develop.features.backbone import Backbone, limit_threads, load_backbone, weights_digest
 from lifelong_core.errors import ConfigurationError, InvalidInputError
+from lifelong_core.runtime.cores import usable_cores
 from tests.unit.develop.features.drawn import ARCHITECTURE
 
 
@@ -124,4 +124,4 @@ def test_threads_are_limited_for_a_while() -> None:
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == before
     with limit_threads(None):
-        assert torch.get_num_threads() <= module.available_cores()
+        assert torch.get_num_threads() <= usable_cores()

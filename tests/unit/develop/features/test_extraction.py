@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lifelong_core.develop.features.backbone import Backbone, available_cores
+from lifelong_core.develop.features.backbone import Backbone
 from lifelong_core.develop.features.extraction import Batch, Extraction, steady_process
 from lifelong_core.develop.features.sources.entry import Entry, Opened
 from lifelong_core.develop.features.sources.opening import open_images
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.runtime.cores import usable_cores
 from tests.unit.develop.features.drawn import draw_images
 
 
@@ -67,7 +68,7 @@ def test_few_files_are_open_at_once(backbone: Backbone, extractor: ExtractorRefe
     source = CountingSource(300)
     assert extract(source, backbone, extractor) == 300
     assert source.open == 0
-    assert source.most_open <= 2 * min(8, available_cores())
+    assert source.most_open <= 2 * min(8, usable_cores())
 
 
 def test_memory_does_not_grow_with_the_number_of_images(

@@ -59,8 +59,8 @@ def test_all_graphs_of_all_workers_and_one_check_share_the_budget(
     workers: int, graphs: int, share: float
 ) -> None:
     budget = 12 * 10**9
-    settings = Settings(gpu_memory_bytes=budget, workers=workers, gpu_graphs_per_worker=graphs)
-    use = GpuUse.from_settings(settings)
+    settings = Settings(gpu_memory_bytes=budget, gpu_graphs_per_worker=graphs)
+    use = GpuUse.from_settings(settings, workers=workers)
     assert use.graph_bytes == int(share * 10**9)
     assert use.graph_bytes * (workers * graphs + 1) <= budget
     assert GpuUse(**use.to_document()).graph_bytes == use.graph_bytes

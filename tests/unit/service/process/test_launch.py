@@ -205,6 +205,19 @@ def test_the_environment_holds_absolute_paths(tmp_path: Path, monkeypatch: pytes
     assert Path(found["BENTOML_HOME"]).is_dir()
 
 
+@pytest.mark.parametrize(("given", "expected"), [(None, "1"), ("3", "3")])
+def test_numpy_has_one_thread_in_each_worker_unless_another_number_is_given(
+    given: str | None, expected: str
+) -> None:
+    variables = dict(os.environ)
+    variables.pop("OPENBLAS_NUM_THREADS", None)
+    if given is not None:
+        variables["OPENBLAS_NUM_THREADS"] = given
+    program = "import lifelong_service, os; print(os.environ['OPENBLAS_NUM_THREADS'])"
+    done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True)
+    assert done.stdout.strip() == expected
+
+
 def test_the_starter_names_itself_as_the_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[dict[str, str]] = []
     monkeypatch.setattr(os, "environ", dict(os.environ))
