@@ -315,8 +315,8 @@ class Settings(BaseSettings):
         default=0.25,
         gt=0,
         le=10,
-        description="Longest expected duration of a micro-batch, by the measured rate; it bounds the time that a request"
-        " waits for the batch before it.",
+        description="Longest expected duration of a micro-batch, by the measured rate; it bounds the time that a"
+        " request waits for the batch before it.",
     )
     maximum_held_body_bytes: Positive = Field(
         default=200_000_000,

@@ -1,4 +1,4 @@
-"""Predictions without the framework: their guarded endpoints are called directly, with the same checks and error bodies.
+"""Predictions without the framework: their endpoints are called directly, with the same checks and error bodies.
 
 Routing, dependencies and exit stacks of FastAPI and Starlette take half of the time of a small request. These endpoints
 need none of them: they read their requests themselves.

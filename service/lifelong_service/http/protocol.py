@@ -14,7 +14,6 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
-from starlette.types import ASGIApp
 from uvicorn import config
 from uvicorn.config import HTTP_PROTOCOLS
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -68,11 +67,15 @@ _NO_ROOM = _refusal(
 )
 
 
-def serve_directly(app: ASGIApp, settings: Settings) -> None:
+def serve_directly(app: Any, settings: Settings) -> None:
     """Let the server of this process, which is created later, call our application, within the limits of the settings.
 
-    BentoML's middlewares and its own paths (schema, metrics, health, static files) are bypassed. Only trusted proxies may
-    forward client addresses; uvicorn's default trusts every process of this machine.
+    BentoML's middlewares and its own paths (schema, metrics, health, static files) are bypassed. Only trusted proxies
+    may forward client addresses; uvicorn's default trusts every process of this machine.
+
+    Args:
+        app: an ASGI application.
+        settings: limits.
     """
     if settings.trusted_proxies:
         app = ProxyHeadersMiddleware(app, trusted_hosts=list(settings.trusted_proxies))
@@ -128,9 +131,9 @@ class LimitedProtocol(HttpToolsProtocol):
         options: arguments from the server.
     """
 
-    def __init__(self, *, app: ASGIApp, connections: Connections, settings: Settings, **options: Any) -> None:
+    def __init__(self, *, app: Any, connections: Connections, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
-        self.app = app  # pyright: ignore[reportAttributeAccessIssue] - uvicorn has types of its own for ASGI
+        self.app = app
         self.address = ""
         self.timeout_keep_alive = settings.keep_alive_seconds
         self.ws_protocol_class = None
