@@ -121,13 +121,21 @@ def register(store: Store) -> None:
 
 
 @pytest.fixture
-def serve(store: Store, secrets: dict[str, str], settings: Settings) -> Iterator[Callable[..., Service]]:
+def bypasses() -> bool:
+    """Whether predictions bypass the framework; `both_paths` replaces it where a test runs with both."""
+    return True
+
+
+@pytest.fixture
+def serve(
+    store: Store, secrets: dict[str, str], settings: Settings, bypasses: bool
+) -> Iterator[Callable[..., Service]]:
     """Starts an application with the settings given; all end with the test."""
     clients: list[InProcess] = []
 
-    def start(**changes: Any) -> Service:
+    def start(bypasses: bool = bypasses, **changes: Any) -> Service:
         changed = settings.model_copy(update=changes)
-        client = InProcess(create_application(changed))
+        client = InProcess(create_application(changed, bypasses=bypasses))
         clients.append(client)
         client.headers["Authorization"] = f"Bearer {secrets['admin']}"
         return Service(client, store, changed, secrets)

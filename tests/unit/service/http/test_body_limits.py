@@ -24,6 +24,7 @@ from lifelong_service.prediction.logits_bodies import LogitsBody
 from lifelong_service.routes.admin.validations import NewLabelledSet
 from lifelong_service.schemas.labels import Labels
 from tests.attacks.json_bombs import documents, documents_at_limits
+from tests.unit.service.both_paths import bypasses  # noqa: F401 - a fixture
 from tests.unit.service.conftest import Service, Settings, calibration, png
 from tests.unit.service.routes.test_operations import error_of
 

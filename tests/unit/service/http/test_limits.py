@@ -9,6 +9,7 @@ import pytest
 
 from lifelong_core.settings import TokenLimits
 from lifelong_service import metrics
+from tests.unit.service.both_paths import bypasses  # noqa: F401 - a fixture
 from tests.unit.service.conftest import Service, png
 
 ROWS = [[1.0, 2.0, 0.5]] * 3

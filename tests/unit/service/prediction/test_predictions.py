@@ -13,6 +13,7 @@ from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import InvalidInputError
 from lifelong_service.http.parameters import parameters_of
 from tests.unit.service import onnx_graphs
+from tests.unit.service.both_paths import bypasses  # noqa: F401 - a fixture
 from tests.unit.service.conftest import CLASS_NAMES, Service, png
 
 LOGITS = [[2.0, 0.5, -1.0], [0.0, 0.25, 3.0]]
