@@ -132,12 +132,13 @@ DAMAGED_HEADS = Gauge(
 )
 CLOSED_CONNECTIONS = Counter(
     "lifelong_closed_connections_total",
-    "Connections that a limit closed. header_timeout: the head of a request did not arrive in time. evicted: too many"
+    "Connections that a limit closed. header_timeout: the head of a request did not arrive in time. large_head: head,"
+    " chunk framing or trailers of a request are too large. evicted: too many"
     " connections, and this one waited longest for a request. refused: too many, and all others carried requests.",
     ["reason"],
     registry=REGISTRY,
 )
-for _reason in ("header_timeout", "evicted", "refused"):
+for _reason in ("header_timeout", "large_head", "evicted", "refused"):
     CLOSED_CONNECTIONS.labels(_reason)
 MODELS_WITHOUT_HEAD = Gauge(
     "lifelong_models_without_head",

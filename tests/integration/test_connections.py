@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.integration.installation import Installation, install
+from tests.integration.installation import Installation, image, install
 from tests.integration.processes import Service, running_service
 
 HEADER_SECONDS = 1.0
@@ -332,3 +332,55 @@ def test_only_a_trusted_proxy_says_who_the_client_is(service: Service) -> None:
     assert add_environment(service, "two", "127.0.0.9", "192.0.2.66, 198.51.100.7") == "198.51.100.7"
     assert add_environment(service, "three", "127.0.0.9", "2001:db8::7, 127.0.0.9") == "2001:db8::7"
     assert add_environment(service, "four", "127.0.0.9", "<script>") == "unknown"
+
+
+@pytest.mark.parametrize("part", [b"X-Y: a\r\n", b"a", b" "], ids=["headers", "one value", "spaces"])
+def test_a_large_head_is_cut_off(service: Service, part: bytes) -> None:
+    before = closed(service, "large_head")
+    with opened(service, HEAD + b"X: ") as connection:
+        received = read_to_end(connection, drip=part * (20_000 // len(part)))
+    assert status(received) == 431
+    assert closed(service, "large_head") == before + 1
+
+
+CHUNKED = (
+    b"POST /v1/predict HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %b\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("start", "part"),
+    [
+        (b"0\r\n", b"X: a\r\n"),
+        (b"0\r\nX: ", b"a"),
+        (b"1;", b"a"),
+        (b"", b"1;" + b"a" * 98 + b"\r\nx\r\n"),
+    ],
+    ids=["trailers", "a trailer", "a chunk extension", "chunk extensions"],
+)
+def test_large_framing_is_cut_off(service: Service, start: bytes, part: bytes) -> None:
+    before = closed(service, "large_head")
+    head = CHUNKED % (service.token or "").encode()
+    with opened(service, head + start) as connection:
+        read_to_end(connection, drip=part * (20_000 // len(part)))
+    assert closed(service, "large_head") == before + 1
+
+
+def test_small_chunks_are_no_framing_attack(service: Service) -> None:
+    head = CHUNKED % (service.token or "").encode()
+    picture = image()
+    parts = b"".join(b"1\r\n" + picture[i : i + 1] + b"\r\n" for i in range(len(picture)))
+    with opened(service, head + parts + b"0\r\nX-Lifelong-Environment: other\r\n\r\n") as connection:
+        connection.settimeout(PATIENCE_SECONDS)
+        received = connection.recv(65536)
+    assert status(received) == 200
+    assert b'"environment":"default"' in received, "a trailer is no header"
+
+
+def test_the_body_of_a_refused_request_is_no_head(service: Service) -> None:
+    head = b"POST /v1/predict HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n"
+    with opened(service, head) as connection:
+        connection.settimeout(PATIENCE_SECONDS)
+        assert status(connection.recv(65536)) == 401
+        connection.sendall(bytes(1_000_000) + FINISHED)
+        assert read_answer(connection)

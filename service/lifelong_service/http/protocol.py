@@ -31,7 +31,10 @@ UNREAD_SECONDS = 30
 OTHER_FILES = 256
 """Files of a worker besides its connections: database, spool, models, libraries."""
 MAXIMUM_HEAD_BYTES = 65_536
-"""Largest head of a request; the parser itself has no limit."""
+"""Largest head of a request, or framing and trailers of its body; the parser itself has no limit. The last received
+piece may exceed it."""
+CHUNK_FRAMING_BYTES = 16
+"""Usual framing of a chunk: its size in hexadecimal and two line ends."""
 
 
 def _refusal(status: HTTPStatus, message: str, hint: str, headers: str = "") -> bytes:
@@ -121,7 +124,7 @@ class LimitedProtocol(HttpToolsProtocol):
       byte. Bytes that follow an early answer count as the next head.
     - An idle connection is closed after `keep_alive_seconds`.
     - The kernel closes the connection of a client that does not read its answer.
-    - The head of a request has a largest size.
+    - Everything of a request but its body has a largest size: head, framing of chunks, and trailers, which are ignored.
     - There are no WebSockets.
 
     Args:
@@ -140,7 +143,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._all = connections
         self._head_seconds = settings.header_timeout_seconds
         self._head_timer: asyncio.TimerHandle | None = None
-        self._head_bytes = 0
+        self._is_in_head = False
+        self._framing_bytes = 0
         self._is_silent = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:
@@ -159,17 +163,36 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self._is_silent = False
+        self._framing_bytes += len(data)
         super().data_received(data)
-        if self._carries_request:
-            self._head_bytes = 0
+        if self._framing_bytes > MAXIMUM_HEAD_BYTES:
+            self._close("large_head", _LARGE_HEAD if self._is_in_head else b"")
+        elif self._carries_request:
             self._all.carry(self)
             self._stop_timer()
-            return
-        self._head_bytes += len(data)
-        if self._head_bytes > MAXIMUM_HEAD_BYTES:
-            self._close("large_head", _LARGE_HEAD)
         elif self._head_timer is None:
             self._start_timer()
+
+    def on_message_begin(self) -> None:
+        """Begin the head of a request."""
+        self._is_in_head = True
+        self._framing_bytes = 0
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header, but no trailer: they would be added to the headers that were checked."""
+        if self._is_in_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """End the head of a request."""
+        self._is_in_head = False
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Count a part of the body, which is no framing; its chunk may have some bytes of framing."""
+        self._framing_bytes = max(0, self._framing_bytes - len(body) - CHUNK_FRAMING_BYTES)
+        super().on_body(body)
 
     def send_400_response(self, msg: str) -> None:
         """Answer 400: the bytes are no HTTP request."""
