@@ -11,8 +11,8 @@ def show_servers(title: str, case: dict[str, Any]) -> None:
     for name, one in case["servers"].items():
         print(
             f"| {name} | {one['per_second']:,.1f} | {one['p50_ms']:.2f} | {one['p99_ms']:.2f} |"
-            f" {one['maximum_ms']:.1f} | {one['refused']:.0f} | {one['faults']:.0f} | {one['processor_microseconds']:,.0f} |"
-            f" {spread(case['ours_to'].get(name))} |"
+            f" {one['maximum_ms']:.1f} | {one['refused']:.0f} | {one['faults']:.0f} |"
+            f" {one['processor_microseconds']:,.0f} | {spread(case['ours_to'].get(name))} |"
         )
     for name, rate in case.get("bare", {}).items():
         print(f"| {name} | {rate:,.1f} | | | | | | | {spread(case['ours_to'][name])} |")

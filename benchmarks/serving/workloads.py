@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks.gpu_graphs import jpeg
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
+from lifelong_core.images import decode, preprocess
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store, register_calibration
@@ -70,33 +71,42 @@ WORKLOADS = {workload.name: workload for workload in (TINY, RESNET)}
 
 
 def export(workload: Workload, file: Path) -> None:
-    """Write the graph of a classifier with random weights."""
+    """Write the graph of a classifier with random weights, whose decisions differ between the images."""
+    from benchmarks.onnx_parity import random_model
     from lifelong_core.develop.training.export.onnx_export import export_onnx
 
-    edge = workload.edge
-    if workload.name == TINY.name:
-        module = _tiny()
-    else:
-        from benchmarks.onnx_parity import random_model
-
-        module = random_model(workload.name)
-    file.write_bytes(export_onnx(module, channels=3, height=edge, width=edge))
+    module = _tiny() if workload.name == TINY.name else random_model(workload.name)
+    _spread_logits(module, workload)
+    file.write_bytes(export_onnx(module, channels=3, height=workload.edge, width=workload.edge))
 
 
-def _tiny() -> "nn.Sequential":
+def _tiny() -> "nn.Module":
     import torch
     from torch import nn
 
     torch.manual_seed(0)
-    return nn.Sequential(
-        nn.Conv2d(3, 8, 3, 2, 1),
-        nn.ReLU(),
-        nn.Conv2d(8, 16, 3, 2, 1),
-        nn.ReLU(),
-        nn.AdaptiveAvgPool2d(1),
-        nn.Flatten(),
-        nn.Linear(16, CLASSES),
-    )
+    features = (nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU(), nn.Conv2d(8, 16, 3, 2, 1), nn.ReLU())
+    return nn.Sequential(*features, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, CLASSES))
+
+
+def _spread_logits(module: "nn.Module", workload: Workload) -> None:
+    """Scale the last layer: each logit gets mean 0 and standard deviation 1 over the images.
+
+    Else random weights give all images one decision, with probabilities of 0 and 1, and servers that confuse images
+    would agree.
+    """
+    import torch
+    from torch import nn
+
+    preprocessing = workload.preprocessing
+    decoded = [decode(image, maximum_pixels=workload.edge**2) for image in workload.jpegs()]
+    inputs = torch.from_numpy(np.stack([preprocess(image, preprocessing) for image in decoded]))
+    last = [layer for layer in module.modules() if isinstance(layer, nn.Linear)][-1]
+    with torch.no_grad():
+        logits = module.eval()(inputs)
+        mean, deviation = logits.mean(dim=0), logits.std(dim=0)
+        last.weight /= deviation[:, None]
+        last.bias.copy_((last.bias - mean) / deviation)
 
 
 def install(folder: Path, workload: Workload, graph: Path) -> str:
