@@ -41,7 +41,9 @@ def measure_compute(folder: Path, *, is_quick: bool) -> Found:
         for server in servers.values():
             server.load(BATCH, 2)
         for connections in CONNECTIONS:
-            loads = {name: partial(one.load, connections, seconds) for name, one in servers.items()}
+            loads = {
+                name: partial(one.load, connections, seconds, is_slow=True) for name, one in servers.items()
+            }
             # Processor time and latencies are those of servers, so the loops are no rows of the same table.
             measured = in_turns({**loads, **bare}, rounds)
             case = compared({name: measured[name] for name in servers})
@@ -60,7 +62,7 @@ def measure_workers(folder: Path, *, is_quick: bool) -> Found:
         arms: dict[str, Callable[[], Figures]] = {}
         for workers in (1, 2):
             _, server = stack.enter_context(ours(RESNET, graph, workers=workers, threads=THREADS))
-            arms[f"{workers}"] = partial(server.load, WORKER_CLIENTS, seconds)
+            arms[f"{workers}"] = partial(server.load, WORKER_CLIENTS, seconds, is_slow=True)
             sessions = [_classification(graph) for _ in range(workers)]
             arms[f"bare {workers}"] = partial(_together, sessions, seconds)
             arms[f"{workers}"]()

@@ -53,7 +53,7 @@ def _load(service: Service, requests: Requests, seconds: float) -> Figures:
     load = requests.send(CONNECTIONS, seconds)
     processor = processor_seconds(service) - before
     decisions = load.answered * ROWS
-    return figures_of(load, processor) | {
+    return figures_of(load, processor, load.per_second) | {
         "decisions_per_second": decisions / load.seconds,
         "decisions_per_core": decisions / processor,
     }

@@ -52,11 +52,19 @@ class Server:
     bodies: Sequence[bytes]
     requests: Requests
 
-    def load(self, connections: int, seconds: float) -> Figures:
-        """Figures of a time of load: rates, latencies in milliseconds, processor time of all its processes."""
+    def load(self, connections: int, seconds: float, *, is_slow: bool = False) -> Figures:
+        """Figures of a time of load: rates, latencies in milliseconds, processor time of all its processes.
+
+        Args:
+            connections: number of connections.
+            seconds: duration.
+            is_slow: whether an answer takes so long that the rate is taken from the mean latency.
+        """
         before = processor_seconds(self.service)
         load = self.requests.send(connections, seconds)
-        return figures_of(load, processor_seconds(self.service) - before)
+        processor = processor_seconds(self.service) - before
+        rate = load.closed_loop_per_second(connections) if is_slow else load.per_second
+        return figures_of(load, processor, rate)
 
     def decisions(self, count: int) -> list[tuple[int, list[float]]]:
         """Decision and probabilities of each of the first images, sent alone."""
@@ -71,16 +79,22 @@ class Server:
         return reply.body["decision"], list(found.values()) if isinstance(found, dict) else found
 
 
-def figures_of(load: Load, processor: float) -> Figures:
-    """A load as figures, with seconds of processor time as microseconds per answered request."""
+def figures_of(load: Load, processor: float, rate: float) -> Figures:
+    """A load as figures.
+
+    Args:
+        load: as measured.
+        processor: processor time in seconds; it becomes microseconds per answered request.
+        rate: answered requests per second.
+    """
     return {
-        "per_second": load.per_second,
+        "per_second": rate,
         "p50_ms": load.p50_ms,
         "p99_ms": load.p99_ms,
         "maximum_ms": load.maximum_ms,
         "refused": float(load.refused),
         "faults": float(load.faults),
-        "processor_microseconds": processor / load.answered * 1e6,
+        "processor_microseconds": processor / load.seconds / rate * 1e6,
     }
 
 
