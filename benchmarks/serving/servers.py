@@ -125,7 +125,10 @@ def running_ours(folder: Path, token: str, *, workers: int, threads: int) -> Ite
     with running_service(
         folder, token, environment=_python_path(), workers=workers, intra_op_threads=threads
     ) as service:
-        yield service
+        try:
+            yield service
+        finally:
+            service.kill()
 
 
 @contextmanager
@@ -155,9 +158,12 @@ def peer(name: str, workload: Workload, graph: Path, *, threads: int = 1) -> Ite
             "BENTOML_DO_NOT_TRACK": "True",
         }
         with running_service(Path(folder), command=command, environment=environment, port=port) as service:
-            service.wait_until_ready()
-            with _server(name, service, path, headers, bodies) as server:
-                yield server
+            try:
+                service.wait_until_ready()
+                with _server(name, service, path, headers, bodies) as server:
+                    yield server
+            finally:
+                service.kill()  # BentoML's workers are in sessions of their own and outlive their parent
 
 
 @contextmanager
