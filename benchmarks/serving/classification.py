@@ -62,7 +62,7 @@ class Classification:
 
     def documents(self, inputs: Sequence[NDArray[np.float32]]) -> list[dict[str, Any]]:
         """Decision and probabilities of each input."""
-        probabilities = softmax(self.logits(inputs))
+        probabilities = softmax(self.logits(inputs).astype(np.float64))
         decisions = probabilities.argmax(axis=1).tolist()
         return [
             {"decision": decision, "probabilities": row}

@@ -31,10 +31,10 @@ Found = dict[str, Any]
 
 def measure_compute(folder: Path, *, is_quick: bool) -> Found:
     """All servers with 1 and 8 connections, and the bare loops in the same rounds."""
-    rounds, seconds = (2, 3) if is_quick else (3, 5)
+    rounds, seconds = (2, 3) if is_quick else (3, 4)
     graph = RESNET.graph(folder)
     found: Found = {}
-    bare = _bare_arms(_classification(graph), seconds)
+    bare = _bare_arms(_classification(graph), seconds / 2)
     for name, meaning in BARE.items():
         print(f"{name}: {meaning}")
     with all_servers(RESNET, graph) as servers:

@@ -33,13 +33,13 @@ def measure_overhead(folder: Path, *, is_quick: bool) -> Found:
 
 def measure_burst(folder: Path, *, is_quick: bool) -> Found:
     """A lone client before and after 64 connections at once."""
-    rounds, seconds = (1, 2) if is_quick else (3, 3)
+    rounds, seconds = (1, 2) if is_quick else (5, 2)
     with all_servers(TINY, TINY.graph(folder)) as servers:
         _warm_up(servers)
         measured = in_turns(
             {name: partial(_around_burst, one, seconds) for name, one in servers.items()}, rounds
         )
-    found = {"servers": {name: medians(some) for name, some in measured.items()}}
+    found: Found = {"servers": {name: medians(some) for name, some in measured.items()}}
     for name, some in measured.items():
         found["servers"][name]["after_to_before"] = ratios(
             some, some, "after_per_second", "before_per_second"

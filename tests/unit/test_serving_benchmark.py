@@ -23,7 +23,7 @@ FIGURES {"requests":1010,"us":2000000,"p50":9500,"p99":20000,"mean":10000,"maxim
 STACKS = """\
 thread (1): MainThread;run (asyncio/runners.py:118);guarded (lifelong_service/http/guard.py:193) 30
 thread (1): MainThread;run (asyncio/runners.py:118);write (lifelong_service/http/joined_writes.py:20) 20
-thread (2): run (threading.py:982);decide (lifelong_service/prediction/pipeline.py:9);apply (lifelong_core/deploy/head.py:4);sum (numpy/a.py:1) 40
+(2): run (threading.py:9);f (lifelong_service/prediction/a.py:9);g (lifelong_core/deploy/head.py:4);h (numpy/a.py:1) 40
 thread (3): sampler;run (threading.py:982) 10
 """
 
