@@ -137,6 +137,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def __init__(self, *, app: Any, connections: Connections, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
         self.app = app
+        self.access_log = False
         self.address = ""
         self.timeout_keep_alive = settings.keep_alive_seconds
         self.ws_protocol_class = None
