@@ -41,7 +41,7 @@ def test_links_to_pages_and_headings_resolve(page: Path) -> None:
 def test_settings_that_a_page_names_exist(page: Path) -> None:
     known = {f"LIFELONG_{name.upper()}" for name in Settings.model_fields} | OTHER_VARIABLES
     policy = {f"LIFELONG_POLICY__{name.upper()}" for name in PolicySettings.model_fields}
-    named = set(re.findall(r"LIFELONG_[A-Z_]*[A-Z]", page.read_text(encoding="utf-8")))
+    named = set(re.findall(r"LIFELONG_[A-Z0-9_]*[A-Z0-9]", page.read_text(encoding="utf-8")))
     assert {name for name in named if name not in known | policy} == set()
 
 
