@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.gpu_graphs import CLASSES, Architecture, jpeg
 from lifelong_core.gpu import GpuUse
-from lifelong_core.images import decode, preprocess
+from lifelong_core.images import model_input
 from lifelong_service.graphs.classifier import load_classifier
 from lifelong_service.graphs.libraries import TENSORRT
 from lifelong_service.graphs.page_locked import PageLockedMemory
@@ -164,8 +164,7 @@ def decoding(architecture: Architecture, source_edge: int, seconds: float) -> fl
     preprocessing = architecture.preprocessing
     count, began = 0, time.perf_counter()
     while time.perf_counter() - began < seconds:
-        image = decode(files[count % len(files)], maximum_pixels=10**8, target=preprocessing)
-        preprocess(image, preprocessing)
+        model_input(files[count % len(files)], preprocessing, maximum_pixels=10**8)
         count += 1
     return count / (time.perf_counter() - began)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from lifelong_core.arrays import softmax
-from lifelong_core.images import decode, preprocess
+from lifelong_core.images import model_input, preprocess
 from lifelong_core.preprocessing import Preprocessing
 
 MAXIMUM_PIXELS = 16_777_216
@@ -50,7 +50,7 @@ class Classification:
 
     def pixels(self, data: bytes) -> NDArray[np.float32]:
         """The model's input for the bytes of one image."""
-        return self.input(decode(data, maximum_pixels=MAXIMUM_PIXELS))
+        return model_input(data, self.preprocessing, maximum_pixels=MAXIMUM_PIXELS)
 
     def input(self, image: Image.Image) -> NDArray[np.float32]:
         """The model's input for one opened image."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.gpu_graphs import jpeg
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
-from lifelong_core.images import decode, preprocess
+from lifelong_core.images import model_input
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store, register_calibration
@@ -99,8 +99,10 @@ def _spread_logits(module: "nn.Module", workload: Workload) -> None:
     from torch import nn
 
     preprocessing = workload.preprocessing
-    decoded = [decode(image, maximum_pixels=workload.edge**2) for image in workload.jpegs()]
-    inputs = torch.from_numpy(np.stack([preprocess(image, preprocessing) for image in decoded]))
+    pixels = [
+        model_input(image, preprocessing, maximum_pixels=workload.edge**2) for image in workload.jpegs()
+    ]
+    inputs = torch.from_numpy(np.stack(pixels))
     last = [layer for layer in module.modules() if isinstance(layer, nn.Linear)][-1]
     with torch.no_grad():
         logits = module.eval()(inputs)

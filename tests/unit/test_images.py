@@ -1,16 +1,19 @@
 """Decoding within limits, and preprocessing against arrays worked out by hand."""
 
 import struct
+import subprocess
+import sys
 import zlib
 from io import BytesIO
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from lifelong_core import images
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_core.images import decode, preprocess, visible_box
+from lifelong_core.images import decode, model_input, preprocess, visible_box
+from lifelong_core.plain_jpeg import decode_plain_jpeg, read_plain_size
 from lifelong_core.preprocessing import CentreCrop, Preprocessing, Resize
 
 LIMIT = 10_000
@@ -161,11 +164,23 @@ def test_every_mode_becomes_grey_or_rgb(mode: str) -> None:
     assert preprocess(white, Preprocessing.model_validate({})).min() == 1.0
 
 
+_PALETTE = """
+from io import BytesIO
+from PIL import Image
+from lifelong_core.images import decode, preprocess
+from lifelong_core.preprocessing import Preprocessing
+
+image, file = Image.new("P", (2, 2), 0), BytesIO()
+image.putpalette([255, 255, 255, 0, 0, 0])
+image.save(file, "PNG", transparency=b"\\x80\\xff")
+print(preprocess(decode(file.getvalue(), maximum_pixels=4), Preprocessing()).min())
+"""
+
+
 def test_a_palette_with_transparency_gives_no_warning() -> None:
-    image = Image.new("P", (2, 2), 0)
-    image.putpalette([255, 255, 255, 0, 0, 0])
-    decoded = decode(encoded(image, transparency=b"\x80\xff"), maximum_pixels=LIMIT)
-    assert preprocess(decoded, PLAIN_GREY).min() == 1.0
+    # In a process of its own: pytest ignores the warnings, too.
+    done = subprocess.run([sys.executable, "-W", "error", "-c", _PALETTE], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("1.0\n", "")
 
 
 def test_sixteen_bits_keep_their_precision() -> None:
@@ -224,3 +239,89 @@ def test_the_visible_box_is_what_preprocessing_leaves(size, resize, is_cropped):
     left, top, right, bottom = visible_box(preprocessing, width, height)
     assert (seen[0].min(), seen[1].min()) == pytest.approx((left, top), abs=0.03)
     assert (seen[0].max(), seen[1].max()) == pytest.approx((right, bottom), abs=0.03)
+
+
+PREPROCESSINGS = {
+    "its own size": {"mean": [0.485, 0.456, 0.406], "standard_deviation": [0.229, 0.224, 0.225]},
+    "the same size": {"resize": {"height": 60, "width": 75}},
+    "crop": {"centre_crop": {"height": 40, "width": 40}, "layout": "NHWC"},
+    "resized": {
+        "resize": {"mode": "shortest_edge", "height": 40, "width": 40, "interpolation": "bicubic"},
+        "centre_crop": {"height": 32, "width": 32},
+    },
+    "grey": {"colour": "grey", "resize": {"height": 60, "width": 75}},
+}
+
+
+def photograph(mode: str) -> Image.Image:
+    """Coarse and fine structures in all channels; 75 x 60 pixels, which no block of a JPEG divides."""
+    coarse = np.random.default_rng(0).integers(0, 256, (12, 15, 3), dtype=np.uint8)
+    return Image.fromarray(coarse).resize((75, 60), Image.Resampling.BICUBIC).convert(mode)
+
+
+def by_pillow(data: bytes, preprocessing: Preprocessing) -> np.ndarray:
+    """The model's input by another way: Pillow decodes, torchvision's formula normalises."""
+    with Image.open(BytesIO(data)) as image:
+        assert image.format == "JPEG"
+        image.load()
+        count = preprocessing.channels
+        unchanged = {"mean": (0.0,) * count, "standard_deviation": (1.0,) * count}
+        pixels = preprocess(image, preprocessing.model_copy(update=unchanged))
+    shape = (-1, 1, 1) if preprocessing.layout == "NCHW" else (1, 1, -1)
+    mean = np.array(preprocessing.mean, np.float32).reshape(shape)
+    return (pixels - mean) / np.array(preprocessing.standard_deviation, np.float32).reshape(shape)
+
+
+@pytest.mark.parametrize("document", PREPROCESSINGS.values(), ids=PREPROCESSINGS)
+@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK"])
+@pytest.mark.parametrize(
+    "options",
+    [{"subsampling": 0}, {"subsampling": 1}, {"subsampling": 2}, {"progressive": True}, {"quality": 30}],
+    ids=str,
+)
+def test_jpegs_give_the_pixels_of_pillow(document: dict, mode: str, options: dict) -> None:
+    preprocessing = Preprocessing.model_validate(document)
+    data = encoded(photograph(mode), "JPEG", **options)
+    expected = by_pillow(data, preprocessing)
+    found = model_input(data, preprocessing, maximum_pixels=LIMIT)
+    assert found.flags.c_contiguous
+    np.testing.assert_array_equal(found, expected)
+    image = decode(data, maximum_pixels=LIMIT)
+    np.testing.assert_array_equal(preprocess(image, preprocessing), expected)
+
+
+def test_an_input_is_limited_as_its_image() -> None:
+    data, plain = encoded(photograph("RGB"), "JPEG"), Preprocessing.model_validate({})
+    with pytest.raises(PayloadTooLargeError, match="75 x 60 pixels, at most 4499"):
+        model_input(data, plain, maximum_pixels=75 * 60 - 1)
+    with pytest.raises(InvalidInputError, match="truncated or broken"):
+        model_input(data, plain, maximum_pixels=LIMIT, declared=(60, 75))
+    assert model_input(data, plain, maximum_pixels=75 * 60, declared=(75, 60)).shape == (3, 60, 75)
+
+
+@pytest.mark.parametrize("kept", [0.3, 0.9, 0.999])
+def test_a_truncated_jpeg_is_not_filled_with_grey(kept: float) -> None:
+    data = encoded(photograph("RGB"), "JPEG")
+    with pytest.raises(InvalidInputError):
+        model_input(data[: int(len(data) * kept)], Preprocessing.model_validate({}), maximum_pixels=LIMIT)
+
+
+def test_a_jpeg_with_a_harmless_fault_is_decoded_as_pillow_does() -> None:
+    data = encoded(photograph("RGB"), "JPEG")
+    # libjpeg-turbo warns about bytes between segments.
+    odd = data.replace(b"\xff\xda", b"\x00\x00\xff\xda", 1)
+    plain = Preprocessing.model_validate({})
+    assert decode_plain_jpeg(odd) is None
+    np.testing.assert_array_equal(model_input(odd, plain, maximum_pixels=LIMIT), by_pillow(odd, plain))
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_inputs_are_turned_upright(orientation: int) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    data = encoded(photograph("RGB"), "JPEG", exif=exif)
+    assert read_plain_size(data) is None
+    with Image.open(BytesIO(data)) as image:
+        upright = ImageOps.exif_transpose(image)
+    plain = Preprocessing.model_validate({})
+    np.testing.assert_array_equal(model_input(data, plain, maximum_pixels=LIMIT), preprocess(upright, plain))

@@ -11,7 +11,7 @@ from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
 from lifelong_core.develop.training.result import TrainingResult
 from lifelong_core.errors import InvalidInputError, LifelongError, NotFoundError
-from lifelong_core.images import decode, preprocess
+from lifelong_core.images import model_input
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.promotion.document import FingerprintDistance
 from lifelong_core.promotion.runtime_cost import RuntimeCost, measure_cost
@@ -106,5 +106,4 @@ def _grey(preprocessing: Preprocessing) -> NDArray[np.float32]:
 
     file = BytesIO()
     Image.new("RGB", (_EDGE, _EDGE), (128, 128, 128)).save(file, "PNG")
-    decoded = decode(file.getvalue(), maximum_pixels=_EDGE**2, target=preprocessing)
-    return preprocess(decoded, preprocessing, maximum_pixels=10**8)[np.newaxis]
+    return model_input(file.getvalue(), preprocessing, maximum_pixels=10**8)[np.newaxis]

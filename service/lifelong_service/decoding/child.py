@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final
 from PIL import Image
 
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError
-from lifelong_core.images import decode, preprocess
+from lifelong_core.images import model_input
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.runtime.logs import configure_logging, early_format
 from lifelong_service.decoding import frames
@@ -77,8 +77,7 @@ def _confine(maximum_pixels: int) -> None:
 def _answer(answers: BinaryIO, request: dict[str, Any], image: bytes, maximum_pixels: int) -> None:
     try:
         preprocessing = Preprocessing.model_validate(request["preprocessing"])
-        decoded = decode(image, maximum_pixels=maximum_pixels, target=preprocessing)
-        pixels = preprocess(decoded, preprocessing, maximum_pixels=maximum_pixels)
+        pixels = model_input(image, preprocessing, maximum_pixels=maximum_pixels)
     except MemoryError:
         error: LifelongError = PayloadTooLargeError(
             "decoding the image takes too much memory.", field="image", hint="Send it at a lower resolution."

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError, UnavailableError
-from lifelong_core.images import decode, preprocess
+from lifelong_core.images import model_input
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding.header import ImageHeader, read_header
 from lifelong_service.decoding.limits import check_header, is_cheap, takes_much_memory
@@ -127,8 +127,9 @@ class ImageDecoder:
         except LifelongError:
             return request
         try:
-            decoded = decode(request.image, maximum_pixels=limit, declared=request.declared)
-            pixels = preprocess(decoded, preprocessing, maximum_pixels=limit)
+            pixels = model_input(
+                request.image, preprocessing, maximum_pixels=limit, declared=request.declared
+            )
         except LifelongError as fault:
             return request if route.role == CANARY else replace(request, route=route, fault=fault)
         return replace(request, route=route, pixels=pixels)
@@ -142,8 +143,7 @@ class ImageDecoder:
         header = self._checked_header(image)
         if is_cheap(header, len(image)):
             declared = (header.width, header.height)
-            decoded = decode(image, maximum_pixels=self._maximum_pixels, declared=declared)
-            return preprocess(decoded, preprocessing, maximum_pixels=self._maximum_pixels)
+            return model_input(image, preprocessing, maximum_pixels=self._maximum_pixels, declared=declared)
         is_large = takes_much_memory(header, preprocessing)
         return self._process.decode(image, preprocessing, is_large=is_large)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lifelong_core.deploy.head import HeadOutput
 from lifelong_core.errors import InvalidInputError, LifelongError, UnavailableError
-from lifelong_core.images import decode, preprocess
+from lifelong_core.images import model_input
 from lifelong_core.settings import Settings
 from lifelong_core.store.lifecycle.privacy import group_hash
 from lifelong_core.store.log.identifiers import new_prediction_ids
@@ -141,8 +141,7 @@ class BatchPipeline:
         if request.pixels is not None and route is not None and route.model.preprocessing == preprocessing:
             return request.pixels
         limit = self._settings.maximum_image_pixels
-        image = decode(request.image, maximum_pixels=limit, declared=request.declared)
-        return preprocess(image, preprocessing, maximum_pixels=limit)
+        return model_input(request.image, preprocessing, maximum_pixels=limit, declared=request.declared)
 
     def _infer(self, items: Sequence[BatchItem]) -> None:
         """Run each graph once over all its inputs of one shape; when that fails, once for each input."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.images import decode, preprocess
+from lifelong_core.images import model_input
 from lifelong_core.preprocessing import Preprocessing
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
@@ -74,7 +74,5 @@ class OnnxClassifier:
             InvalidInputError: not a readable image.
             PayloadTooLargeError: it has more than `maximum_pixels`.
         """
-        decoded = decode(image, maximum_pixels=maximum_pixels, target=self.preprocessing)
-        return self.logits(
-            preprocess(decoded, self.preprocessing, maximum_pixels=maximum_pixels)[np.newaxis]
-        )[0]
+        pixels = model_input(image, self.preprocessing, maximum_pixels=maximum_pixels)
+        return self.logits(pixels[np.newaxis])[0]

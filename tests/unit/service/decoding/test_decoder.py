@@ -70,13 +70,13 @@ def test_a_batch_that_does_not_end_makes_the_worker_unready(
 ) -> None:
     service = serve(request_timeout_seconds=1)
     go_on = threading.Event()
-    decode = batch_pipeline.decode
+    model_input = batch_pipeline.model_input
 
     def hang(*arguments: object, **named: object) -> object:
         assert go_on.wait(30)
-        return decode(*arguments, **named)
+        return model_input(*arguments, **named)
 
-    monkeypatch.setattr(batch_pipeline, "decode", hang)
+    monkeypatch.setattr(batch_pipeline, "model_input", hang)
     assert service.client.post("/v1/predict", content=png(9)).status_code == 503
     eventually(lambda: service.client.get("/readyz").status_code == 503)
     assert "has not finished a batch" in service.client.get("/readyz").json()["reasons"][0]
