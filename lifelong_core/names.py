@@ -8,7 +8,7 @@ from pydantic import AfterValidator
 from lifelong_core.errors import InvalidInputError
 
 NAME_PATTERN = r"[a-z0-9][a-z0-9._-]{0,63}"
-
+_LEGAL = re.compile(NAME_PATTERN)
 
 DEFAULT_ENVIRONMENT = "default"
 
@@ -22,7 +22,7 @@ def check_name(value: str, *, field: str) -> str:
     Raises:
         InvalidInputError: the name has other characters or is too long.
     """
-    if not re.fullmatch(NAME_PATTERN, value):
+    if not _LEGAL.fullmatch(value):
         raise InvalidInputError(
             f"{value[:80]!r} is not a legal name." if value else "the name is empty.",
             field=field,

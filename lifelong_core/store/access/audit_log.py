@@ -6,8 +6,7 @@ commit.
 """
 
 import re
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -47,14 +46,17 @@ _source: ContextVar[str] = ContextVar("source of changes", default=LOCAL)
 AuditKind: TypeAlias = Literal["changes", "refusals"]
 
 
-@contextmanager
-def audit_source(source: str) -> Generator[None, None, None]:
+class audit_source:  # noqa: N801 - used as a function, as contextlib's classes are
     """Set the source of the entries that this thread or task writes within the block."""
-    before = _source.set(source)
-    try:
-        yield
-    finally:
-        _source.reset(before)
+
+    def __init__(self, source: str) -> None:
+        self._value = source
+
+    def __enter__(self) -> None:
+        self._before = _source.set(self._value)
+
+    def __exit__(self, *_: object) -> None:
+        _source.reset(self._before)
 
 
 def write_audit(

@@ -22,6 +22,7 @@ from lifelong_core.store.engine.errors import (
     translate_error,
     url_error,
 )
+from lifelong_core.store.engine.kept_connection import KeptConnection
 
 Durability: TypeAlias = Literal["process", "power"]
 """Failures that a commit survives: the end of any process, or a power failure, too."""
@@ -77,11 +78,13 @@ class Database:
         self.durability: Durability = durability
         self._patience = writer_patience_seconds
         self._was_open = False
+        self._file = sqlite_file(self.url)
         self.is_postgresql = self.url.get_backend_name() == "postgresql"
         try:
             self.engine = self._postgresql_engine() if self.is_postgresql else self._sqlite_engine()
         except exc.ArgumentError as error:
             raise url_error(error) from error
+        self._kept = KeptConnection(self.engine)
 
     @contextmanager
     def read(self) -> Generator[sa.Connection, None, None]:
@@ -137,9 +140,9 @@ class Database:
             ConflictError: another transaction wrote the same key first.
             UnavailableError: the database does not answer, or the write lock was not free in time.
         """
-        with self._explained(), closing(self.engine.raw_connection()) as pooled:
+        with self._explained(), self._kept.lend() as pooled:
             driver: Any = pooled.dbapi_connection
-            if pooled.info.get(_FILE) != _identity(sqlite_file(self.url)):
+            if pooled.info.get(_FILE) != _identity(self._file):
                 pooled.invalidate()
                 raise self._file_is_gone()
             _execute_patiently(driver, "BEGIN IMMEDIATE", self._patience)
@@ -148,7 +151,8 @@ class Database:
             driver.commit()
 
     def close(self) -> None:
-        """Close all connections of the pool."""
+        """Close all connections."""
+        self._kept.close()
         self.engine.dispose()
 
     def empty_write_ahead_log(self) -> bool:
@@ -208,19 +212,19 @@ class Database:
 
     def _check_sqlite_file(self, *_: object) -> None:
         # SQLite would create an empty file in place of a removed one.
-        if self._was_open and _identity(sqlite_file(self.url)) is None:
+        if self._was_open and _identity(self._file) is None:
             raise self._file_is_gone()
 
     def _file_is_gone(self) -> UnavailableError:
         return UnavailableError(
-            f"the database file {sqlite_file(self.url)} was removed or replaced while it was in use.",
+            f"the database file {self._file} was removed or replaced while it was in use.",
             hint="Put it back, or make a new one with `lifelong init`, and restart.",
         )
 
     def _prepare_sqlite(self, driver: Any, record: Any) -> None:
         """Set a new connection up: explicit transactions, WAL, and the durability of commits."""
         driver.isolation_level = None
-        record.info[_FILE] = _identity(sqlite_file(self.url))
+        record.info[_FILE] = _identity(self._file)
         self._was_open = True
         # SQLite's switch of a new file to WAL does not wait for locks.
         _execute_patiently(driver, "PRAGMA journal_mode = WAL", self._patience)
@@ -236,7 +240,7 @@ class Database:
 
     def _begin_sqlite(self, connection: sa.Connection) -> None:
         driver: Any = connection.connection.dbapi_connection
-        if connection.info.get(_FILE) != _identity(sqlite_file(self.url)):
+        if connection.info.get(_FILE) != _identity(self._file):
             # Commits to an unlinked file are lost when the last process closes it.
             connection.invalidate()
             raise self._file_is_gone()

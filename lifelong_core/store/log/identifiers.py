@@ -40,13 +40,13 @@ class PredictionIds:
             now = time.time_ns() // 1_000_000
             if now > self._milliseconds:
                 self._milliseconds, self._random = now, secrets.randbits(_RANDOM_BITS)
-            return [self._advance(step) for step in steps]
-
-    def _advance(self, step: int) -> UUID:
-        self._random += 1 + step
-        if self._random >> _RANDOM_BITS:
-            self._milliseconds, self._random = self._milliseconds + 1, secrets.randbits(_RANDOM_BITS)
-        return _assemble(self._milliseconds, self._random)
+            ids: list[UUID] = []
+            for step in steps:
+                self._random += 1 + step
+                if self._random >> _RANDOM_BITS:
+                    self._milliseconds, self._random = self._milliseconds + 1, secrets.randbits(_RANDOM_BITS)
+                ids.append(_assemble(self._milliseconds, self._random))
+            return ids
 
 
 def _assemble(milliseconds: int, random: int) -> UUID:

@@ -1,8 +1,7 @@
 """The budget of request bodies that a worker holds at once, in bytes, from the first byte to the answer."""
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from typing import Self
 
 from lifelong_core.errors import UnavailableError
 from lifelong_service import metrics
@@ -21,9 +20,8 @@ class BodyBudget:
         self._held: Counter[str] = Counter()
         self._total = 0
 
-    @contextmanager
-    def body(self, token: str, declared: int) -> "Iterator[BodyShare]":
-        """Count the body of one request until the block ends.
+    def body(self, token: str, declared: int) -> "BodyShare":
+        """Count the body of one request until the block of the result ends.
 
         Args:
             token: name of the token that sends it.
@@ -34,12 +32,7 @@ class BodyBudget:
         """
         if self._total and self._total + self._held[token] + declared > self._maximum:
             raise self._full(token)
-        share = BodyShare(self, token)
-        try:
-            yield share
-        finally:
-            self._held[token] -= share.bytes
-            self._total -= share.bytes
+        return BodyShare(self, token)
 
     def take(self, token: str, count: int) -> None:
         """Count more received bytes of a body.
@@ -52,6 +45,11 @@ class BodyBudget:
             raise self._full(token)
         self._held[token] += count
         self._total += count
+
+    def give_back(self, token: str, count: int) -> None:
+        """Count the bytes of a body no longer."""
+        self._held[token] -= count
+        self._total -= count
 
     @property
     def held_bytes(self) -> int:
@@ -68,12 +66,18 @@ class BodyBudget:
 
 
 class BodyShare:
-    """The share of one body in the budget."""
+    """The share of one body in the budget, until its block ends."""
 
     def __init__(self, budget: BodyBudget, token: str) -> None:
         self._budget = budget
         self._token = token
         self.bytes = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._budget.give_back(self._token, self.bytes)
 
     def add(self, count: int) -> None:
         """Count more received bytes.

@@ -2,8 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from lifelong_core.errors import TooManyRequestsError
@@ -17,12 +17,18 @@ LATER_SECONDS = 1
 
 @dataclass
 class _Usage:
-    """The remaining allowance of one token."""
+    """The remaining allowance of one token; a request is active while it is entered."""
 
     limits: TokenLimits
     requests: TokenBucket | None
     rows: TokenBucket | None
     active: int = 0
+
+    def __enter__(self) -> None:
+        self.active += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.active -= 1
 
 
 class TokenLimiter:
@@ -40,9 +46,8 @@ class TokenLimiter:
         self._clock = clock
         self._usages: dict[str, _Usage] = {}
 
-    @contextmanager
-    def request(self, token: str) -> Iterator[None]:
-        """Count one request of this token until the block ends.
+    def request(self, token: str) -> AbstractContextManager[None]:
+        """Count one request of this token until the block of the result ends.
 
         Raises:
             TooManyRequestsError: its rate or its number of simultaneous requests is above the limit.
@@ -56,11 +61,7 @@ class TokenLimiter:
         rate = usage.limits.requests_per_second
         if usage.requests is not None and (wait := usage.requests.take(1, now=self._clock())):
             raise _exceeded(token, "requests_per_second", f"{rate:g} requests per second and worker", wait)
-        usage.active += 1
-        try:
-            yield
-        finally:
-            usage.active -= 1
+        return usage
 
     def take_rows(self, token: str, rows: int) -> None:
         """Count the rows (images, or rows of logits) of one request.

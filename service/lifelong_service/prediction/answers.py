@@ -29,7 +29,7 @@ def image_answer(decided: DecidedRequest) -> bytes:
     names = decided.head.head.decision_names
     prediction = decided.predictions[0]
     body = {
-        "prediction_id": str(prediction.id),
+        "prediction_id": prediction.id,
         "request_id": decided.request_id,
         **_provenance(decided),
         "decision": prediction.decision,
@@ -54,7 +54,7 @@ def logits_answer(decided: DecidedRequest) -> bytes:
         "decisions": names,
         "predictions": [
             {
-                "prediction_id": str(prediction.id),
+                "prediction_id": prediction.id,
                 "decision": prediction.decision,
                 "label": names[prediction.decision],
                 "probabilities": probabilities[row],

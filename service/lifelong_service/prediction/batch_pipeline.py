@@ -276,8 +276,9 @@ def _count(items: Iterable[BatchItem]) -> None:
     counts = Counter[tuple[str, str, str, str]]()
     for item in items:
         names, environment = item.head.head.decision_names, item.request.context.environment
-        for prediction in item.predictions:
-            counts[item.model.reference, environment, names[prediction.decision], item.route.role] += 1
+        reference, role = item.model.reference, item.route.role
+        for decision, number in Counter(prediction.decision for prediction in item.predictions).items():
+            counts[reference, environment, names[decision], role] += number
     for labels, number in counts.items():
         metrics.PREDICTIONS.labels(*labels).inc(number)
 

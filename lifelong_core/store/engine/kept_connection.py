@@ -1,0 +1,46 @@
+"""A connection that stays out of the pool between transactions: the pool takes as long as a small commit."""
+
+import threading
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+
+import sqlalchemy as sa
+from sqlalchemy.pool import PoolProxiedConnection
+
+
+class KeptConnection:
+    """Lends one connection of a pool to one thread at a time; another thread gets a connection from the pool meanwhile.
+
+    Args:
+        engine: has the pool.
+    """
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+        self._lock = threading.Lock()
+        self._kept: PoolProxiedConnection | None = None
+
+    @contextmanager
+    def lend(self) -> Generator[PoolProxiedConnection, None, None]:
+        """A connection without a transaction; the block ends its own. After an error the pool resets the connection."""
+        if not self._lock.acquire(blocking=False):
+            with closing(self._engine.raw_connection()) as pooled:
+                yield pooled
+            return
+        try:
+            pooled, self._kept = self._kept or self._engine.raw_connection(), None
+            try:
+                yield pooled
+            except BaseException:
+                pooled.close()
+                raise
+            self._kept = pooled
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """Return the connection to the pool."""
+        with self._lock:
+            pooled, self._kept = self._kept, None
+        if pooled is not None:
+            pooled.close()
