@@ -23,6 +23,12 @@ _MEAN = (0.485, 0.456, 0.406)
 _STANDARD_DEVIATION = (0.229, 0.224, 0.225)
 
 
+class OtherPreprocessingError(InvalidInputError):
+    """The logits of a calibration set were made with another preprocessing than this installation uses for the model."""
+
+    code = "other_preprocessing"
+
+
 def preprocessing_digest(preprocessing: Preprocessing) -> str:
     """SHA-256 (hex) over the document and the pixels that this installation makes of probe images with it.
 
@@ -67,11 +73,11 @@ def check_preprocessing_digest(
         hint: how to calibrate the model again.
 
     Raises:
-        InvalidInputError: the digests differ.
+        OtherPreprocessingError: the digests differ.
     """
     if not differs(recorded, preprocessing):
         return
-    raise InvalidInputError(
+    raise OtherPreprocessingError(
         "the logits of this calibration set were made with another preprocessing document or image decoder than this"
         " installation uses for the model.",
         field=field,
