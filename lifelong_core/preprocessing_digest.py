@@ -24,7 +24,7 @@ _STANDARD_DEVIATION = (0.229, 0.224, 0.225)
 
 
 class OtherPreprocessingError(InvalidInputError):
-    """The logits of a calibration set were made with another preprocessing than this installation uses for the model."""
+    """The logits of a calibration set were made with another preprocessing than this installation uses."""
 
     code = "other_preprocessing"
 

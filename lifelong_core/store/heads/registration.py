@@ -211,8 +211,8 @@ def promote_calibrated(store: Store, reference: str, *, actor: str, force_reason
         InvalidInputError: the reason is empty.
         NotAcceptedError: it misses an acceptance threshold of its task, or was not validated with its present head by
             the task's present recommendation, and there is no reason.
-        CalibratedOtherwiseError: its calibration set was made with another preprocessing than this installation uses for
-            it, and there is no reason.
+        CalibratedOtherwiseError: its calibration set was made with another preprocessing than this installation uses,
+            and there is no reason.
         WorseModelError: it is significantly worse on its calibration set than the promoted model on the latter's set,
             and there is no reason.
         ConflictError: it has no default head yet, its stored graph is missing or damaged, another model is on trial as
