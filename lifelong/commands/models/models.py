@@ -244,7 +244,8 @@ def promote(model: str, force_because: str | None) -> None:
     here.
 
     A model is refused if it misses the acceptance thresholds of its task or was not validated by them (`lifelong models
-    validate`), or if it is far worse on its calibration set than the promoted model on its own.
+    validate`), if it is far worse on its calibration set than the promoted model on its own, or if that set was made
+    with another preprocessing than this installation uses for it.
     """
     from lifelong_core.graph_check import check_servable
     from lifelong_core.settings import Settings
