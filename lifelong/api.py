@@ -91,10 +91,15 @@ class Api:
         """POST a JSON document."""
         return self._call("POST", path, json=document)
 
-    def logits_of(self, model: str, images: Sequence[bytes]) -> list[list[float]]:
-        """Compute raw logits of images as for predictions; nothing is logged."""
+    def logits_of(self, model: str, images: Sequence[bytes]) -> tuple[list[list[float]], str | None]:
+        """Compute raw logits of images as for predictions; nothing is logged.
+
+        Returns:
+            The logits, and the digest of the preprocessing; None: a service of an older version names none.
+        """
         files = [("images", (f"{index}", image)) for index, image in enumerate(images)]
-        return self._call("POST", f"/v1/admin/models/{model}/logits", files=files)["logits"]
+        answer = self._call("POST", f"/v1/admin/models/{model}/logits", files=files)
+        return answer["logits"], answer.get("preprocessing_digest")
 
     def add_calibration_set(
         self, model: str, archive: bytes, *, dry_run: bool = False, force_reason: str | None = None

@@ -35,23 +35,33 @@ def logits_of_images(
 
     Raises:
         InvalidInputError: an image cannot be read; the message names its file.
+        LifelongError: the service does not answer, or its workers preprocess images differently.
     """
     files = images.files
     logits: list[list[float]] = []
+    digests: set[str | None] = set()
     size = 1
     while len(logits) < len(files):
         batch = files[len(logits) : len(logits) + size]
         contents = [_content(path) for path in batch]
         started = time.monotonic()
         try:
-            logits += api.logits_of(model, contents)
+            rows, digest = api.logits_of(model, contents)
         except LifelongError as error:
             raise _with_file_name(error, batch) from error
+        logits += rows
+        digests.add(digest)
+        if len(digests) > 1:
+            raise LifelongError(
+                "workers of the service preprocess images differently.",
+                hint="Wait until all of them run the same version with the same libraries, then calibrate again.",
+            )
         on_images(len(batch))
         # A slow model must not run into the service's time limit, a fast one need not wait for each answer.
         seconds_per_image = (time.monotonic() - started) / len(batch)
         size = int(np.clip(SECONDS_PER_CALL / seconds_per_image, 1, LARGEST_BATCH))
-    return LabeledLogits(np.asarray(logits, dtype=np.float32), np.asarray(images.labels), groups)
+    values = np.asarray(logits, dtype=np.float32)
+    return LabeledLogits(values, np.asarray(images.labels), groups, next(iter(digests)))
 
 
 def _content(path: Path) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.errors import LifelongError
+from lifelong_core.preprocessing_digest import differs
 from lifelong_core.store import Store, Task
 from lifelong_core.store.design.effects import differing_heads, refit_hint
 from lifelong_core.store.knowledge.exchange import read_signing_key
@@ -27,7 +28,8 @@ def check_artifacts(installation: Installation) -> Iterator[Finding]:
 
 
 def check_calibration_sets(installation: Installation) -> Iterator[Finding]:
-    """No set holds the keys of patients or studies."""
+    """No set holds the keys of patients or studies; active ones were made with the preprocessing of this host."""
+    yield from _other_preprocessing(installation.store)
     if installation.quick:
         yield ok("the sets were not read (--quick).")
         return
@@ -45,6 +47,18 @@ def check_calibration_sets(installation: Installation) -> Iterator[Finding]:
                     "`lifelong calibration-sets remove-group-keys` replaces them by numbers.",
                 )
     yield ok(f"{total}, none with group keys.")
+
+
+def _other_preprocessing(store: Store) -> Iterator[Finding]:
+    registry = store.registry()
+    for model_id, recorded in registry.preprocessing_digests.items():
+        model = registry.models[model_id]
+        if differs(recorded, model.preprocessing):
+            yield warning(
+                f"the calibration set of {model.reference} was made with another preprocessing document or image"
+                " decoder than this host uses.",
+                f"If a service runs on this host, calibrate again through it: `{model.calibration_command}`.",
+            )
 
 
 def check_models(installation: Installation) -> Iterator[Finding]:

@@ -1,6 +1,7 @@
 """Labelled logits, such as a calibration set."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self, cast
 
@@ -12,6 +13,9 @@ from lifelong_core.deploy.numerics.scores import one_hot
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 from lifelong_core.npz import array_digest, read_npz, write_npz
 from lifelong_core.values import ArrayValue
+
+_DIGEST = "preprocessing_digest"
+_DIGEST_FORM = re.compile("[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +36,9 @@ class LabeledLogits(ArrayValue):
     """shape (N,), classes 0..C-1"""
     groups: NDArray[np.generic] | None = None
     """shape (N,): samples of one group (patient, study) depend on each other; None: all independent"""
+    preprocessing_digest: str | None = None
+    """how the images of these logits were decoded and preprocessed, see `lifelong_core.preprocessing_digest`; None:
+    unknown"""
 
     def __post_init__(self) -> None:
         """Check and freeze the arrays.
@@ -49,6 +56,7 @@ class LabeledLogits(ArrayValue):
         if labels.size == 0:
             raise InvalidInputError("expected at least one sample.", field="logits")
         groups = as_groups(self.groups, samples=labels.size)
+        _check_digest(self.preprocessing_digest)
         object.__setattr__(self, "logits", read_only(logits.copy()))
         object.__setattr__(self, "labels", read_only(labels.copy()))
         object.__setattr__(self, "groups", None if groups is None else read_only(groups.copy()))
@@ -75,17 +83,20 @@ class LabeledLogits(ArrayValue):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) over logits, labels and groups."""
+        """SHA-256 (hex) over logits, labels and groups, whatever their preprocessing."""
         return array_digest(self._arrays())
 
     def select(self, rows: Integers | Mask) -> Self:
         """The samples at these indices (or where this mask is true)."""
         groups = None if self.groups is None else self.groups[rows]
-        return type(self)(self.logits[rows], self.labels[rows], groups)
+        return replace(self, logits=self.logits[rows], labels=self.labels[rows], groups=groups)
 
     def to_bytes(self) -> bytes:
-        """The arrays as an npz file (`numpy.load` reads it); equal arrays give equal bytes."""
-        return write_npz(self._arrays())
+        """The set as an npz file (`numpy.load` reads it); equal sets give equal bytes."""
+        arrays = self._arrays()
+        if self.preprocessing_digest is not None:
+            arrays[_DIGEST] = np.array(self.preprocessing_digest)
+        return write_npz(arrays)
 
     @classmethod
     def from_bytes(cls, content: bytes, *, maximum_bytes: int | None = None) -> Self:
@@ -100,9 +111,15 @@ class LabeledLogits(ArrayValue):
             InvalidInputError: not an npz file, an array is missing or has an illegal value.
         """
         found = read_npz(
-            content, ("logits", "labels"), ("groups",), field="calibration_set", maximum_bytes=maximum_bytes
+            content,
+            ("logits", "labels"),
+            ("groups", _DIGEST),
+            field="calibration_set",
+            maximum_bytes=maximum_bytes,
         )
-        return cls(cast("Logits", found["logits"]), cast("Integers", found["labels"]), found.get("groups"))
+        logits, labels = cast("Logits", found["logits"]), cast("Integers", found["labels"])
+        digest = found.get(_DIGEST)
+        return cls(logits, labels, found.get("groups"), None if digest is None else _text_of(digest))
 
     def _arrays(self) -> dict[str, NDArray[np.generic]]:
         # Little-endian whatever the machine or the caller's arrays were: digests and bytes travel.
@@ -113,6 +130,20 @@ class LabeledLogits(ArrayValue):
         if self.groups is not None:
             arrays["groups"] = self.groups.astype(self.groups.dtype.newbyteorder("<"), copy=False)
         return arrays
+
+
+def _text_of(array: NDArray[np.generic]) -> str:
+    """The only element of an array of text; else a text that is no digest."""
+    return str(array.item()) if array.dtype.kind == "U" and array.size == 1 else ""
+
+
+def _check_digest(digest: str | None) -> None:
+    if digest is not None and _DIGEST_FORM.fullmatch(digest) is None:
+        raise InvalidInputError(
+            "expected 64 hexadecimal digits in lower case.",
+            field=_DIGEST,
+            hint="Leave it out if it is not known how the images were preprocessed.",
+        )
 
 
 def check_every_class(data: LabeledLogits) -> None:

@@ -188,6 +188,12 @@ FAILED_MODELS = Gauge(
     multiprocess_mode="livemax",
     registry=REGISTRY,
 )
+OTHER_PREPROCESSING = Gauge(
+    "lifelong_models_with_other_preprocessing",
+    "Models whose active calibration set was made with another preprocessing or image decoder than a worker's.",
+    multiprocess_mode="livemax",
+    registry=REGISTRY,
+)
 EXECUTION_PROVIDER = Gauge(
     "lifelong_execution_provider",
     "Workers that run the graph of a model with this ONNX Runtime execution provider.",

@@ -1,9 +1,14 @@
 """`lifelong calibration-sets`: the calibration sets of a model, and the active one."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from lifelong.commands.common import CommandGroup, actor, as_json, format_count, open_store
 from lifelong.commands.tables import print_rows
+
+if TYPE_CHECKING:
+    from lifelong_core.store import CalibrationSet, Model
 
 
 @click.group(
@@ -17,7 +22,11 @@ def calibration_sets() -> None:
 @click.argument("model")
 @as_json
 def list_(model: str, *, as_json: bool) -> None:
-    """List the calibration sets of MODEL, oldest first."""
+    """List the calibration sets of MODEL, oldest first.
+
+    The column preprocessing compares how the images were decoded and preprocessed with this installation: same, other,
+    or unknown, as for most files of logits.
+    """
     with open_store() as store:
         chosen = store.models.get(model)
         rows = [
@@ -26,6 +35,7 @@ def list_(model: str, *, as_json: bool) -> None:
                 "active": record.id == chosen.calibration_set_id,
                 "samples": record.samples,
                 "created_at": record.created_at,
+                "preprocessing": _compared(record, chosen),
                 "digest": record.digest,
             }
             for record in store.calibration_sets.list(chosen.reference)
@@ -76,3 +86,12 @@ def remove_group_keys() -> None:
         )
     else:
         click.echo("No calibration set holds group keys.")
+
+
+def _compared(record: "CalibrationSet", model: "Model") -> str:
+    """Whether a set was made with the preprocessing of its model, as this installation computes it."""
+    from lifelong_core.preprocessing_digest import differs
+
+    if record.preprocessing_digest is None or model.preprocessing is None:
+        return "unknown"
+    return "other" if differs(record.preprocessing_digest, model.preprocessing) else "same"

@@ -118,7 +118,7 @@ def add(
     if onnx is not None:
         document = _read_preprocessing(preprocessing) if preprocessing else Preprocessing()
     with open_store() as store:
-        labelled = _examined(store, task, calibration, force_because) if calibration else None
+        labelled = _examined(store, task, document, calibration, force_because) if calibration else None
         content = None
         if onnx is not None and document is not None:
             checked = _checked(store, onnx, name, task, document, half=half)
@@ -145,7 +145,13 @@ def add(
         click.echo(describe_serving(store, model.reference, patience_seconds=WORKERS_PATIENCE_SECONDS))
 
 
-def _examined(store: "Store", task: str, calibration: Path, force_reason: str | None) -> "LabeledLogits":
+def _examined(
+    store: "Store",
+    task: str,
+    preprocessing: "Preprocessing | None",
+    calibration: Path,
+    force_reason: str | None,
+) -> "LabeledLogits":
     """The calibration set of a model that is still to be added, after its report is printed.
 
     Raises:
@@ -157,7 +163,7 @@ def _examined(store: "Store", task: str, calibration: Path, force_reason: str | 
 
     described = store.tasks.get(task)
     labelled = read_labelled_logits(calibration, described.class_names)
-    report = examine_first(store, labelled, described)
+    report = examine_first(store, labelled, described, preprocessing)
     print_report(report.to_document())
     if report.refusals:
         print_refusals(report.to_document(), forced=force_reason is not None)
@@ -238,7 +244,8 @@ def promote(model: str, force_because: str | None) -> None:
     here.
 
     A model is refused if it misses the acceptance thresholds of its task or was not validated by them (`lifelong models
-    validate`), or if it is far worse on its calibration set than the promoted model on its own.
+    validate`), if it is far worse on its calibration set than the promoted model on its own, or if that set was made
+    with another preprocessing than this installation uses for it.
     """
     from lifelong_core.graph_check import check_servable
     from lifelong_core.settings import Settings

@@ -12,6 +12,7 @@ from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
+from lifelong_core.store.heads.preprocessing import check_set_of_model
 from lifelong_core.store.heads.records import CalibrationSet, HeadRecord
 from lifelong_core.store.heads.rows import calibration_set_of
 from lifelong_core.store.jobs.rows import is_needed
@@ -84,9 +85,12 @@ class CalibrationSets:
         Raises:
             NotFoundError: there is no such model, it has no such set, or the artifact of the set is missing.
             ConflictError: the set is active already.
+            OtherPreprocessingError: it was made with another preprocessing than this installation uses for the model.
         """
         with self._database.read() as connection:
-            chosen = _set_of(connection, model_referenced(connection, reference), calibration_set_id)
+            model = model_referenced(connection, reference)
+            chosen = _set_of(connection, model, calibration_set_id)
+        check_set_of_model(chosen.preprocessing_digest, model, field="calibration_set")
         self._artifacts.get(chosen.digest)
         with change_registry(self._database) as connection:
             model = model_referenced(connection, reference)
@@ -214,6 +218,7 @@ def insert_calibration_set(
             "prevalence": labelled.prevalence.tolist(),
             "created_at": now(),
             "content_digest": labelled.digest,
+            "preprocessing_digest": labelled.preprocessing_digest,
         }
         row = connection.execute(sa.insert(sets).values(values).returning(sets)).one()
     elif row.content_digest is None:

@@ -22,6 +22,8 @@ class CalibrationSet(ArrayValue):
     samples: int
     prevalence: Floats
     created_at: datetime
+    preprocessing_digest: str | None = None
+    """how the images were decoded and preprocessed; None: unknown"""
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,13 @@ from lifelong_core.deploy.calibration.acceptance.report import (
 )
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnidentifiableError
 from lifelong_core.names import check_reason
+from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store.evaluations.acceptance import check_accepted
 from lifelong_core.store.heads.calibration_sets import check_classes, insert_calibration_set
 from lifelong_core.store.heads.checks import follows_task
 from lifelong_core.store.heads.expectations import with_expectation
 from lifelong_core.store.heads.heads import publish_head
+from lifelong_core.store.heads.preprocessing import check_first_set, check_set_of_model, other_preprocessing
 from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.registry.models import (
@@ -114,6 +116,8 @@ def register_calibration(
     Raises:
         NotFoundError: there is no such model.
         InvalidInputError: logits or prevalence do not fit the task, or the reason is empty.
+        OtherPreprocessingError: the logits were made with another preprocessing than this installation uses for the
+            model.
         UnidentifiableError: a class has no sample.
         RefusedCalibrationError: the report refuses the set, and there is no reason.
         ConflictError: costs or decision rule of the task, or the model's calibration set, changed during the call.
@@ -138,11 +142,13 @@ def examine_candidate(
     Raises:
         NotFoundError: there is no such model.
         InvalidInputError: logits or prevalence do not fit the task, or the logits are probabilities.
+        OtherPreprocessingError: they were made with another preprocessing than this installation uses for the model.
         UnidentifiableError: a class has no sample.
     """
     with store.database.read() as connection:
         model = model_referenced(connection, reference)
         task = task_with_id(connection, model.task_id)
+    check_set_of_model(labelled.preprocessing_digest, model)
     labelled = without_group_keys(labelled)
     _check_labelled(labelled, task)
     head = fit_head(
@@ -167,13 +173,23 @@ def examine_candidate(
     return CalibrationCandidate(model, task, labelled, head, old.version if old is not None else None, report)
 
 
-def examine_first(store: Store, labelled: LabeledLogits, task: Task) -> CalibrationReport:
+def examine_first(
+    store: Store, labelled: LabeledLogits, task: Task, preprocessing: Preprocessing | None
+) -> CalibrationReport:
     """Judge the calibration set of a model that is not registered yet.
+
+    Args:
+        store: the store of the task.
+        labelled: the calibration set.
+        task: of the model.
+        preprocessing: of the model; None: it is external.
 
     Raises:
         InvalidInputError: the logits do not fit the task, or are probabilities.
+        OtherPreprocessingError: they were made with another preprocessing than this installation uses for the model.
         UnidentifiableError: a class has no sample.
     """
+    check_first_set(labelled.preprocessing_digest, preprocessing)
     _check_labelled(labelled, task)
     report = examine_calibration(labelled, task.costs, task.class_names, decision_rule=task.decision_rule)
     return replace(report, findings=report.findings + _beside_promoted(store, task, labelled))
@@ -195,6 +211,8 @@ def promote_calibrated(store: Store, reference: str, *, actor: str, force_reason
         InvalidInputError: the reason is empty.
         NotAcceptedError: it misses an acceptance threshold of its task, or was not validated with its present head by
             the task's present recommendation, and there is no reason.
+        CalibratedOtherwiseError: its calibration set was made with another preprocessing than this installation uses,
+            and there is no reason.
         WorseModelError: it is significantly worse on its calibration set than the promoted model on the latter's set,
             and there is no reason.
         ConflictError: it has no default head yet, its stored graph is missing or damaged, another model is on trial as
@@ -228,17 +246,23 @@ def check_promotion(
         Details for the audit log: the reason and what it overrides; None: nothing stands against the model.
 
     Raises:
-        NotFoundError, InvalidInputError, NotAcceptedError, WorseModelError: as for `promote_calibrated`.
+        NotFoundError, InvalidInputError, NotAcceptedError, CalibratedOtherwiseError, WorseModelError: as for
+            `promote_calibrated`.
     """
     not_accepted = check_accepted(store, reference, force_reason)
     with store.database.read() as connection:
         model = model_referenced(connection, reference)
         task = task_with_id(connection, model.task_id)
+        other = other_preprocessing(connection, model)
+    if other is not None and force_reason is None:
+        raise other
     labelled = _active_set(store, model)
     worse = () if labelled is None else _beside_promoted(store, task, labelled, model)
     if worse and force_reason is None:
         raise WorseModelError(worse[0])
-    findings = [finding for finding in (not_accepted, *(one.text for one in worse)) if finding is not None]
+    preprocessing = None if other is None else other.message
+    said = (not_accepted, preprocessing, *(one.text for one in worse))
+    findings = [finding for finding in said if finding is not None]
     return {"force_reason": force_reason, "finding": " ".join(findings)} if findings else None
 
 

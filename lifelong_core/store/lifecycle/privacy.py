@@ -8,6 +8,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +63,7 @@ def without_group_keys(labelled: LabeledLogits) -> LabeledLogits:
     Methods use only the partition of the samples into groups. With a keyed hash, a holder of the key could find a
     patient in the set.
     """
-    return LabeledLogits(labelled.logits, labelled.labels, number_groups(labelled.groups))
+    return replace(labelled, groups=number_groups(labelled.groups))
 
 
 def holds_group_keys(labelled: LabeledLogits) -> bool:

@@ -37,6 +37,7 @@ def registry_document(registry: Registry) -> dict[str, Any]:
         "rollback_models": [list(pair) for pair in registry.rollback_models.items()],
         "released": sorted(registry.released),
         "answering": [[task_id, sorted(models)] for task_id, models in registry.answering.items()],
+        "preprocessing_digests": [list(pair) for pair in registry.preprocessing_digests.items()],
     }
 
 
@@ -69,6 +70,7 @@ def registry_from(document: Mapping[str, Any]) -> Registry:
         answering=MappingProxyType(
             {task_id: frozenset(models) for task_id, models in document.get("answering", ())}
         ),
+        preprocessing_digests=MappingProxyType(dict(document.get("preprocessing_digests", ()))),
     )
 
 

@@ -124,6 +124,10 @@ class Registry:
     )
     """models that answer, or may have answered, requests without a version, by task: those that are or were promoted or
     on trial"""
+    preprocessing_digests: MappingProxyType[int, str] = field(
+        default_factory=lambda: MappingProxyType[int, str]({})
+    )
+    """how the images of the active calibration set were preprocessed, by model; unknown digests are missing"""
 
     def check_environment(self, name: str, *, may_be_new: bool) -> None:
         """Make sure that predictions may be made in an environment.

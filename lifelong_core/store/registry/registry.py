@@ -12,6 +12,7 @@ from lifelong_core.store.access.rows import tokens_by_secret
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.heads.damaged_heads import read_heads, split_damaged
 from lifelong_core.store.heads.pins import all_pins
+from lifelong_core.store.heads.preprocessing import active_digests
 from lifelong_core.store.heads.records import HeadPopulation, HeadRecord
 from lifelong_core.store.heads.rows import activation_of
 from lifelong_core.store.registry.records import Registry
@@ -103,6 +104,9 @@ def load_registry(database: Database, known_revision: int | None) -> Registry | 
                 if model_id in models and models[model_id].kind == "onnx"
             ),
             answering=MappingProxyType(answering_models(connection)),
+            preprocessing_digests=MappingProxyType(
+                {key: digest for key, digest in active_digests(connection).items() if key in models}
+            ),
         )
 
 

@@ -77,6 +77,8 @@ calibration_sets = sa.Table(
     sa.Column("created_at", Moment, nullable=False),
     # Digest of the arrays, independent of the file format; in the provenance of heads. Null: an older version.
     sa.Column("content_digest", sa.String(64)),
+    # How the images were decoded and preprocessed; null: unknown.
+    sa.Column("preprocessing_digest", sa.String(64)),
     sa.UniqueConstraint("model_id", "digest"),
 )
 

@@ -22,6 +22,7 @@ from lifelong_core.errors import (
     UnidentifiableError,
 )
 from lifelong_core.metrics import compute_metrics
+from lifelong_core.preprocessing_digest import OtherPreprocessingError
 from lifelong_core.promotion import PromotionReport
 from lifelong_core.promotion.localization import LocalizationComparison
 from lifelong_core.promotion.page import promotion_html
@@ -102,7 +103,7 @@ class AfterTraining:
             return register_calibration(
                 self.store, self.model.reference, labelled, actor=self.job.created_by
             ).version
-        except (RefusedCalibrationError, UnidentifiableError) as error:
+        except (RefusedCalibrationError, OtherPreprocessingError, UnidentifiableError) as error:
             self.warnings.append(
                 f"The calibration split is refused, so {self.model.reference} has no head and was not evaluated:"
                 f" {error.message} Calibrate it by hand: `{self.model.calibration_command}`."

@@ -1,5 +1,6 @@
 """The kind `retrain`: from labelled images and a recipe to a registered, evaluated and compared model."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from lifelong_core.develop.training.progress import TrainingProgress
 from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.names import Name
+from lifelong_core.preprocessing_digest import preprocessing_digest
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_core.store.registry.records import Task
@@ -101,7 +103,10 @@ def _register(store: Store, job: Job, asked: Payload, outcome: Any) -> None:
         preprocessing=outcome.result.preprocessing,
         recipe=asked.recipe,
         result=outcome.result.to_json().encode(),
-        calibration=_labelled(outcome.calibration),
+        calibration=replace(
+            _labelled(outcome.calibration),
+            preprocessing_digest=preprocessing_digest(outcome.result.preprocessing),
+        ),
         test_set=test_set_of(_labelled(outcome.test), names),
         job_id=job.id,
         actor=job.created_by,

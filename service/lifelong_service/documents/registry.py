@@ -61,6 +61,7 @@ def calibration_set_document(record: CalibrationSet) -> CalibrationSetAnswer:
         "samples": record.samples,
         "prevalence": record.prevalence.tolist(),
         "created_at": record.created_at.isoformat(),
+        "preprocessing_digest": record.preprocessing_digest,
     }
 
 

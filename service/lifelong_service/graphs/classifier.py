@@ -14,6 +14,7 @@ from lifelong_core.arrays import Logits
 from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.gpu import GpuUse
 from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.preprocessing_digest import preprocessing_digest
 from lifelong_service.graphs.page_locked import PageLockedMemory
 from lifelong_service.graphs.provider_options import computes_in_half
 from lifelong_service.graphs.providers import CPU
@@ -54,6 +55,8 @@ class Classifier:
     """Shape of the images with which the graph was tried."""
     provider: str
     """The ONNX Runtime execution provider that runs most nodes of the graph."""
+    preprocessing_digest: str
+    """of `preprocessing` in this installation"""
     unused_gpu: str | None = None
     """Why the CPU runs the graph although CUDA is installed; None: there is nothing to tell."""
     limit: RunLimit | None = None
@@ -153,6 +156,7 @@ def load_classifier(
         has_fixed_batch=isinstance(opened.session.get_inputs()[0].shape[0], int),
         trial_shape=images[0].shape,
         provider=opened.provider,
+        preprocessing_digest=preprocessing_digest(preprocessing),
         unused_gpu=opened.unused_gpu,
     )
     is_coarse = opened.provider != CPU or computes_in_half(opened.session)

@@ -101,10 +101,11 @@ class ModelList(TypedDict):
 
 
 class ImageLogits(TypedDict):
-    """Logits (N, C) of N images."""
+    """Logits (N, C) of N images, and how they were preprocessed: a calibration set is sent back with this digest."""
 
     model: str
     logits: list[list[float]]
+    preprocessing_digest: str
 
 
 class CalibrationSetAnswer(TypedDict):
@@ -115,6 +116,10 @@ class CalibrationSetAnswer(TypedDict):
     samples: int
     prevalence: list[float]
     created_at: str
+    preprocessing_digest: Annotated[
+        str | None,
+        Field(description="How the images were decoded and preprocessed; null: unknown."),
+    ]
 
 
 class ActivatedCalibrationSet(CalibrationSetAnswer):

@@ -251,6 +251,7 @@ class RegistryPoller:
         metrics.MODELS_WITHOUT_HEAD.set(len(registry.without_head()))
         metrics.FAILED_MODELS.set(len(self._failures))
         _count_providers(previous, self.serving.snapshot)
+        _compare_preprocessing(previous, self.serving.snapshot)
         known = set(describe_damage(previous.registry)) if previous is not None else set[str]()
         for damage in describe_damage(registry):
             if damage not in known:
@@ -274,6 +275,19 @@ def _count_providers(previous: Snapshot | None, snapshot: Snapshot) -> None:
         metrics.EXECUTION_PROVIDER.labels(model, provider).set(0)
     for model, provider in snapshot.providers().items():
         metrics.EXECUTION_PROVIDER.labels(model, provider).set(1)
+
+
+def _compare_preprocessing(previous: Snapshot | None, snapshot: Snapshot) -> None:
+    """Report models whose active calibration set was made with another preprocessing: in the log once, as a metric."""
+    found = snapshot.calibrated_otherwise()
+    metrics.OTHER_PREPROCESSING.set(len(found))
+    known = () if previous is None else previous.calibrated_otherwise()
+    for model in found:
+        if model not in known:
+            logger.warning(
+                "the calibration set of a model was made with another preprocessing",
+                extra={"details": {"model": model}},
+            )
 
 
 def _swapped_heads(previous: Snapshot | None, registry: Registry) -> list[str]:

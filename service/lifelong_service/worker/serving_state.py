@@ -78,6 +78,15 @@ class ServingState:
         reasons = [] if self.snapshot is None else self.snapshot.unused_gpu()
         return [f"graphs run on the CPU, CUDA is installed and cannot be started: {one}" for one in reasons]
 
+    def calibrated_otherwise(self) -> list[str]:
+        """A sentence per model whose active calibration set was made with another preprocessing than that here."""
+        models = () if self.snapshot is None else self.snapshot.calibrated_otherwise()
+        return [
+            f"the calibration set of {model} was made with another preprocessing document or image decoder than this"
+            f" worker uses, so its head may not fit the logits: `lifelong calibrate {model} held_out/`"
+            for model in models
+        ]
+
     def damaged_heads(self) -> list[str]:
         """A sentence per damaged head: its place, the reason, and the answer that requests get there."""
         return [] if self.snapshot is None else describe_damage(self.snapshot.registry)

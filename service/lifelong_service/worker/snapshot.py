@@ -116,6 +116,15 @@ class Snapshot:
         """Why graphs run on the CPU although CUDA is installed; empty: there is nothing to tell."""
         return sorted({one.unused_gpu for one in self.classifiers.values() if one.unused_gpu is not None})
 
+    def calibrated_otherwise(self) -> list[str]:
+        """References of loaded models whose active calibration set was made with another preprocessing."""
+        models, recorded = self.registry.models, self.registry.preprocessing_digests
+        return [
+            models[key].reference
+            for key, one in self.classifiers.items()
+            if key in models and recorded.get(key, one.preprocessing_digest) != one.preprocessing_digest
+        ]
+
     def failed(self) -> dict[str, str]:
         """Why models could not be loaded, by their references."""
         models = self.registry.models

@@ -146,5 +146,6 @@ class Worker:
             ),
             *serving.promoted_without_head(),
             *serving.unused_gpu(),
+            *serving.calibrated_otherwise(),
         )
         return list(dict.fromkeys(problem for problem in problems if problem is not None))

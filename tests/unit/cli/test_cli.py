@@ -18,6 +18,8 @@ from lifelong.cli import cli
 from lifelong.commands.common import open_store
 from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, PostProcessingHead, TargetValue
 from lifelong_core.errors import LifelongError
+from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.preprocessing_digest import preprocessing_digest
 from lifelong_core.runtime.cores import usable_cores
 from lifelong_core.serving_plan import plan_serving
 from lifelong_core.settings import Settings
@@ -613,6 +615,40 @@ def test_a_refused_calibration_set_adds_no_model_unless_a_reason_forces_it(run, 
     with open_store() as store:
         (entry,) = [one for one in store.audit.list() if one.action == "calibration_sets.add"]
     assert entry.details["force_reason"] == "a test"
+
+
+def test_a_calibration_set_of_another_preprocessing_adds_no_model(run, graph, calibration):
+    run("init")
+    run("tasks", "add", "triage", "--classes", "a,b,c")
+    data = LabeledLogits.from_bytes(calibration.read_bytes())
+    add = (
+        "models",
+        "add",
+        "net",
+        "--task",
+        "triage",
+        "--onnx",
+        str(graph),
+        "--calibration",
+        str(calibration),
+    )
+    calibration.write_bytes(replace(data, preprocessing_digest="ab" * 32).to_bytes())
+    with pytest.raises(LifelongError, match="another preprocessing") as caught:
+        run(*add, "--force-because", "a test")
+    assert caught.value.field == "preprocessing_digest"
+    assert json.loads(run("models", "list", "--json")) == []
+    own = preprocessing_digest(Preprocessing())
+    calibration.write_bytes(replace(data, preprocessing_digest=own).to_bytes())
+    assert "Fitted head 1" in run(*add)
+    with open_store() as store:
+        store.calibration_sets.add("net", data, actor="tests")
+        store.calibration_sets.add("net", replace(data, preprocessing_digest="ab" * 32), actor="tests")
+    listed = json.loads(run("calibration-sets", "list", "net", "--json"))
+    assert [row["preprocessing"] for row in listed] == ["same", "unknown", "other"]
+    run("calibration-sets", "activate", "net", "1")
+    with pytest.raises(LifelongError, match="another preprocessing") as caught:
+        run("calibration-sets", "activate", "net", "3")
+    assert caught.value.field == "calibration_set"
 
 
 def test_probabilities_are_no_logits(run, calibration, tmp_path):

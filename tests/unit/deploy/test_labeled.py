@@ -1,4 +1,5 @@
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -125,3 +126,26 @@ def test_a_class_without_samples_is_named():
     check_every_class(LabeledLogits(np.eye(3), [0, 1, 2]))
     with pytest.raises(UnidentifiableError, match="class 1"):
         check_every_class(LabeledLogits(np.eye(3), [0, 2, 2]))
+
+
+def test_the_preprocessing_travels_with_the_logits_and_is_no_part_of_their_digest(data):
+    known = replace(data, preprocessing_digest="ab" * 32)
+    assert known != data
+    assert known.digest == data.digest
+    assert LabeledLogits.from_bytes(known.to_bytes()) == known
+    assert known.select(np.array([0, 2])).preprocessing_digest == "ab" * 32
+
+
+@pytest.mark.parametrize("digest", ["", "ab", "AB" * 32, "ab" * 33, "gg" * 32, "ab" * 32 + "\n"])
+def test_a_preprocessing_digest_has_64_digits(digest):
+    with pytest.raises(InvalidInputError, match="64 hexadecimal digits") as caught:
+        LabeledLogits(np.eye(2), [0, 1], preprocessing_digest=digest)
+    assert caught.value.field == "preprocessing_digest"
+
+
+@pytest.mark.parametrize("array", [np.zeros(64), np.array(["ab" * 32, "ab" * 32]), np.array(b"ab" * 32)])
+def test_a_preprocessing_digest_in_a_file_is_one_text(array):
+    file = io.BytesIO()
+    np.savez(file, logits=np.eye(2), labels=np.array([0, 1]), preprocessing_digest=array)
+    with pytest.raises(InvalidInputError, match="64 hexadecimal digits"):
+        LabeledLogits.from_bytes(file.getvalue())

@@ -4,6 +4,7 @@ from typing import Annotated, cast
 
 import numpy as np
 from fastapi import APIRouter, Path, Query
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -54,6 +55,14 @@ router = APIRouter(route_class=GuardedRoute, tags=["calibration sets"])
 class NewCalibrationSet(LabelledRows):
     """Labelled logits: (N, C) raw outputs, N class indices, and optionally N group keys (patients)."""
 
+    preprocessing_digest: Annotated[
+        str | None,
+        Field(
+            description="How the images were preprocessed, as the answer of `/v1/admin/models/{reference}/logits` says;"
+            " null: unknown. In an npz file, the array of this name."
+        ),
+    ] = None
+
 
 @router.get("/v1/admin/models/{reference}/calibration-sets")
 @access(Scope.READ)
@@ -89,7 +98,10 @@ def show_calibration_set(
 def activate_calibration_set(
     request: Request, reference: str, identifier: Annotated[int, Path(ge=1, le=2**31 - 1)]
 ) -> ActivatedCalibrationSet:
-    """Activate a calibration set of the model: later cycles fit heads on it. Present heads stay."""
+    """Activate a calibration set of the model: later cycles fit heads on it. Present heads stay.
+
+    Status 422 if it was made with another preprocessing than this worker computes for the model.
+    """
     store = worker_of(request).store
     chosen = store.calibration_sets.activate(reference, identifier, actor=actor_of(request))
     model = store.models.get(reference)
@@ -125,8 +137,9 @@ async def add_calibration_set(  # noqa: PLR0913, RUF100 - the parts of a request
     """Store labelled logits (npz, or JSON), fit a head on them and publish it as the model's default head.
 
     The answer's `report` compares that head with the present one. A refused set is answered with status 422, the code
-    `calibration_refused` and the report as `details`; a dry run returns the refusal as `outcome`. The model is promoted
-    if its task has no promoted model.
+    `calibration_refused` and the report as `details`; a dry run returns the refusal as `outcome`. A set with another
+    `preprocessing_digest` than this worker computes for the model is refused with status 422, and nothing overrides it.
+    The model is promoted if its task has no promoted model.
     """
     check_parameters(request.query_params, ("dry_run", "force_reason"))
     worker = worker_of(request)
@@ -143,7 +156,9 @@ def _from_json(content: bytes, maximum_bytes: int) -> LabeledLogits:
     check_columns({"groups": document.groups}, maximum_bytes)
     logits, labels = as_logits(document.logits), np.asarray(document.labels)
     groups = None if document.groups is None else np.asarray(document.groups)
-    return LabeledLogits(logits, as_labels(labels, classes=logits.shape[1]), groups)
+    return LabeledLogits(
+        logits, as_labels(labels, classes=logits.shape[1]), groups, document.preprocessing_digest
+    )
 
 
 def _from_npz(content: bytes, maximum_bytes: int) -> LabeledLogits:

@@ -81,9 +81,10 @@ def promote(
 
     Status 409 with the code `not_accepted` if the task has acceptance thresholds and the newest validation of the model
     with its present head, by the present recommendation, misses one, or there is none; status 409 if it is
-    significantly worse on its calibration set than the promoted model on its own. `force_reason` overrides both. Status
-    409, too, if a worker cannot load it, or has not loaded it within half of the request's time limit. `serving` is a
-    sentence with the number of workers that run the model afterwards.
+    significantly worse on its calibration set than the promoted model on its own, or if its calibration set was made
+    with another preprocessing than this worker computes for it. `force_reason` overrides all three. Status 409, too, if
+    a worker cannot load it, or has not loaded it within half of the request's time limit. `serving` is a sentence with
+    the number of workers that run the model afterwards.
     """
     check_parameters(request.query_params, ("force_reason",))
     worker = worker_of(request)
@@ -155,7 +156,11 @@ def _logits(worker: Worker, reference: str, images: list[bytes]) -> ImageLogits:
         except LifelongError as error:
             error.field = f"images.{index}"
             raise
-    return {"model": model.reference, "logits": rows}
+    return {
+        "model": model.reference,
+        "logits": rows,
+        "preprocessing_digest": classifier.preprocessing_digest,
+    }
 
 
 def _task(store: Store, task_id: int) -> Task:

@@ -23,6 +23,8 @@ from lifelong_core.deploy.quantification.summaries.codebook import Codebook
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.graph_check import UsableProviders
 from lifelong_core.monitor_settings import monitor_settings
+from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.preprocessing_digest import preprocessing_digest
 from lifelong_core.settings import Settings
 from lifelong_core.store import (
     Heartbeat,
@@ -273,6 +275,22 @@ def test_an_artifact_that_is_gone_or_damaged(store: Store):
     expect("artifacts", "failure", "calibration set 2 of second@1", "other bytes", "backup")
     artifact.unlink()
     expect("artifacts", "failure", "calibration set 2 of second@1", "is not in")
+
+
+def test_an_active_calibration_set_of_another_preprocessing(store: Store):
+    preprocessing = Preprocessing()
+    store.models.add(
+        "lesions", "local", kind="onnx", onnx=b"graph", preprocessing=preprocessing, actor="tests"
+    )
+    own = replace(calibration(7), preprocessing_digest=preprocessing_digest(preprocessing))
+    added = store.calibration_sets.add("local", own, actor="tests")
+    acknowledge(store)
+    expect("calibration sets", "ok")
+    sets = tables.calibration_sets
+    update(store, sets.update().where(sets.c.id == added.id).values(preprocessing_digest="ab" * 32))
+    words = "set of local@1 was made with another preprocessing", "`lifelong calibrate local@1 held_out/`"
+    expect("calibration sets", "warning", *words)
+    assert examine("--quick")[1]["calibration sets"]["status"] == "warning"
 
 
 def test_a_calibration_set_with_group_keys(store: Store):

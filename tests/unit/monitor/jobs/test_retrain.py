@@ -16,6 +16,7 @@ from lifelong_core.develop.training import run
 from lifelong_core.develop.training.recipe import Optimisation, Recipe
 from lifelong_core.develop.training.result import TrainingResult
 from lifelong_core.errors import ConflictError, InvalidInputError
+from lifelong_core.preprocessing_digest import preprocessing_digest
 from lifelong_core.promotion import PromotionReport
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
@@ -119,6 +120,8 @@ def test_a_first_model_is_trained_evaluated_and_told_to_the_knowledge_base(
     assert (found["result"], training.recipe) == (training.result, RECIPE)
     assert sum(split.images for split in result.splits.values()) == 180
     assert store.models.get("net").preprocessing == result.preprocessing
+    (calibration,) = store.calibration_sets.list("net@1")
+    assert calibration.preprocessing_digest == preprocessing_digest(result.preprocessing)
     test = LabelledSet.from_bytes(store.artifacts.get(training.test_set))
     assert test.labelled.samples == result.splits["test"].images
     assert all(name.endswith(".png") for name in test.metadata["image"])
@@ -135,6 +138,17 @@ def test_a_first_model_is_trained_evaluated_and_told_to_the_knowledge_base(
     assert [(job.progress or {})[name] for name in ("phase", "fraction")] == ["evaluating", 1.0]
     assert any("epoch 2" in line.text for line in store.jobs.log(job.id))
     assert not any((settings.data_directory / "jobs").iterdir())
+
+
+def test_a_job_that_another_installation_goes_on_with_gives_no_head(
+    store: Store, do: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attach(store)
+    monkeypatch.setattr(retrain, "preprocessing_digest", lambda _: "ab" * 32)
+    found = do()
+    assert (found["model"], found["head"], found["evaluation"]) == ("net@1", None, None)
+    assert any("another preprocessing" in warning for warning in found["warnings"])
+    assert store.registry().heads == {}
 
 
 def test_a_later_model_is_compared_with_the_promoted_one_on_its_test_images(store: Store, do: Run) -> None:

@@ -1,6 +1,7 @@
 """The migrations build the declared tables and can be reverted, and an unsuitable schema is explained."""
 
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,16 @@ from lifelong_core.store.log import partitions
 from lifelong_core.store.schema import migration, tables, version
 from tests import databases
 from tests.unit.store.design_samples import STATED_COSTS, interview, recommendation
-from tests.unit.store.samples import CLASSES, COSTS, add_serving_model, cycle, entry, read_all
+from tests.unit.store.samples import (
+    CLASSES,
+    COSTS,
+    add_model,
+    add_serving_model,
+    calibration,
+    cycle,
+    entry,
+    read_all,
+)
 
 
 def differences(url: str) -> list[Any]:
@@ -181,7 +191,7 @@ def content_of(url: str) -> dict[str, list[tuple[Any, ...]]]:
         database.close()
 
 
-REVISIONS = [f"{number:04}" for number in range(1, 23)]
+REVISIONS = [f"{number:04}" for number in range(1, 24)]
 
 
 def test_the_known_revisions_are_those_of_alembic() -> None:
@@ -253,6 +263,24 @@ def test_tasks_of_older_versions_decide_by_the_bayes_rule(empty_url: str, artifa
     database.close()
     with Store.open(empty_url, artifacts_url) as store:
         assert store.tasks.get("lesions").decision_rule == BayesRule()
+
+
+def test_the_preprocessing_of_calibration_sets_of_older_versions_is_unknown(
+    empty_url: str, artifacts_url: str
+):
+    database = Database(empty_url)
+    migration.upgrade(database)
+    with Store.open(empty_url, artifacts_url) as store:
+        add_model(store)
+        labelled = replace(calibration(), preprocessing_digest="ab" * 32)
+        added = store.calibration_sets.add("dermatology", labelled, actor="tests")
+        assert store.calibration_sets.get(added.id).preprocessing_digest == "ab" * 32
+    migration.downgrade(database, "0022")
+    migration.upgrade(database)
+    database.close()
+    with Store.open(empty_url, artifacts_url) as store:
+        assert store.calibration_sets.get(added.id).preprocessing_digest is None
+        assert store.registry().preprocessing_digests == {}
 
 
 def test_gaps_that_older_versions_left_in_the_audit_log_are_noted_once(empty_url: str, artifacts_url: str):

@@ -3,7 +3,8 @@
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +12,22 @@ import pytest
 import uvicorn
 from click.testing import CliRunner, Result
 
+from lifelong.api import Api
+from lifelong.calibration import logits_of_images
 from lifelong.cli import cli
 from lifelong.commands.models.calibration_text import print_report
+from lifelong.labelled_images import LabelledImages
 from lifelong_core.deploy import LabeledLogits, TargetValue
 from lifelong_core.deploy.calibration.acceptance.report import examine_calibration
+from lifelong_core.errors import LifelongError
+from lifelong_core.preprocessing_digest import preprocessing_digest
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import replace_decision_rule
 from lifelong_service.application import create_application
-from tests.unit.service.conftest import CLASS_NAMES, COSTS, calibration
+from tests.unit.service.conftest import CLASS_NAMES, COSTS, GREY, calibration, png
+from tests.unit.service.onnx_graphs import EDGE, linear_weights
 
 pytestmark = pytest.mark.usefixtures("registered")
 FORCE = ("--force-because", "labels were read again")
@@ -72,6 +79,51 @@ def test_a_dry_run_says_what_the_real_run_does(
     published = calibrate(swapped, *FORCE)
     assert (published.exit_code, "Fitted head 2 of linear@1" in published.stdout) == (0, True)
     assert calibrate(swapped, "--dry-run").exit_code == 1
+
+
+def test_a_set_from_images_keeps_how_they_were_preprocessed(
+    calibrate: Callable[..., Result], store: Store, tmp_path: Path
+) -> None:
+    directions = linear_weights().T.reshape(3, EDGE, EDGE)
+    rng = np.random.default_rng(0)
+    for name, direction in zip(CLASS_NAMES, directions, strict=True):
+        (tmp_path / "held_out" / name).mkdir(parents=True)
+        for number in range(8):
+            pixels = 128 + 60 * direction + rng.normal(scale=20, size=direction.shape)
+            (tmp_path / "held_out" / name / f"{number}.png").write_bytes(png(pixels.clip(0, 255)))
+    result = calibrate(tmp_path / "held_out", "--force-because", "few images")
+    assert result.exit_code == 0, result.output
+    record = store.calibration_sets.list("linear@1")[-1]
+    assert (record.samples, record.preprocessing_digest) == (24, preprocessing_digest(GREY))
+
+
+class TwoInstallations(Api):
+    """A service whose workers answer in turn, and differ."""
+
+    def __init__(self, *digests: str | None) -> None:
+        super().__init__("http://127.0.0.1:9", None)
+        self._digests = cycle(digests)
+
+    def logits_of(self, model: str, images: Sequence[bytes]) -> tuple[list[list[float]], str | None]:
+        del model
+        return [[0.0, 1.0]] * len(images), next(self._digests)
+
+
+def test_workers_that_preprocess_differently_make_no_set(tmp_path: Path) -> None:
+    paths = tuple(tmp_path / f"{number}.png" for number in range(40))
+    for path in paths:
+        path.write_bytes(b"image")
+    images = LabelledImages(tmp_path, paths, (0, 1) * 20)
+    for digests in (("ab" * 32, "cd" * 32), ("ab" * 32, None)):
+        with (
+            TwoInstallations(*digests) as api,
+            pytest.raises(LifelongError, match="preprocess images differently"),
+        ):
+            logits_of_images(api, "net", images, on_images=lambda _: None)
+    for digest in ("ab" * 32, None):
+        with TwoInstallations(digest) as api:
+            labelled = logits_of_images(api, "net", images, on_images=lambda _: None)
+        assert (labelled.samples, labelled.preprocessing_digest) == (40, digest)
 
 
 def test_the_rule_of_the_head_and_what_it_will_reach_are_said(
