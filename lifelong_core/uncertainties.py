@@ -3,16 +3,13 @@
 from collections.abc import Mapping
 from math import log
 from types import MappingProxyType
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import LARGEST_NUMBER, Floats
 from lifelong_core.errors import InvalidInputError
-
-UncertaintyKind: TypeAlias = Literal["standard_deviation", "variance", "entropy", "other"]
-"""Of the probability of the positive class; entropy in nats; `other`: any number that is not negative."""
+from lifelong_core.uncertainty_kinds import UncertaintyKind
 
 LARGEST_SPREAD = 0.5
 """Largest standard deviation of numbers in [0, 1] (Popoviciu's inequality)"""

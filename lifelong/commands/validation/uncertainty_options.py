@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong_core.uncertainties import LARGEST_UNCERTAINTY, parse_numbers
+from lifelong_core.uncertainty_kinds import UNCERTAINTY_KINDS
 
 if TYPE_CHECKING:
     from lifelong_core.design import UncertaintySettings
@@ -42,7 +42,7 @@ def uncertainty_options(command: Any) -> Any:
         click.option(
             "--uncertainty-kind",
             "kind",
-            type=click.Choice(list(LARGEST_UNCERTAINTY)),
+            type=click.Choice(UNCERTAINTY_KINDS),
             help="What the given uncertainties are; values that it cannot have are refused.  [default: other]",
         ),
     )
@@ -59,6 +59,7 @@ def settings_of(options: dict[str, Any]) -> "UncertaintySettings | None":
     """
     from lifelong_core.design import UncertaintySettings
     from lifelong_core.errors import InvalidInputError
+    from lifelong_core.uncertainties import parse_numbers
 
     asked: dict[str, Any] = {name: options[name] for name in OPTIONS if options[name] is not None}
     for name in ("sigmas", "dampings"):

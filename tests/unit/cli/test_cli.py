@@ -678,3 +678,10 @@ def test_sessions_of_the_console_are_listed_and_ended(run):
     assert run("tokens", "sessions") == "Nobody is logged in to the console.\n"
     with open_store() as store:
         assert store.tokens.verify(secret) is not None
+
+
+def test_the_start_imports_nothing_heavy():
+    heavy = ("numpy", "scipy", "sqlalchemy", "bentoml", "fastapi", "onnx", "PIL", "pydantic")
+    code = f"import sys, lifelong.cli; print(sorted(set({heavy}) & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert found.stdout == "[]\n"

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from lifelong_core.design.validation.values.metric_value import Number, Orientation, ValueInterval
 from lifelong_core.documents import Frozen
-from lifelong_core.uncertainties import UncertaintyKind
+from lifelong_core.uncertainty_kinds import UncertaintyKind
 
 UncertaintyAwareMetric: TypeAlias = Literal["UA-accuracy", "UA-precision", "UA-recall", "UA-FPR", "UA-F1"]
 

@@ -18,12 +18,8 @@ from lifelong_core.names import Name
 from lifelong_core.store import Job, Store
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.evaluations.validations import submit_validation
-from lifelong_core.uncertainties import (
-    FEWEST_MEMBERS,
-    MOST_MEMBERS,
-    UncertaintyKind,
-    parse_numbers,
-)
+from lifelong_core.uncertainties import FEWEST_MEMBERS, MOST_MEMBERS, parse_numbers
+from lifelong_core.uncertainty_kinds import UncertaintyKind
 from lifelong_service.http.bodies import parse_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.http.labelled_bodies import (

@@ -1,0 +1,7 @@
+"""Kinds of predicted uncertainties, apart from the rest: the command line would start slower with numpy."""
+
+from typing import Final, Literal, TypeAlias, get_args
+
+UncertaintyKind: TypeAlias = Literal["standard_deviation", "variance", "entropy", "other"]
+"""Of the probability of the positive class; entropy in nats; `other`: any number that is not negative."""
+UNCERTAINTY_KINDS: Final[tuple[UncertaintyKind, ...]] = get_args(UncertaintyKind)
