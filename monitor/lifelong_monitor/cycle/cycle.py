@@ -138,7 +138,7 @@ def run_cycle(
 
 
 def _has_run(last: Cycle | None, occasion: Occasion) -> TypeGuard[Cycle]:
-    return last is not None and occasion.has_run(last.due_at)
+    return last is not None and occasion.has_run(last.due_at, datetime.now(UTC))
 
 
 @dataclass(frozen=True)
@@ -163,6 +163,9 @@ class _Population:
         store, place = self.store, (self.model.id, self.environment)
         # Read under the lease: another monitor may have run the cycle just before.
         last = store.cycles.last(*place)
+        if occasion.request is not None:
+            # Due now: while this process waited for the lease, a cycle with a later due time may have run.
+            occasion = Occasion.on_request(self.settings, occasion.request, datetime.now(UTC))
         log_position = store.predictions.log_position()
         new = (
             None if last is None else store.predictions.count_between(*place, last.log_position, log_position)

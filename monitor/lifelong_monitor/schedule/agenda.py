@@ -104,7 +104,7 @@ class Agenda:
         for population in sorted(ready):
             early = Occasion.early(self._settings, population[1], now)
             last_due = self._last_due.get(population)
-            if early is not None and (last_due is None or not early.has_run(last_due)):
+            if early is not None and (last_due is None or not early.has_run(last_due, now)):
                 due[population] = early
         return due
 

@@ -75,14 +75,20 @@ class Occasion:
         due_at = now + _SMALLEST if any(due_before(now, grid) == now for grid in grids) else now
         return cls(due_at, interval, new_samples=0, request=request)
 
-    def has_run(self, last_due_at: datetime) -> bool:
+    def has_run(self, last_due_at: datetime, now: datetime) -> bool:
         """Whether the last cycle leaves none to run: it was due then or later, or too short a time before.
 
-        Another monitor may be one tick ahead; a cycle that is further ahead comes from a clock that was wrong.
+        A last cycle more than one interval ahead of the present time comes from a clock that was wrong, and does not
+        count. The present time decides, not `due_at`: this process may have been held up for several intervals while
+        another monitor ran their cycles.
+
+        Args:
+            last_due_at: of the last cycle.
+            now: the present time, read after the last cycle.
         """
         if self.request is not None:
             return False
-        return self.due_at - self.spacing < last_due_at <= self.due_at + self.interval
+        return self.due_at - self.spacing < last_due_at <= max(self.due_at, now) + self.interval
 
 
 class AlignedTrigger(BaseTrigger):

@@ -123,7 +123,7 @@ def test_its_due_time_is_none_of_the_clock(settings: Settings, seconds: float) -
         assert occasion.due_at.microsecond != 0
         assert timedelta() < occasion.due_at - now < timedelta(milliseconds=1)
         # A cycle of a monitor whose clock is ahead does not stand for it.
-        assert not occasion.has_run(occasion.due_at + timedelta(seconds=0.1))
+        assert not occasion.has_run(occasion.due_at + timedelta(seconds=0.1), now)
 
 
 def test_it_waits_for_the_lease_of_its_population(store: Store, settings: Settings, model: Model) -> None:

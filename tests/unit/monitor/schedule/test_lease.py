@@ -2,12 +2,13 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -100,6 +101,22 @@ def another_monitor(settings: Settings) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+def suspend(process: subprocess.Popen[str], store: Store) -> None:
+    """Stop the process, but not while its renewal of the lease holds SQLite's write lock, which would block all."""
+    deadline = time.monotonic() + 30
+    with closing(sqlite3.connect(store.database.url.database or "", timeout=0.5)) as connection:
+        while True:
+            os.kill(process.pid, signal.SIGSTOP)
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                os.kill(process.pid, signal.SIGCONT)
+                assert time.monotonic() < deadline
+            else:
+                connection.rollback()
+                return
+
+
 def take_over(store: Store, settings: Settings, model: Model) -> CycleResult:
     """Come back until the lease has ended, as the daemon does."""
     short = settings.model_copy(update={"lease_seconds": 2.0})
@@ -116,7 +133,7 @@ def test_a_monitor_that_was_stopped_in_mid_cycle_writes_nothing_when_it_comes_ba
 ) -> None:
     predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
     with another_monitor(settings) as process:
-        os.kill(process.pid, signal.SIGSTOP)
+        suspend(process, store)
         assert take_over(store, settings, model).outcome == "swap"
         before = (store.cycles.list(), store.heads.list(model.reference), store.audit.list())
         os.kill(process.pid, signal.SIGCONT)
