@@ -88,7 +88,7 @@ def model_input(
     if plain is None:
         image = _opened(data, maximum_pixels, declared, preprocessing)
     elif _has_its_size(plain, preprocessing):
-        return _normalised(np.moveaxis(plain, 2, 0), preprocessing)
+        return _normalised(plain.transpose(2, 0, 1), preprocessing)
     else:
         image = _image(plain)
     return preprocess(image, preprocessing, maximum_pixels=maximum_pixels)
@@ -308,7 +308,7 @@ def _normalised(
     planes: Iterable[NDArray[np.uint8] | NDArray[np.float32]], preprocessing: Preprocessing
 ) -> NDArray[np.float32]:
     """The model's input from the values of its channels; plane by plane, which takes a quarter of the time."""
-    pixels = np.stack([*planes]).astype(np.float32)
+    pixels = np.array([*planes], dtype=np.float32)
     pixels /= np.float32(255)
     pixels -= np.asarray(preprocessing.mean, dtype=np.float32)[:, None, None]
     pixels /= np.asarray(preprocessing.standard_deviation, dtype=np.float32)[:, None, None]
