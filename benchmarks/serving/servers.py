@@ -30,6 +30,8 @@ TOLERANCE = 1e-5
 """Largest difference of a probability between two servers."""
 _JPEG = "image/jpeg"
 _BOUNDARY = "benchmark-part"
+_PATIENCE = {"LIFELONG_MAXIMUM_WAIT_SECONDS": "10"}
+"""The peers refuse nothing; by default ours refuses requests of one token that would wait for more than 0.5 s."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,11 @@ def ours(
 def running_ours(folder: Path, token: str, *, workers: int, threads: int) -> Iterator[Service]:
     """The product with the installation of a folder; it may not be ready yet."""
     with running_service(
-        folder, token, environment=_python_path(), workers=workers, intra_op_threads=threads
+        folder,
+        token,
+        environment={**_python_path(), **_PATIENCE},
+        workers=workers,
+        intra_op_threads=threads,
     ) as service:
         try:
             yield service

@@ -72,10 +72,10 @@ class Load:
         """The same from the mean latency, as each connection always waits for one answer.
 
         wrk does not count the requests that are under way at its end: a tenth of all where a model takes long. But its
-        own time between two requests, which matters where answers are fast, is not in the latency.
+        own time between two requests, which matters where answers are fast, is not in the latency; so refused requests,
+        which are fast, leave only the count.
         """
-        share = self.answered / (self.answered + self.refused)
-        return share * connections / (self.mean_ms / 1e3)
+        return self.per_second if self.refused else connections / (self.mean_ms / 1e3)
 
 
 def check_wrk() -> None:
