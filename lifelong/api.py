@@ -98,7 +98,9 @@ class Api:
             The logits, and the digest of the preprocessing; None: a service of an older version names none.
         """
         files = [("images", (f"{index}", image)) for index, image in enumerate(images)]
-        answer = self._call("POST", f"/v1/admin/models/{model}/logits", files=files)
+        # A connection stays with one worker; a new one for each call reaches others, too, so that a difference shows.
+        headers = {"Connection": "close"}
+        answer = self._call("POST", f"/v1/admin/models/{model}/logits", files=files, headers=headers)
         return answer["logits"], answer.get("preprocessing_digest")
 
     def add_calibration_set(

@@ -52,7 +52,8 @@ def calibrate(model: str, source: Path, *, url: str | None, token: str, **option
 
     The report compares the new head with the present one on the same cases. A set is refused when
     labels look swapped, when the head is no better than deciding by prevalence alone, or when the
-    model does far worse on it than on its previous set.
+    model does far worse on it than on its previous set. Logits that were made with another
+    preprocessing are refused, too; no reason overrides that.
 
     \b
       lifelong calibrate resnet held_out/ --groups patients.csv --dry-run

@@ -234,8 +234,8 @@ def list_(*, as_json: bool) -> None:
 @click.option(
     "--force-because",
     metavar="REASON",
-    help="Promote it although it misses thresholds or is worse than the promoted model; the reason goes to the audit"
-    " log.",
+    help="Promote it although it misses thresholds, is worse than the promoted model, or was calibrated with another"
+    " preprocessing; the reason goes to the audit log.",
 )
 def promote(model: str, force_because: str | None) -> None:
     """Let MODEL (name@version) answer the requests that name no model.

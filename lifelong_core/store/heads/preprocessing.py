@@ -18,7 +18,7 @@ class CalibratedOtherwiseError(ConflictError):
             " decoder than this installation uses for the model.",
             field="model",
             hint=f"{_calibrate(model.calibration_command)} If it is right all the same, give the reason as"
-            " `force_reason` (`--force-because`).",
+            " `force_reason` in the query (`--force-because`).",
         )
 
 
@@ -43,7 +43,9 @@ def check_first_set(recorded: str | None, preprocessing: Preprocessing | None) -
     Raises:
         OtherPreprocessingError: the set was made with another preprocessing.
     """
-    hint = _calibrate("lifelong calibrate MODEL held_out/")
+    hint = (
+        "Add the model without this set, then calibrate it with images: `lifelong calibrate NAME held_out/`."
+    )
     check_preprocessing_digest(recorded, preprocessing, field="preprocessing_digest", hint=hint)
 
 

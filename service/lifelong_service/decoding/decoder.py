@@ -111,7 +111,9 @@ class ImageDecoder:
             )
         finally:
             self._waiting -= 1
-        return replace(request, route=route, pixels=pixels, weight=_weight(pixels.size // 3))
+        return replace(
+            request, route=route, pixels=pixels, weight=_weight(pixels.size // preprocessing.channels)
+        )
 
     def decode_cheap(self, request: PredictionRequest, snapshot: Snapshot) -> PredictionRequest:
         """Decode a cheap image in the calling thread; return the request with the pixels, or with its fault.
