@@ -263,8 +263,8 @@ class Settings(BaseSettings):
     port: int = Field(default=3000, ge=1, le=65535, description="Port of the service.")
     workers: Positive | None = Field(
         default=None,
-        description="Serving processes; each holds the models in memory. None: two to eight (on a GPU two to four),"
-        " by the cores that the process may use and by intra_op_threads. With only one, its death is an outage of 10 s.",
+        description="Serving processes; each holds the models in memory. None: two to eight, on a GPU two to four,"
+        " by the cores that the process may use and by intra_op_threads. With only one its death is an outage of 10 s.",
     )
     open_access: bool = Field(
         default=False,
