@@ -262,8 +262,9 @@ def test_nothing_is_left_in_the_file(
 
     if not is_overwritten:
         monkeypatch.setattr(Erasure, "_overwriting", nothing)
-    with store.database.write() as connection:
-        connection.exec_driver_sql("PRAGMA secure_delete = OFF")
+    engine = store.database.engine
+    sa.event.listen(engine, "connect", lambda driver, _: driver.execute("PRAGMA secure_delete = OFF").close())
+    engine.dispose()  # later connections have it
     entries = fill(store)
     identity = entries[0].predictions[0].id.bytes
 
