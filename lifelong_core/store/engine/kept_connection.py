@@ -39,8 +39,12 @@ class KeptConnection:
             self._lock.release()
 
     def close(self) -> None:
-        """Return the connection to the pool."""
-        with self._lock:
+        """Return the connection to the pool, unless it is lent: its block may hang, and the process has to end."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
             pooled, self._kept = self._kept, None
+        finally:
+            self._lock.release()
         if pooled is not None:
             pooled.close()
