@@ -21,7 +21,7 @@ def read_plain_size(data: bytes) -> tuple[int, int] | None:
         return None
     try:
         height, width, colours, _ = simplejpeg.decode_jpeg_header(data)
-    except ValueError:
+    except (ValueError, KeyError):  # KeyError: a subsampling that simplejpeg does not name
         return None
     return (int(width), int(height)) if colours in _CHANNELS else None
 
@@ -34,5 +34,5 @@ def decode_plain_jpeg(data: bytes) -> NDArray[np.uint8] | None:
     try:
         colours = simplejpeg.decode_jpeg_header(data)[2]
         return simplejpeg.decode_jpeg(data, _CHANNELS[str(colours)])
-    except ValueError:
+    except (ValueError, KeyError):  # KeyError: a subsampling that simplejpeg does not name
         return None

@@ -33,6 +33,10 @@ OTHER_FILES = 256
 MAXIMUM_HEAD_BYTES = 65_536
 """Largest head of a request, or framing and trailers of its body; the parser itself has no limit. The last received
 piece may exceed it."""
+MAXIMUM_PIPELINED = 32
+"""Largest number of requests of a connection that wait for the answer to an earlier one."""
+TINY_CHUNK_BYTES = 64
+"""Size below which a chunk counts as framing, too."""
 CHUNK_FRAMING_BYTES = 16
 """Usual framing of a chunk: its size in hexadecimal and two line ends."""
 
@@ -176,6 +180,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Begin the head of a request."""
+        if len(self.pipeline) >= MAXIMUM_PIPELINED:
+            raise ValueError("too many requests before the first answer")
         self._is_in_head = True
         self._framing_bytes = 0
         super().on_message_begin()
@@ -188,11 +194,19 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """End the head of a request."""
         self._is_in_head = False
+        # The parser would take the body of such a request for the next request.
+        if self.parser.should_upgrade() and (
+            self.parser.get_method() == b"CONNECT"
+            or any(name in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
+        ):
+            raise ValueError("a body after an offer to upgrade")
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """Count a part of the body, which is no framing; its chunk may have some bytes of framing."""
         self._framing_bytes = max(0, self._framing_bytes - len(body) - CHUNK_FRAMING_BYTES)
+        # Tiny chunks cost as much as large ones.
+        self._framing_bytes += max(0, TINY_CHUNK_BYTES - len(body))
         super().on_body(body)
 
     def send_400_response(self, msg: str) -> None:

@@ -32,12 +32,12 @@ class RequestCounts:
         self._seconds[route].append(seconds)
 
     def _flush(self) -> None:
-        for (route, status), number in self._counts.items():
+        counts, self._counts = self._counts, Counter[tuple[str, int | str]]()
+        all_seconds, self._seconds = self._seconds, defaultdict[str, list[float]](list)
+        for (route, status), number in counts.items():
             metrics.REQUESTS.labels(route, status).inc(number)
-        for route, seconds in self._seconds.items():
+        for route, seconds in all_seconds.items():
             _observe(_seconds_of(route), seconds)
-        self._counts.clear()
-        self._seconds.clear()
 
 
 @cache

@@ -213,9 +213,10 @@ class MicroBatcher(Generic[Request, Answer]):
         """Return the next batch; empty only when the batcher closes and nothing waits."""
         with self._ready:
             while True:
+                before = len(self._queue)
                 batch = self._queue.take_batch(self._largest_batch())
-                if batch:
-                    self._working = sum(waiting.samples for waiting in batch)
+                self._working = sum(waiting.samples for waiting in batch)
+                if len(self._queue) < before:  # also where all that were taken had been cancelled
                     self._watch(len(self._queue))
                     self._preparable.notify_all()
                 if batch or (self._closing and not self._queue):
