@@ -5,13 +5,12 @@ import os
 import signal
 import threading
 import time
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from types import FrameType
 
 from apscheduler.executors.pool import ThreadPoolExecutor
-from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.date import DateTrigger
 
 from lifelong_core.errors import ConfigurationError, LifelongError
 from lifelong_core.runtime.memory import give_back_free_memory
@@ -21,7 +20,7 @@ from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.heartbeat import HeartbeatThread
 from lifelong_monitor.jobs.runner import JobRunner
 from lifelong_monitor.schedule.tick import Ticker
-from lifelong_monitor.schedule.trigger import AlignedTrigger, due_before, interval_of
+from lifelong_monitor.schedule.trigger import due_before, interval_of
 
 log = logging.getLogger(__name__)
 
@@ -59,16 +58,8 @@ class Daemon:
         Raises:
             ConfigurationError: the database has no schema, or that of another version, or cannot be used at all.
         """
-        self._scheduler.add_job(
-            self._tick,
-            AlignedTrigger(self._interval),
-            id=_TICK,
-            coalesce=True,
-            max_instances=1,
-            # A late tick still judges the newest window.
-            misfire_grace_time=None,
-        )
         self._scheduler.start()
+        self._schedule(datetime.now(UTC))
         self._watch_clock()
         self._shut_down()
         if self._failure is not None:
@@ -103,8 +94,6 @@ class Daemon:
 
     def _tick(self) -> None:
         self._idle.clear()
-        # None is due while one runs: the scheduler would only warn that it cannot start it.
-        self._schedule(None)
         started, again_in = time.monotonic(), None
         # The scheduler logs the traceback of an unexpected error.
         problem: str | None = "it ended by an unexpected error; the monitor's log has the traceback."
@@ -177,10 +166,18 @@ class Daemon:
         self._exporter.count_tick_error()
         self._schedule(datetime.now(UTC) + min(self._interval, timedelta(seconds=RETRY_SECONDS)))
 
-    def _schedule(self, at: datetime | None) -> None:
-        """Set the time of the next tick; None: no tick until the next call."""
-        with suppress(JobLookupError):  # a scheduler that was shut down knows no job any more
-            self._scheduler.modify_job(_TICK, next_run_time=at)
+    def _schedule(self, at: datetime) -> None:
+        """Set the time of the next tick. A tick sets that of the one after it: none comes due while one runs."""
+        self._scheduler.add_job(
+            self._tick,
+            DateTrigger(at),
+            id=_TICK,
+            replace_existing=True,
+            # One that is due before the last one has left its thread waits for that thread.
+            max_instances=2,
+            # A late tick still judges the newest window.
+            misfire_grace_time=None,
+        )
 
     def _shut_down(self) -> None:
         gone_at = time.monotonic() + GRACE_SECONDS

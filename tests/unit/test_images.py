@@ -4,6 +4,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from base64 import b64decode
 from io import BytesIO
 
 import numpy as np
@@ -325,3 +326,26 @@ def test_inputs_are_turned_upright(orientation: int) -> None:
         upright = ImageOps.exif_transpose(image)
     plain = Preprocessing.model_validate({})
     np.testing.assert_array_equal(model_input(data, plain, maximum_pixels=LIMIT), preprocess(upright, plain))
+
+
+UNNAMED_SUBSAMPLING = b64decode(
+    """
+    /9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAMCAgMCAgMDAwMEAwMEBQgFBQQEBQoHBwYIDAoMDAsKCwsNDhIQDQ4RDgsLEBYQERMU
+    FRUVDA8XGBYUGBIUFRT/2wBDAQMEBAUEBQkFBQkUDQsNFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQU
+    FBQUFBQUFBT/wAARCABAACADARQAAhEBAxEB/8QAHwAAAQUBAQEBAQEAAAAAAAAAAAECAwQFBgcICQoL/8QAtRAAAgEDAwIEAwUF
+    BAQAAAF9AQIDAAQRBRIhMUEGE1FhByJxFDKBkaEII0KxwRVS0fAkM2JyggkKFhcYGRolJicoKSo0NTY3ODk6Q0RFRkdISUpTVFVW
+    V1hZWmNkZWZnaGlqc3R1dnd4eXqDhIWGh4iJipKTlJWWl5iZmqKjpKWmp6ipqrKztLW2t7i5usLDxMXGx8jJytLT1NXW19jZ2uHi
+    4+Tl5ufo6erx8vP09fb3+Pn6/8QAHwEAAwEBAQEBAQEBAQAAAAAAAAECAwQFBgcICQoL/8QAtREAAgECBAQDBAcFBAQAAQJ3AAEC
+    AxEEBSExBhJBUQdhcRMiMoEIFEKRobHBCSMzUvAVYnLRChYkNOEl8RcYGRomJygpKjU2Nzg5OkNERUZHSElKU1RVVldYWVpjZGVm
+    Z2hpanN0dXZ3eHl6goOEhYaHiImKkpOUlZaXmJmaoqOkpaanqKmqsrO0tba3uLm6wsPExcbHyMnK0tPU1dbX2Nna4uPk5ebn6Onq
+    8vP09fb3+Pn6/9oADAMBAAIRAxEAPwDgqKKK/o0/AgooooAKKKKACiiigAooooAKKKKACiiigAooooA//9k=
+    """
+)
+"""32 x 64 pixels, chroma at a quarter of the height (4:4:1), which simplejpeg has no name for"""
+
+
+def test_a_subsampling_without_a_name_is_decoded_by_pillow() -> None:
+    plain = Preprocessing.model_validate({})
+    assert read_plain_size(UNNAMED_SUBSAMPLING) is None
+    found = model_input(UNNAMED_SUBSAMPLING, plain, maximum_pixels=LIMIT)
+    np.testing.assert_array_equal(found, by_pillow(UNNAMED_SUBSAMPLING, plain))

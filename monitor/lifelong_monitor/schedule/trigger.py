@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from apscheduler.triggers.base import BaseTrigger
-
 from lifelong_core.settings import Settings
 from lifelong_core.store.log.identifiers import EPOCH
 
@@ -89,28 +87,6 @@ class Occasion:
         if self.request is not None:
             return False
         return self.due_at - self.spacing < last_due_at <= max(self.due_at, now) + self.interval
-
-
-class AlignedTrigger(BaseTrigger):
-    """Fires at once, then at every multiple of the interval; missed multiples are skipped."""
-
-    def __init__(self, interval: timedelta) -> None:
-        self._interval = interval
-
-    def __repr__(self) -> str:
-        """As the scheduler names it in the log."""
-        return f"every {self._interval.total_seconds():g} s since 1970 (UTC)"
-
-    def get_next_fire_time(  # pyright: ignore[reportIncompatibleMethodOverride] - the base has no types
-        self, previous_fire_time: datetime | None, now: datetime
-    ) -> datetime:
-        """Now if it never fired, else the first multiple after now and after the last one."""
-        if previous_fire_time is None:
-            return now
-        if previous_fire_time - now > self._interval:
-            # The clock was ahead and was set back: waiting for the old time would stop the monitor.
-            return due_before(now, self._interval) + self._interval
-        return due_before(max(now, previous_fire_time), self._interval) + self._interval
 
 
 def interval_of(seconds: float) -> timedelta:

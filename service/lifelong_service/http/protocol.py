@@ -150,6 +150,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head_timer: asyncio.TimerHandle | None = None
         self._is_in_head = False
         self._framing_bytes = 0
+        self._begins_chunk = False
         self._is_silent = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:
@@ -184,6 +185,7 @@ class LimitedProtocol(HttpToolsProtocol):
             raise ValueError("too many requests before the first answer")
         self._is_in_head = True
         self._framing_bytes = 0
+        self._begins_chunk = False
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -202,11 +204,16 @@ class LimitedProtocol(HttpToolsProtocol):
             raise ValueError("a body after an offer to upgrade")
         super().on_headers_complete()
 
+    def on_chunk_header(self) -> None:
+        """Begin a chunk."""
+        self._begins_chunk = True
+
     def on_body(self, body: bytes) -> None:
         """Count a part of the body, which is no framing; its chunk may have some bytes of framing."""
-        self._framing_bytes = max(0, self._framing_bytes - len(body) - CHUNK_FRAMING_BYTES)
-        # Tiny chunks cost as much as large ones.
-        self._framing_bytes += max(0, TINY_CHUNK_BYTES - len(body))
+        # A tiny chunk costs as much as a large one; a tiny segment of a body without chunks has the network's pace.
+        missing = max(0, TINY_CHUNK_BYTES - len(body)) if self._begins_chunk else 0
+        self._begins_chunk = False
+        self._framing_bytes = max(0, self._framing_bytes - len(body) - CHUNK_FRAMING_BYTES) + missing
         super().on_body(body)
 
     def send_400_response(self, msg: str) -> None:

@@ -49,3 +49,26 @@ def test_counts_are_written_at_the_end_of_the_turn() -> None:
     assert seconds._sum.get() == 1.75
     assert sum(bucket.get() for bucket in seconds._buckets) == 3
     assert [requests.labels(route, status)._value.get() for status in (200, 503)] == [2, 1]
+
+
+def test_counting_goes_on_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    route = "/test-after-an-error"
+    failures = [OSError("no space left on the device")]
+
+    def labels(*_: object) -> None:
+        raise failures.pop()
+
+    async def answer_two() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda *_: None)
+        counts = RequestCounts()
+        with monkeypatch.context() as patched:
+            patched.setattr(metrics.REQUESTS, "labels", labels)
+            counts.note(route, 200, 0.5)
+            await asyncio.sleep(0)
+        assert failures == []
+        counts.note(route, 200, 0.5)
+        await asyncio.sleep(0)
+
+    asyncio.run(answer_two())
+    assert metrics.REQUESTS.labels(route, 200)._value.get() == 1

@@ -375,6 +375,31 @@ def test_requests_are_prepared_only_some_batches_ahead() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("is_closing", [False, True])
+def test_preparation_goes_on_when_all_that_was_prepared_is_given_up(is_closing: bool) -> None:
+    async def scenario() -> None:
+        process, prepare = Recorder(), Doubling()
+        prepare.gate.set()
+        made = preparing(process, prepare, maximum=2)
+        first = await held_up(made, process)
+        ahead = 2 * BATCHES_AHEAD
+        later = [asyncio.create_task(made.submit(one, needs_preparation=True)) for one in range(1, ahead + 4)]
+        await asyncio.to_thread(_eventually, lambda: len(prepare.prepared) == ahead)
+        closing = asyncio.to_thread(made.close)
+        if is_closing:
+            closing = asyncio.create_task(closing)
+            await asyncio.to_thread(_eventually, lambda: not made.alive)
+        for given_up in later[:ahead]:
+            given_up.cancel()
+        await asyncio.sleep(0)
+        process.gate.set()
+        kept = asyncio.gather(first, *later[ahead:])
+        assert await asyncio.wait_for(kept, 10) == [0, *(4 * one for one in range(ahead + 1, ahead + 4))]
+        await closing
+
+    asyncio.run(scenario())
+
+
 def test_a_failed_preparation_leaves_the_request_as_it_was(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         process, prepare = Recorder(), Doubling()

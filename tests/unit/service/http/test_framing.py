@@ -1,0 +1,155 @@
+"""Where a request ends, and how many fit into a connection: the protocol on a real connection."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from lifelong_core.settings import Settings
+from lifelong_service.http.connections import Connections
+from lifelong_service.http.protocol import MAXIMUM_PIPELINED, LimitedProtocol
+
+SECONDS = 10
+INNER = b"GET /inner HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+@dataclass
+class Application:
+    """Answers every request with the size of its body; keeps the paths; waits for `gate` first."""
+
+    paths: list[str] = field(default_factory=list)
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.paths.append(scope["path"])
+        await self.gate.wait()
+        size, more = 0, True
+        while more:
+            message = await receive()
+            size, more = size + len(message.get("body", b"")), message.get("more_body", False)
+        body = b"%d bytes\n" % size
+        headers = [(b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+
+async def exchange(application: Application, pieces: Iterable[bytes]) -> bytes:
+    """All that a client gets until the connection is closed; each piece arrives as a segment of its own."""
+    made: list[LimitedProtocol] = []
+    options: dict[str, Any] = {
+        "app": application,
+        "connections": Connections(maximum=10, per_address=10, proxies=[]),
+        "settings": Settings(),
+        "config": uvicorn.Config(application, log_config=None),
+        "server_state": ServerState(),
+        "app_state": {},
+    }
+
+    def protocol() -> LimitedProtocol:
+        made.append(LimitedProtocol(**options))
+        return made[-1]
+
+    server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    try:
+        while not made or made[0].transport is None:
+            await asyncio.sleep(0)
+        for piece in pieces:
+            made[0].data_received(piece)
+            await asyncio.sleep(0)
+        return await asyncio.wait_for(reader.read(), SECONDS)
+    finally:
+        writer.close()
+        server.close()
+
+
+def answers(pieces: Sequence[bytes], *, is_held: bool = False) -> tuple[bytes, list[str]]:
+    """What a client gets, and the paths of the requests that reached the application."""
+
+    async def scenario() -> tuple[bytes, list[str]]:
+        application = Application()
+        if not is_held:
+            application.gate.set()
+        return await exchange(application, pieces), application.paths
+
+    return asyncio.run(scenario())
+
+
+OFFER = b"Connection: Upgrade, close\r\nUpgrade: %b\r\n"
+
+
+@pytest.mark.parametrize("name", [b"foo", b"h2c", b"websocket"])
+@pytest.mark.parametrize(
+    ("framing", "body"),
+    [
+        (b"Content-Length: %d" % len(INNER), INNER),
+        (b"Transfer-Encoding: chunked", b"%x\r\n%b\r\n0\r\n\r\n" % (len(INNER), INNER)),
+    ],
+    ids=["length", "chunks"],
+)
+@pytest.mark.parametrize("is_split", [True, False])
+def test_the_body_behind_an_offer_to_upgrade_is_no_request(
+    name: bytes, framing: bytes, body: bytes, is_split: bool
+) -> None:
+    head = b"POST /outer HTTP/1.1\r\nHost: a\r\n" + OFFER % name + framing + b"\r\n\r\n"
+    received, paths = answers([head, body] if is_split else [head + body])
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert paths == []
+
+
+@pytest.mark.parametrize("target", [b"a:1", b"/outer"])
+def test_what_follows_connect_is_no_request(target: bytes) -> None:
+    received, paths = answers([b"CONNECT " + target + b" HTTP/1.1\r\nHost: a:1\r\n\r\n", INNER])
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert paths == []
+
+
+def test_an_offer_to_upgrade_without_a_body_is_answered() -> None:
+    received, paths = answers([b"GET /livez HTTP/1.1\r\nHost: a\r\n" + OFFER % b"h2c" + b"\r\n"])
+    assert received.startswith(b"HTTP/1.1 200 ")
+    assert paths == ["/livez"]
+
+
+def numbered(count: int) -> list[bytes]:
+    """Requests, of which the last one ends the connection."""
+    heads = [b"GET /%d HTTP/1.1\r\nHost: a\r\n" % number for number in range(count)]
+    return [head + b"\r\n" for head in heads[:-1]] + [heads[-1] + b"Connection: close\r\n\r\n"]
+
+
+def test_some_pipelined_requests_are_answered_in_order() -> None:
+    received, paths = answers([b"".join(numbered(MAXIMUM_PIPELINED))])
+    assert received.count(b"HTTP/1.1 200 ") == MAXIMUM_PIPELINED
+    assert paths == [f"/{number}" for number in range(MAXIMUM_PIPELINED)]
+
+
+@pytest.mark.parametrize("is_split", [True, False])
+def test_a_flood_of_pipelined_requests_ends_the_connection(is_split: bool) -> None:
+    flood = numbered(20 * MAXIMUM_PIPELINED)
+    received, paths = answers(flood if is_split else [b"".join(flood)], is_held=True)
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert len(paths) <= 1
+
+
+def test_a_flood_of_tiny_chunks_ends_the_connection() -> None:
+    head = b"POST /chunks HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunks = b"1\r\nx\r\n" * 2000
+    received, _ = answers([head, chunks, chunks, b"0\r\n\r\n"])
+    assert b"4000 bytes" not in received
+
+
+@pytest.mark.parametrize("size", [3000, 30_000])
+def test_a_body_in_tiny_segments_is_read(size: int) -> None:
+    head = b"POST /slow HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % size
+    received, _ = answers([head, *[b"x"] * size])
+    assert received.endswith(b"%d bytes\n" % size)
+
+
+def test_a_body_in_ordinary_chunks_is_read() -> None:
+    head = b"POST /chunks HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunk = b"100\r\n" + bytes(256) + b"\r\n"
+    received, _ = answers([head, *[chunk] * 2000, b"0\r\n\r\n"])
+    assert received.endswith(b"%d bytes\n" % (256 * 2000))
