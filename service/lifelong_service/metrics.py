@@ -133,12 +133,13 @@ DAMAGED_HEADS = Gauge(
 CLOSED_CONNECTIONS = Counter(
     "lifelong_closed_connections_total",
     "Connections that a limit closed. header_timeout: the head of a request did not arrive in time. large_head: head,"
-    " chunk framing or trailers of a request are too large. evicted: too many"
-    " connections, and this one waited longest for a request. refused: too many, and all others carried requests.",
+    " chunk framing or trailers of a request are too large. malformed: bytes are no request of HTTP/1, or too many"
+    " requests wait for an earlier answer. evicted: too many connections, and this one waited longest for a request."
+    " refused: too many, and all others carried requests.",
     ["reason"],
     registry=REGISTRY,
 )
-for _reason in ("header_timeout", "large_head", "evicted", "refused"):
+for _reason in ("header_timeout", "large_head", "malformed", "evicted", "refused"):
     CLOSED_CONNECTIONS.labels(_reason)
 MODELS_WITHOUT_HEAD = Gauge(
     "lifelong_models_without_head",

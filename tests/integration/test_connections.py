@@ -233,6 +233,9 @@ CHUNKED = b"POST /v1/logits HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\
 AMBIGUOUS = {
     "both lengths": CHUNKED + b"Content-Length: 5\r\n\r\n0\r\n\r\n",
     "chunks in HTTP/1.0": b"POST /v1/logits HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "another coding": b"POST /v1/logits HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "HTTP/2": b"GET /livez HTTP/2.0\r\nHost: a\r\n\r\n",
+    "no version": b"GET /livez\r\n\r\n",
     "two lengths": b"POST /v1/logits HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
     "LF alone": b"GET /livez HTTP/1.1\nHost: a\n\n",
     "LF alone after one header": b"GET /livez HTTP/1.1\r\nHost: a\r\nX: b\nY: c\r\n\r\n",

@@ -94,9 +94,10 @@ def framing_response() -> Response:
     return _response(
         400,
         "bad_request",
-        "the request declares the length of its body in two ways, or in one that its HTTP version lacks.",
+        "the request declares the length of its body in two ways, or in one that its HTTP version lacks,"
+        " or encodes its body.",
         "Transfer-Encoding",
-        "Send either Content-Length or, with HTTP/1.1, Transfer-Encoding.",
+        "Send either Content-Length or, with HTTP/1.1, Transfer-Encoding: chunked.",
         {"Connection": "close"},
     )
 

@@ -1,11 +1,15 @@
 """Writes the head and the body of an answer at once: two system calls and two packets become one."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 
-class JoinedWrites(asyncio.Transport):
+class JoinedWrites:
     """A transport that holds the first write of an answer until the next one, or until the event loop goes on.
+
+    It has the interface of asyncio.Transport, but does not inherit it: the methods there raise NotImplementedError, so
+    that those that are not here would not reach the transport of the connection.
 
     Args:
         transport: of the connection.
@@ -13,7 +17,6 @@ class JoinedWrites(asyncio.Transport):
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__()
         self._transport = transport
         self._loop = loop
         self._held = b""
@@ -36,18 +39,17 @@ class JoinedWrites(asyncio.Transport):
 
     def close(self) -> None:
         """Write what is held, then close."""
-        if self._flushing is not None:
-            self._flushing.cancel()
-            self._flush()
+        self._flush_now()
         self._transport.close()
 
-    def abort(self) -> None:
-        """Close at once; what is held is lost."""
-        self._transport.abort()
+    def writelines(self, pieces: Iterable[bytes | bytearray | memoryview]) -> None:
+        """Write the pieces as one."""
+        self.write(b"".join(pieces))
 
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        """Replace the protocol of the connection."""
-        self._transport.set_protocol(protocol)
+    def write_eof(self) -> None:
+        """Write what is held, then close the direction to the client."""
+        self._flush_now()
+        self._transport.write_eof()
 
     def get_write_buffer_size(self) -> int:
         """Bytes that the client has not read yet."""
@@ -55,6 +57,11 @@ class JoinedWrites(asyncio.Transport):
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
+
+    def _flush_now(self) -> None:
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flush()
 
     def _flush(self) -> None:
         self._flushing = None

@@ -97,5 +97,9 @@ class RequestMiddleware:
 
 def _has_ambiguous_length(scope: Scope) -> bool:
     """Whether a proxy may read another body length, and so another next request (RFC 9112, 6.1)."""
-    names = [name for name, _ in scope["headers"]]
-    return b"transfer-encoding" in names and (b"content-length" in names or scope["http_version"] == "1.0")
+    headers = scope["headers"]
+    encodings = [value.lower() for name, value in headers if name == b"transfer-encoding"]
+    if not encodings:
+        return False
+    has_length = any(name == b"content-length" for name, _ in headers)
+    return has_length or scope["http_version"] == "1.0" or encodings != [b"chunked"]

@@ -1,22 +1,17 @@
-"""HTTP connections of a worker: limits that the server (uvicorn) lacks, and the direct way to our application.
+"""HTTP connections of a worker: limits that the server (uvicorn) lacks.
 
-These limits apply before a request reaches the application, whose own limits are in `guard` and `middleware`.
+They apply before a request reaches the application, whose own limits are in `guard` and `middleware`.
 """
 
 import asyncio
-import functools
-import ipaddress
 import json
-import logging
-import resource
 import socket
+from collections.abc import Iterator
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
-from uvicorn import config
-from uvicorn.config import HTTP_PROTOCOLS
-from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from lifelong_core.settings import Settings
@@ -24,12 +19,8 @@ from lifelong_service import metrics
 from lifelong_service.http.connections import Connections
 from lifelong_service.http.joined_writes import JoinedWrites
 
-logger = logging.getLogger(__name__)
-
 UNREAD_SECONDS = 30
 """Time in seconds without any acknowledgement by the client after which an answer is dropped."""
-OTHER_FILES = 256
-"""Files of a worker besides its connections: database, spool, models, libraries."""
 MAXIMUM_HEAD_BYTES = 65_536
 """Largest head of a request, or framing and trailers of its body; the parser itself has no limit. The last received
 piece may exceed it."""
@@ -39,6 +30,8 @@ TINY_CHUNK_BYTES = 64
 """Size below which a chunk counts as framing, too."""
 CHUNK_FRAMING_BYTES = 16
 """Usual framing of a chunk: its size in hexadecimal and two line ends."""
+
+_VERSIONS = ("1.0", "1.1")
 
 
 def _refusal(status: HTTPStatus, message: str, hint: str, headers: str = "") -> bytes:
@@ -74,53 +67,6 @@ _NO_ROOM = _refusal(
 )
 
 
-def serve_directly(app: Any, settings: Settings) -> None:
-    """Let the server of this process, which is created later, call our application, within the limits of the settings.
-
-    BentoML's middlewares and its own paths (schema, metrics, health, static files) are bypassed. Only trusted proxies
-    may forward client addresses; uvicorn's default trusts every process of this machine.
-
-    Args:
-        app: an ASGI application.
-        settings: limits.
-    """
-    if settings.trusted_proxies:
-        app = ProxyHeadersMiddleware(app, trusted_hosts=list(settings.trusted_proxies))
-    maximum = _reserve_files(settings.maximum_connections)
-    connections = Connections(
-        maximum=maximum,
-        per_address=settings.maximum_connections_per_address,
-        proxies=[ipaddress.ip_network(network) for network in settings.trusted_proxies],
-    )
-    protocol: Any = functools.partial(LimitedProtocol, app=app, connections=connections, settings=settings)
-    HTTP_PROTOCOLS["auto"] = protocol
-
-
-def _reserve_files(connections: int) -> int:
-    """Raise the limit of open files of this process; return how many connections it allows.
-
-    The server accepts up to its whole backlog of connections before it handles the first of them.
-    """
-    backlog = config.Config("", log_config=None).backlog  # else it would change the loggers
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = connections + backlog + OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return connections
-    possible = max(1, min(connections, (soft - OTHER_FILES) // 2))
-    logger.warning(
-        "this process may open %d files only: at most %d connections instead of LIFELONG_MAXIMUM_CONNECTIONS=%d."
-        " Raise the limit (`ulimit -Hn`, LimitNOFILE= of systemd) to %d.",
-        soft,
-        possible,
-        connections,
-        needed,
-    )
-    return possible
-
-
 class LimitedProtocol(HttpToolsProtocol):
     """One connection, with the HTTP protocol of the server and our limits.
 
@@ -129,7 +75,8 @@ class LimitedProtocol(HttpToolsProtocol):
     - An idle connection is closed after `keep_alive_seconds`.
     - The kernel closes the connection of a client that does not read its answer.
     - Everything of a request but its body has a largest size: head, framing of chunks, and trailers, which are ignored.
-    - There are no WebSockets.
+    - Offers to upgrade the connection are ignored (RFC 9110, 7.8); there are no WebSockets and no tunnels.
+    - Bytes that are no request get 400, after the answers to the requests before them.
 
     Args:
         app: answers the requests.
@@ -151,11 +98,13 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_in_head = False
         self._framing_bytes = 0
         self._begins_chunk = False
+        self._is_offer = False
+        self._is_malformed = False
         self._is_silent = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Count the new connection."""
-        super().connection_made(JoinedWrites(transport, self.loop))
+        super().connection_made(cast("asyncio.Transport", JoinedWrites(transport, self.loop)))
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if isinstance(peer, tuple) else ""
         _give_up_unread_answers(transport.get_extra_info("socket"))
@@ -166,11 +115,16 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Handle received bytes."""
-        if self.transport.is_closing():
+        if self._is_malformed or self.transport.is_closing():
             return
         self._is_silent = False
         self._framing_bytes += len(data)
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            self._parse(data)
+        except httptools.HttpParserError:
+            self._refuse()
+            return
         if self._framing_bytes > MAXIMUM_HEAD_BYTES:
             self._close("large_head", _LARGE_HEAD if self._is_in_head else b"")
         elif self._carries_request:
@@ -184,8 +138,9 @@ class LimitedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= MAXIMUM_PIPELINED:
             raise ValueError("too many requests before the first answer")
         self._is_in_head = True
-        self._framing_bytes = 0
         self._begins_chunk = False
+        if not self._is_offer:
+            self._framing_bytes = 0
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -196,13 +151,12 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """End the head of a request."""
         self._is_in_head = False
-        # The parser would take the body of such a request for the next request.
-        if self.parser.should_upgrade() and (
-            self.parser.get_method() == b"CONNECT"
-            or any(name in (b"content-length", b"transfer-encoding") for name, _ in self.headers)
-        ):
-            raise ValueError("a body after an offer to upgrade")
-        super().on_headers_complete()
+        parser = self._parser
+        if parser.get_method() == b"CONNECT" or parser.get_http_version() not in _VERSIONS:
+            raise ValueError("a tunnel, or another version of HTTP")
+        self._is_offer = parser.should_upgrade()
+        if not self._is_offer:
+            super().on_headers_complete()
 
     def on_chunk_header(self) -> None:
         """Begin a chunk."""
@@ -216,18 +170,21 @@ class LimitedProtocol(HttpToolsProtocol):
         self._framing_bytes = max(0, self._framing_bytes - len(body) - CHUNK_FRAMING_BYTES) + missing
         super().on_body(body)
 
-    def send_400_response(self, msg: str) -> None:
-        """Answer 400: the bytes are no HTTP request."""
-        del msg
-        self.transport.write(_MALFORMED)
-        self.transport.close()
+    def on_message_complete(self) -> None:
+        """End a request, unless its head is read again."""
+        if not self._is_offer:
+            super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """Mark the connection idle after an answer, unless the next request has arrived."""
         super().on_response_complete()
-        if not self._carries_request:
-            self._is_silent = True
-            self._all.wait(self)
+        if self._carries_request:
+            return
+        if self._is_malformed:
+            self._close("malformed", _MALFORMED)
+            return
+        self._is_silent = True
+        self._all.wait(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the closed connection."""
@@ -240,8 +197,39 @@ class LimitedProtocol(HttpToolsProtocol):
         self._close("evicted")
 
     @property
+    def _parser(self) -> httptools.HttpRequestParser:
+        return self.parser
+
+    @property
     def _carries_request(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
+
+    def _parse(self, data: bytes) -> None:
+        """Read requests. The parser stops behind the head of one that offers an upgrade, and skips its body."""
+        rest = data
+        while True:
+            try:
+                self._parser.feed_data(rest)
+            except httptools.HttpParserUpgrade as offer:
+                rest = rest[offer.args[0] :]
+                self._read_without_offer()
+            else:
+                return
+
+    def _read_without_offer(self) -> None:
+        """Read the last head again, without its offer, by a new parser, which reads its body, too."""
+        line = self._parser.get_method(), self.url, self._parser.get_http_version().encode()
+        self.parser = httptools.HttpRequestParser(self)
+        # As the server sets it: what follows a request with `Connection: close` is no error.
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        headers = b"".join(b"%b: %b\r\n" % header for header in _without_offer(self.headers))
+        self.parser.feed_data(b"%b %b HTTP/%b\r\n%b\r\n" % (*line, headers))
+
+    def _refuse(self) -> None:
+        """Answer 400, once the complete requests before are answered."""
+        self._is_malformed = True
+        if not self._carries_request or self.cycle.more_body:
+            self._close("malformed", _MALFORMED)
 
     def _start_timer(self) -> None:
         self._head_timer = self.loop.call_later(self._head_seconds, self._time_out)
@@ -263,6 +251,16 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.write(last_words)
         self._stop_timer()
         self.transport.close()
+
+
+def _without_offer(headers: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    for name, value in headers:
+        if name == b"connection":
+            options = [option.strip() for option in value.split(b",")]
+            if others := [option for option in options if option.lower() != b"upgrade"]:
+                yield name, b", ".join(others)
+        elif name != b"upgrade":
+            yield name, value
 
 
 def _give_up_unread_answers(connection: socket.socket | None) -> None:

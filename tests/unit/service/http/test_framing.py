@@ -1,7 +1,8 @@
 """Where a request ends, and how many fit into a connection: the protocol on a real connection."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,13 +20,17 @@ INNER = b"GET /inner HTTP/1.1\r\nHost: a\r\n\r\n"
 
 @dataclass
 class Application:
-    """Answers every request with the size of its body; keeps the paths; waits for `gate` first."""
+    """Answers every request with the size of its body; keeps the scopes; waits for `gate` first."""
 
-    paths: list[str] = field(default_factory=list)
+    scopes: list[Any] = field(default_factory=list)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
 
+    @property
+    def paths(self) -> list[str]:
+        return [scope["path"] for scope in self.scopes]
+
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        self.paths.append(scope["path"])
+        self.scopes.append(scope)
         await self.gate.wait()
         size, more = 0, True
         while more:
@@ -61,6 +66,7 @@ async def exchange(application: Application, pieces: Iterable[bytes]) -> bytes:
         for piece in pieces:
             made[0].data_received(piece)
             await asyncio.sleep(0)
+        application.gate.set()
         return await asyncio.wait_for(reader.read(), SECONDS)
     finally:
         writer.close()
@@ -68,7 +74,12 @@ async def exchange(application: Application, pieces: Iterable[bytes]) -> bytes:
 
 
 def answers(pieces: Sequence[bytes], *, is_held: bool = False) -> tuple[bytes, list[str]]:
-    """What a client gets, and the paths of the requests that reached the application."""
+    """What a client gets, and the paths of the requests that reached the application.
+
+    Args:
+        pieces: what it sends.
+        is_held: whether the application answers only when everything has arrived.
+    """
 
     async def scenario() -> tuple[bytes, list[str]]:
         application = Application()
@@ -79,26 +90,52 @@ def answers(pieces: Sequence[bytes], *, is_held: bool = False) -> tuple[bytes, l
     return asyncio.run(scenario())
 
 
-OFFER = b"Connection: Upgrade, close\r\nUpgrade: %b\r\n"
+OFFERS = {
+    "a protocol": b"Connection: Upgrade\r\nUpgrade: foo\r\n",
+    "HTTP/2, as Java's client does": b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEA\r\n",
+    "WebSocket": b"Connection: keep-alive, upgrade\r\nUpgrade: websocket\r\n",
+    "two lines": b"Connection: Upgrade\r\nConnection: keep-alive\r\nUpgrade: foo\r\nUpgrade: bar\r\n",
+}
+LAST = b"GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 
 
-@pytest.mark.parametrize("name", [b"foo", b"h2c", b"websocket"])
+def in_bytes(sent: bytes) -> list[bytes]:
+    return [sent[at : at + 1] for at in range(len(sent))]
+
+
+@pytest.mark.parametrize("offer", OFFERS.values(), ids=OFFERS)
 @pytest.mark.parametrize(
     ("framing", "body"),
     [
-        (b"Content-Length: %d" % len(INNER), INNER),
-        (b"Transfer-Encoding: chunked", b"%x\r\n%b\r\n0\r\n\r\n" % (len(INNER), INNER)),
+        (b"Content-Length: %d\r\n" % len(INNER), INNER),
+        (b"Transfer-Encoding: chunked\r\n", b"%x\r\n%b\r\n0\r\n\r\n" % (len(INNER), INNER)),
+        (b"", b""),
     ],
-    ids=["length", "chunks"],
+    ids=["length", "chunks", "no body"],
 )
-@pytest.mark.parametrize("is_split", [True, False])
-def test_the_body_behind_an_offer_to_upgrade_is_no_request(
-    name: bytes, framing: bytes, body: bytes, is_split: bool
+@pytest.mark.parametrize("cut", [lambda sent: [sent], in_bytes], ids=["at once", "in bytes"])
+def test_an_offer_to_upgrade_is_ignored_and_the_body_behind_it_is_that_of_its_request(
+    offer: bytes, framing: bytes, body: bytes, cut: Callable[[bytes], list[bytes]]
 ) -> None:
-    head = b"POST /outer HTTP/1.1\r\nHost: a\r\n" + OFFER % name + framing + b"\r\n\r\n"
-    received, paths = answers([head, body] if is_split else [head + body])
-    assert received.startswith(b"HTTP/1.1 400 ")
-    assert paths == []
+    outer = b"POST /outer?a=%20 HTTP/1.1\r\nHost: a\r\n" + offer + framing + b"\r\n" + body
+    received, paths = answers(cut(outer + outer + LAST))
+    assert paths == ["/outer", "/outer", "/last"]
+    assert received.count(b"HTTP/1.1 200 ") == 3
+    assert received.count(b"%d bytes\n" % len(INNER)) == (2 if body else 0)
+
+
+def test_the_rest_of_a_head_with_an_offer_is_kept() -> None:
+    offer = b"POST /a?b=c HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\nX-Own: d, \xff\r\n\r\n"
+    application = Application()
+    application.gate.set()
+    received = asyncio.run(exchange(application, [offer]))
+    assert b"\r\nconnection: close\r\n" in received
+    assert (application.scopes[0]["method"], application.scopes[0]["query_string"]) == ("POST", b"b=c")
+    assert application.scopes[0]["headers"] == [
+        (b"host", b"a"),
+        (b"connection", b"close"),
+        (b"x-own", b"d, \xff"),
+    ]
 
 
 @pytest.mark.parametrize("target", [b"a:1", b"/outer"])
@@ -108,10 +145,32 @@ def test_what_follows_connect_is_no_request(target: bytes) -> None:
     assert paths == []
 
 
-def test_an_offer_to_upgrade_without_a_body_is_answered() -> None:
-    received, paths = answers([b"GET /livez HTTP/1.1\r\nHost: a\r\n" + OFFER % b"h2c" + b"\r\n"])
-    assert received.startswith(b"HTTP/1.1 200 ")
-    assert paths == ["/livez"]
+@pytest.mark.parametrize(
+    "line", [b"GET /old", b"GET /old HTTP/0.9", b"GET /new HTTP/2.0", b"PRI * HTTP/2.0", b"GET /new HTTP/1.2"]
+)
+def test_other_versions_of_http_are_refused(line: bytes) -> None:
+    received, paths = answers([line + b"\r\nHost: a\r\n\r\n"])
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert paths == []
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+@pytest.mark.parametrize("is_split", [True, False])
+def test_requests_before_a_malformed_one_are_answered_first(*, is_held: bool, is_split: bool) -> None:
+    pieces = [
+        b"GET /first HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /second HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"no request\r\n",
+    ]
+    received, paths = answers(pieces if is_split else [b"".join(pieces)], is_held=is_held)
+    assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"200", b"200", b"400"]
+    assert paths == ["/first", "/second"]
+
+
+def test_a_malformed_body_is_refused_at_once() -> None:
+    head = b"POST /chunks HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    received, _ = answers([head + b"not a size\r\n"])
+    assert received.startswith(b"HTTP/1.1 400 ")
 
 
 def numbered(count: int) -> list[bytes]:
@@ -127,11 +186,11 @@ def test_some_pipelined_requests_are_answered_in_order() -> None:
 
 
 @pytest.mark.parametrize("is_split", [True, False])
-def test_a_flood_of_pipelined_requests_ends_the_connection(is_split: bool) -> None:
+def test_a_flood_of_pipelined_requests_ends_the_connection(*, is_split: bool) -> None:
     flood = numbered(20 * MAXIMUM_PIPELINED)
     received, paths = answers(flood if is_split else [b"".join(flood)], is_held=True)
-    assert received.startswith(b"HTTP/1.1 400 ")
-    assert len(paths) <= 1
+    assert received.count(b"HTTP/1.1 200 ") == len(paths) == 1 + MAXIMUM_PIPELINED
+    assert b"HTTP/1.1 400 " in received
 
 
 def test_a_flood_of_tiny_chunks_ends_the_connection() -> None:
