@@ -24,7 +24,7 @@ LAYERS: Final[Mapping[str, Sequence[str]]] = {
         "lifelong_core/store/access/",
     ),
     "batcher": ("lifelong_service/prediction/", "lifelong_service/worker/", "lifelong_core/runtime/"),
-    "decode": ("lifelong_service/decoding/", "lifelong_core/images.py", "PIL/"),
+    "decode": ("lifelong_service/decoding/", "lifelong_core/images/", "PIL/"),
     "inference": ("lifelong_service/graphs/", "onnxruntime/"),
     "head": ("lifelong_core/deploy/", "lifelong_core/decision_rules/"),
     "log": (

@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 from lifelong_core import images
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_core.images import decode, model_input, preprocess, visible_box
-from lifelong_core.plain_jpeg import decode_plain_jpeg, read_plain_size
+from lifelong_core.images.plain_jpeg import decode_plain_jpeg, read_plain_header
 from lifelong_core.preprocessing import CentreCrop, Preprocessing, Resize
 
 LIMIT = 10_000
@@ -312,7 +312,9 @@ def test_a_jpeg_with_a_harmless_fault_is_decoded_as_pillow_does() -> None:
     # libjpeg-turbo warns about bytes between segments.
     odd = data.replace(b"\xff\xda", b"\x00\x00\xff\xda", 1)
     plain = Preprocessing.model_validate({})
-    assert decode_plain_jpeg(odd) is None
+    header = read_plain_header(odd)
+    assert header is not None
+    assert decode_plain_jpeg(odd, header) is None
     np.testing.assert_array_equal(model_input(odd, plain, maximum_pixels=LIMIT), by_pillow(odd, plain))
 
 
@@ -321,7 +323,7 @@ def test_inputs_are_turned_upright(orientation: int) -> None:
     exif = Image.Exif()
     exif[0x0112] = orientation
     data = encoded(photograph("RGB"), "JPEG", exif=exif)
-    assert read_plain_size(data) is None
+    assert read_plain_header(data) is None
     with Image.open(BytesIO(data)) as image:
         upright = ImageOps.exif_transpose(image)
     plain = Preprocessing.model_validate({})
@@ -346,6 +348,6 @@ UNNAMED_SUBSAMPLING = b64decode(
 
 def test_a_subsampling_without_a_name_is_decoded_by_pillow() -> None:
     plain = Preprocessing.model_validate({})
-    assert read_plain_size(UNNAMED_SUBSAMPLING) is None
+    assert read_plain_header(UNNAMED_SUBSAMPLING) is None
     found = model_input(UNNAMED_SUBSAMPLING, plain, maximum_pixels=LIMIT)
     np.testing.assert_array_equal(found, by_pillow(UNNAMED_SUBSAMPLING, plain))

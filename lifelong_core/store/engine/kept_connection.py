@@ -19,6 +19,7 @@ class KeptConnection:
         self._engine = engine
         self._lock = threading.Lock()
         self._kept: PoolProxiedConnection | None = None
+        self._is_closed = False
 
     @contextmanager
     def lend(self) -> Generator[PoolProxiedConnection, None, None]:
@@ -37,9 +38,15 @@ class KeptConnection:
             self._kept = pooled
         finally:
             self._lock.release()
+        if self._is_closed:
+            self._give_back()
 
     def close(self) -> None:
-        """Return the connection to the pool, unless it is lent: its block may hang, and the process has to end."""
+        """Return the connection to the pool; one that is lent follows at the end of its block, which may hang."""
+        self._is_closed = True
+        self._give_back()
+
+    def _give_back(self) -> None:
         if not self._lock.acquire(blocking=False):
             return
         try:

@@ -172,12 +172,25 @@ class MicroBatcher(Generic[Request, Answer]):
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Answer] = loop.create_future()
+        waiting = Waiting(request, samples, owner, future, loop, needs_preparation)
         with self._ready:
             self.check_room(owner)
-            self._queue.add(Waiting(request, samples, owner, future, loop, needs_preparation))
+            self._queue.add(waiting)
             self._watch(len(self._queue))
             (self._preparable if needs_preparation else self._ready).notify()
-        return await future
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self._give_up(waiting)
+            raise
+
+    def _give_up(self, waiting: Waiting[Request, Answer]) -> None:
+        """Make room for other requests."""
+        with self._ready:
+            self._queue.discard(waiting)
+            self._watch(len(self._queue))
+            self._preparable.notify_all()
+            self._ready.notify()
 
     def _prepare_all(self) -> None:
         while (waiting := self._take_unprepared()) is not None:
@@ -213,10 +226,9 @@ class MicroBatcher(Generic[Request, Answer]):
         """Return the next batch; empty only when the batcher closes and nothing waits."""
         with self._ready:
             while True:
-                before = len(self._queue)
                 batch = self._queue.take_batch(self._largest_batch())
-                self._working = sum(waiting.samples for waiting in batch)
-                if len(self._queue) < before:  # also where all that were taken had been cancelled
+                if batch:
+                    self._working = sum(waiting.samples for waiting in batch)
                     self._watch(len(self._queue))
                     self._preparable.notify_all()
                 if batch or (self._closing and not self._queue):

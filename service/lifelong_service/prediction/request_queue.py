@@ -78,13 +78,21 @@ class RequestQueue(Generic[Request, Answer]):
         else:
             self._ready.append(waiting)
 
+    def discard(self, waiting: Waiting[Request, Answer]) -> None:
+        """Remove a request that was given up, and so its memory; one that is prepared or processed now stays."""
+        if waiting in self._ready:
+            self._ready.remove(waiting)
+            self._forget_ready(waiting)
+        elif waiting in self._unprepared:
+            self._unprepared.remove(waiting)
+            self._forget_unprepared(waiting)
+
     def take_unprepared(self) -> Waiting[Request, Answer] | None:
         """Return the first request to prepare, for `add_prepared`; None: there is none, or enough are ready."""
         while self._unprepared and self._ahead < self._maximum_ahead:
             waiting = self._unprepared.popleft()
             if waiting.future.cancelled():
-                self._samples[waiting.owner] -= waiting.samples
-                self._unprepared_samples -= waiting.samples
+                self._forget_unprepared(waiting)
                 continue
             self._in_preparation += 1
             self._ahead += waiting.samples
@@ -111,10 +119,17 @@ class RequestQueue(Generic[Request, Answer]):
             if batch and samples + first.samples > most:
                 break
             self._ready.popleft()
-            self._samples[first.owner] -= first.samples
-            if first.needs_preparation:
-                self._ahead -= first.samples
+            self._forget_ready(first)
             if not first.future.cancelled():
                 batch.append(first)
                 samples += first.samples
         return batch
+
+    def _forget_ready(self, waiting: Waiting[Request, Answer]) -> None:
+        self._samples[waiting.owner] -= waiting.samples
+        if waiting.needs_preparation:
+            self._ahead -= waiting.samples
+
+    def _forget_unprepared(self, waiting: Waiting[Request, Answer]) -> None:
+        self._samples[waiting.owner] -= waiting.samples
+        self._unprepared_samples -= waiting.samples

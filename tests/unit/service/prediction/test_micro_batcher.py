@@ -32,6 +32,37 @@ def batcher(process: Recorder, capacity: int = 100, maximum: int = 4) -> MicroBa
     return made
 
 
+class Doubling:
+    """Prepares numbers by doubling them; holds the first call up until `gate` is set, and fails on 13."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.begun: list[int] = []
+        self.prepared: list[int] = []
+
+    def __call__(self, request: int) -> int:
+        self.begun.append(request)
+        self.gate.wait(10)
+        if request == 13:
+            raise ValueError("13")
+        self.prepared.append(request)
+        return 2 * request
+
+
+def preparing(
+    process: Recorder, prepare: Doubling, *, maximum: int = 4, threads: int = 1, capacity: int = 100
+) -> MicroBatcher[int, int]:
+    made: MicroBatcher[int, int] = MicroBatcher(
+        process,
+        capacity=capacity,
+        maximum_samples=maximum,
+        prepare=prepare,
+        preparing_threads=threads,
+    )
+    made.start()
+    return made
+
+
 async def held_up(made: MicroBatcher[int, int], process: Recorder) -> "asyncio.Task[int]":
     """A first request that the thread works on, so that all later ones wait."""
     task = asyncio.create_task(made.submit(0))
@@ -280,47 +311,37 @@ def test_one_slow_batch_refuses_nothing() -> None:
     asyncio.run(scenario())
 
 
-def test_what_is_given_up_leaves_the_queue_and_takes_no_room() -> None:
+@pytest.mark.parametrize("needs_preparation", [False, True])
+@pytest.mark.parametrize("is_prepared", [False, True])
+def test_what_is_given_up_leaves_the_queue_at_once(*, needs_preparation: bool, is_prepared: bool) -> None:
     async def scenario() -> None:
-        process = Recorder()
-        made = batcher(process)
+        process, prepare = Recorder(), Doubling()
+        if is_prepared:
+            prepare.gate.set()
+        made = preparing(process, prepare, capacity=4)
         first = await held_up(made, process)
-        waiting = [asyncio.create_task(made.submit(request, owner="a")) for request in (1, 2)]
-        await asyncio.sleep(0)
-        waiting[0].cancel()
+        tasks = [
+            asyncio.create_task(made.submit(request, needs_preparation=needs_preparation))
+            for request in range(1, 5)
+        ]
+        taken = int(needs_preparation)
+        await asyncio.to_thread(_eventually, lambda: len(prepare.begun) == (4 if is_prepared else 1) * taken)
+        with pytest.raises(UnavailableError, match="4 requests are waiting"):
+            made.check_room("")
+        for task in tasks[1:]:
+            task.cancel()
+        await asyncio.wait(tasks[1:])
+        assert made.queue_length == 1
+        last = asyncio.create_task(made.submit(5, needs_preparation=needs_preparation))
         await asyncio.sleep(0)
         process.gate.set()
-        assert [await first, await waiting[1]] == [0, 4]
-        assert process.batches == [[0], [2]]
+        prepare.gate.set()
+        factor = 4 if needs_preparation else 2
+        assert await asyncio.gather(first, tasks[0], last) == [0, factor, 5 * factor]
         assert made.expected_wait_seconds == 0
         made.close()
 
     asyncio.run(scenario())
-
-
-class Doubling:
-    """Prepares numbers by doubling them; holds the first call up until `gate` is set, and fails on 13."""
-
-    def __init__(self) -> None:
-        self.gate = threading.Event()
-        self.prepared: list[int] = []
-
-    def __call__(self, request: int) -> int:
-        self.gate.wait(10)
-        if request == 13:
-            raise ValueError("13")
-        self.prepared.append(request)
-        return 2 * request
-
-
-def preparing(
-    process: Recorder, prepare: Doubling, *, maximum: int = 4, threads: int = 1
-) -> MicroBatcher[int, int]:
-    made: MicroBatcher[int, int] = MicroBatcher(
-        process, capacity=100, maximum_samples=maximum, prepare=prepare, preparing_threads=threads
-    )
-    made.start()
-    return made
 
 
 def test_a_request_in_preparation_does_not_hold_up_others() -> None:

@@ -63,10 +63,9 @@ def test_after_an_error_nothing_of_the_transaction_remains(engine: sa.Engine) ->
     kept.close()
 
 
-def test_a_lent_connection_does_not_hold_up_the_end(engine: sa.Engine) -> None:
+def test_a_lent_connection_does_not_hold_up_the_end_and_is_not_kept_after_it(engine: sa.Engine) -> None:
     kept = KeptConnection(engine)
     with kept.lend() as pooled:
         kept.close()
         assert pooled.dbapi_connection.execute("SELECT 1").fetchone() == (1,)
-    kept.close()
     assert engine.pool.checkedout() == 0

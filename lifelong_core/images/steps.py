@@ -1,36 +1,17 @@
-"""Decode the bytes of an image within limits, and apply the steps of `Preprocessing`.
+"""The steps of `Preprocessing`, from an image to the input of its model."""
 
-Predictions and task fingerprints share it. All functions may run in several threads.
-"""
-
-import warnings
 from collections.abc import Iterable
-from io import BytesIO
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image
 
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_core.plain_jpeg import decode_plain_jpeg, read_plain_size
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.images.decoding import FULL_PIXELS, decode_by_pillow, decode_plain, to_image
 from lifelong_core.preprocessing import CentreCrop, Preprocessing, Resize
 
-FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP")
-IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"})
-"""of files in these formats"""
-FULL_PIXELS = 4_000_000
-"""Largest number of pixels of an image that is always decoded in full and resized as a whole."""
 STRIP_PIXELS = 1_000_000
 """Pixels of a larger image that are converted and resized in width at once."""
-KEPT_EDGES = 2
-"""Least ratio of the decoded edges to the resized edges if a larger JPEG is decoded at a fraction of its size."""
-MENDS_BROKEN = "Send one complete PNG, JPEG, TIFF, BMP or WebP image."
-
-# The check below uses the configured limit; Pillow's fixed limit would warn and raise at other sizes.
-Image.MAX_IMAGE_PIXELS = None
-# Pillow warns about unusual metadata, which only the client could correct, and about the transparency of palettes,
-# which is ignored on purpose. Filters of single calls would not be safe with threads.
-warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
 
 _INTERPOLATIONS = {
     "nearest": Image.Resampling.NEAREST,
@@ -38,31 +19,6 @@ _INTERPOLATIONS = {
     "bicubic": Image.Resampling.BICUBIC,
     "lanczos": Image.Resampling.LANCZOS,
 }
-
-
-def decode(
-    data: bytes,
-    *,
-    maximum_pixels: int,
-    declared: tuple[int, int] | None = None,
-    target: Preprocessing | None = None,
-) -> Image.Image:
-    """Return the first image in `data`, turned upright by its EXIF orientation.
-
-    Args:
-        data: the bytes of the image.
-        maximum_pixels: limit of width times height.
-        declared: width and height that the image must have; None: any.
-        target: later preprocessing. A JPEG of more than `FULL_PIXELS` is decoded at 1/2, 1/4 or 1/8 of its size if its
-            edges stay at least twice those that `target` resizes it to. None: always in full.
-
-    Raises:
-        InvalidInputError: not an image of a known format, broken, of another size than declared, or of 32-bit samples,
-            which have no known range.
-        PayloadTooLargeError: the header declares more than `maximum_pixels`; nothing was decoded.
-    """
-    plain = _plain(data, maximum_pixels, declared)
-    return _opened(data, maximum_pixels, declared, target) if plain is None else _image(plain)
 
 
 def model_input(
@@ -84,13 +40,13 @@ def model_input(
         InvalidInputError: as `decode` and `preprocess`.
         PayloadTooLargeError: as `decode`.
     """
-    plain = _plain(data, maximum_pixels, declared)
+    plain = decode_plain(data, maximum_pixels=maximum_pixels, declared=declared)
     if plain is None:
-        image = _opened(data, maximum_pixels, declared, preprocessing)
+        image = decode_by_pillow(data, maximum_pixels=maximum_pixels, declared=declared, target=preprocessing)
     elif _has_its_size(plain, preprocessing):
         return _normalised(plain.transpose(2, 0, 1), preprocessing)
     else:
-        image = _image(plain)
+        image = to_image(plain)
     return preprocess(image, preprocessing, maximum_pixels=maximum_pixels)
 
 
@@ -123,24 +79,20 @@ def visible_box(preprocessing: Preprocessing, width: int, height: int) -> tuple[
     """
     crop, resize = preprocessing.centre_crop, preprocessing.resize
     if resize is not None:
-        width, height = _resized_size(resize, width, height)
+        width, height = resized_size(resize, width, height)
     if crop is None:
         return 0.0, 0.0, 1.0, 1.0
     left, top = round((width - crop.width) / 2), round((height - crop.height) / 2)
     return left / width, top / height, (left + crop.width) / width, (top + crop.height) / height
 
 
-def _plain(data: bytes, maximum_pixels: int, declared: tuple[int, int] | None) -> NDArray[np.uint8] | None:
-    """Grey levels (height, width, channels) of a plain JPEG that is decoded in full; None: any other image."""
-    size = read_plain_size(data)
-    if size is None:
-        return None
-    _check_size(size, maximum_pixels, declared)
-    return decode_plain_jpeg(data) if size[0] * size[1] <= FULL_PIXELS else None
-
-
-def _image(plain: NDArray[np.uint8]) -> Image.Image:
-    return Image.fromarray(plain if plain.shape[2] > 1 else plain[:, :, 0])
+def resized_size(resize: Resize, width: int, height: int) -> tuple[int, int]:
+    """Width and height of an image after the step."""
+    if resize.mode == "exact":
+        return resize.width, resize.height
+    if width <= height:
+        return resize.height, int(resize.height * height / width)
+    return int(resize.height * width / height), resize.height
 
 
 def _has_its_size(plain: NDArray[np.uint8], preprocessing: Preprocessing) -> bool:
@@ -149,72 +101,9 @@ def _has_its_size(plain: NDArray[np.uint8], preprocessing: Preprocessing) -> boo
     resize, crop = preprocessing.resize, preprocessing.centre_crop
     return (
         channels == preprocessing.channels
-        and (resize is None or _resized_size(resize, width, height) == (width, height))
+        and (resize is None or resized_size(resize, width, height) == (width, height))
         and (crop is None or (crop.width, crop.height) == (width, height))
     )
-
-
-def _opened(
-    data: bytes, maximum_pixels: int, declared: tuple[int, int] | None, target: Preprocessing | None
-) -> Image.Image:
-    """The image as Pillow decodes it."""
-    try:
-        image = Image.open(BytesIO(data), formats=FORMATS)
-    except Exception as error:  # Pillow's parsers raise many kinds of errors for invalid files
-        raise InvalidInputError(
-            "this is not an image that can be read.", field="image", hint=MENDS_BROKEN
-        ) from error
-    _check_size(image.size, maximum_pixels, declared)
-    if target is not None and image.width * image.height > FULL_PIXELS:
-        _reduce(image, target)
-    return _loaded(image)
-
-
-def _check_size(size: tuple[int, int], maximum_pixels: int, declared: tuple[int, int] | None) -> None:
-    if declared is not None and size != declared:
-        raise _broken()
-    width, height = size
-    if width * height > maximum_pixels:
-        raise PayloadTooLargeError(
-            f"the image declares {width} x {height} pixels, at most {maximum_pixels} are decoded.",
-            field="image",
-            hint="Send it at a lower resolution, or raise LIFELONG_MAXIMUM_IMAGE_PIXELS.",
-        )
-
-
-def _loaded(image: Image.Image) -> Image.Image:
-    try:
-        image.load()
-        ImageOps.exif_transpose(image, in_place=True)
-    except MemoryError:
-        raise
-    except Exception as error:  # as above; a truncated file fails only here
-        raise _broken() from error
-    if image.mode in ("I", "F"):
-        raise InvalidInputError(
-            "images with 32-bit samples have no known range of values.",
-            field="image",
-            hint="Convert it to 8 or 16 bits per channel.",
-        )
-    return image
-
-
-def _broken() -> InvalidInputError:
-    return InvalidInputError("the image is truncated or broken.", field="image", hint=MENDS_BROKEN)
-
-
-def _reduce(image: Image.Image, target: Preprocessing) -> None:
-    """Decode a JPEG at a fraction of its size: a quarter of the edges has 16 times fewer pixels.
-
-    The result differs from a full decode by a few of 255 grey levels before resizing.
-    """
-    resize = target.resize
-    if resize is None or image.format != "JPEG":
-        return
-    # The image may be rotated later, so either edge may become the width.
-    edge = max(resize.height, resize.width) * KEPT_EDGES
-    mode = "L" if target.colour == "grey" and image.mode == "L" else None
-    image.draft(mode, (edge, edge))
 
 
 def _coloured(image: Image.Image, preprocessing: Preprocessing) -> Image.Image:
@@ -240,7 +129,7 @@ def _resized(
     image: Image.Image, preprocessing: Preprocessing, resize: Resize, maximum_pixels: int
 ) -> Image.Image:
     """Return the image in the model's colours and the requested size."""
-    width, height = _resized_size(resize, image.width, image.height)
+    width, height = resized_size(resize, image.width, image.height)
     if width * height > maximum_pixels:
         raise InvalidInputError(
             f"{image.width} x {image.height} pixels would become {width} x {height}.",
@@ -253,15 +142,6 @@ def _resized(
     else:
         image = _coloured(image, preprocessing)
     return image.resize((width, height), interpolation)
-
-
-def _resized_size(resize: Resize, width: int, height: int) -> tuple[int, int]:
-    """Width and height after the step."""
-    if resize.mode == "exact":
-        return resize.width, resize.height
-    if width <= height:
-        return resize.height, int(resize.height * height / width)
-    return int(resize.height * width / height), resize.height
 
 
 def _narrowed(

@@ -3,7 +3,7 @@
 Pillow takes the interpreter back after each 64 kB of a file and for each of its headers. Both give the same pixels.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import simplejpeg  # pyright: ignore[reportMissingTypeStubs]
@@ -15,24 +15,38 @@ _ORIENTED: Final = (b"Exif", b"http://ns.adobe.com/xap")
 _CHANNELS: Final = {"YCbCr": "RGB", "RGB": "RGB", "Gray": "GRAY"}
 
 
-def read_plain_size(data: bytes) -> tuple[int, int] | None:
-    """Width and height of a JPEG of grey values or colours that has no orientation; None: `data` is something else."""
+class PlainHeader(NamedTuple):
+    """Header of a JPEG of grey values or colours that has no orientation."""
+
+    width: int
+    height: int
+    channels: str
+    """as simplejpeg names what it decodes to"""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height."""
+        return self.width, self.height
+
+
+def read_plain_header(data: bytes) -> PlainHeader | None:
+    """Return the header; None: `data` is no plain JPEG."""
     if not data.startswith(_START) or any(mark in data for mark in _ORIENTED):
         return None
     try:
         height, width, colours, _ = simplejpeg.decode_jpeg_header(data)
     except (ValueError, KeyError):  # KeyError: a subsampling that simplejpeg does not name
         return None
-    return (int(width), int(height)) if colours in _CHANNELS else None
+    channels = _CHANNELS.get(str(colours))
+    return None if channels is None else PlainHeader(int(width), int(height), channels)
 
 
-def decode_plain_jpeg(data: bytes) -> NDArray[np.uint8] | None:
-    """Grey levels (height, width, 1 or 3) of an image of which `read_plain_size` knows the size.
+def decode_plain_jpeg(data: bytes, header: PlainHeader) -> NDArray[np.uint8] | None:
+    """Grey levels (height, width, 1 or 3) of the image of this header.
 
     None: libjpeg-turbo warns about it; it may be truncated.
     """
     try:
-        colours = simplejpeg.decode_jpeg_header(data)[2]
-        return simplejpeg.decode_jpeg(data, _CHANNELS[str(colours)])
-    except (ValueError, KeyError):  # KeyError: a subsampling that simplejpeg does not name
+        return simplejpeg.decode_jpeg(data, header.channels)
+    except ValueError:
         return None

@@ -1,0 +1,18 @@
+"""Images: from the bytes of a file to the input of a model.
+
+Predictions and task fingerprints share it. All functions may run in several threads.
+"""
+
+from lifelong_core.images.decoding import FORMATS, FULL_PIXELS, IMAGE_SUFFIXES, decode
+from lifelong_core.images.steps import model_input, preprocess, resized_size, visible_box
+
+__all__ = [
+    "FORMATS",
+    "FULL_PIXELS",
+    "IMAGE_SUFFIXES",
+    "decode",
+    "model_input",
+    "preprocess",
+    "resized_size",
+    "visible_box",
+]
