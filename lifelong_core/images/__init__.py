@@ -4,7 +4,7 @@ Predictions and task fingerprints share it. All functions may run in several thr
 """
 
 from lifelong_core.images.decoding import FORMATS, FULL_PIXELS, IMAGE_SUFFIXES, decode
-from lifelong_core.images.steps import model_input, preprocess, resized_size, visible_box
+from lifelong_core.images.steps import model_input, most_pixels, preprocess, visible_box
 
 __all__ = [
     "FORMATS",
@@ -12,7 +12,7 @@ __all__ = [
     "IMAGE_SUFFIXES",
     "decode",
     "model_input",
+    "most_pixels",
     "preprocess",
-    "resized_size",
     "visible_box",
 ]

@@ -79,14 +79,14 @@ def visible_box(preprocessing: Preprocessing, width: int, height: int) -> tuple[
     """
     crop, resize = preprocessing.centre_crop, preprocessing.resize
     if resize is not None:
-        width, height = resized_size(resize, width, height)
+        width, height = _resized_size(resize, width, height)
     if crop is None:
         return 0.0, 0.0, 1.0, 1.0
     left, top = round((width - crop.width) / 2), round((height - crop.height) / 2)
     return left / width, top / height, (left + crop.width) / width, (top + crop.height) / height
 
 
-def resized_size(resize: Resize, width: int, height: int) -> tuple[int, int]:
+def _resized_size(resize: Resize, width: int, height: int) -> tuple[int, int]:
     """Width and height of an image after the step."""
     if resize.mode == "exact":
         return resize.width, resize.height
@@ -95,13 +95,27 @@ def resized_size(resize: Resize, width: int, height: int) -> tuple[int, int]:
     return int(resize.height * width / height), resize.height
 
 
+def most_pixels(preprocessing: Preprocessing, width: int, height: int) -> int:
+    """The largest number of pixels that an image has from its file to the input of its model.
+
+    Args:
+        preprocessing: of the model.
+        width: in the file, in pixels.
+        height: likewise.
+    """
+    if preprocessing.resize is None:
+        return width * height
+    resized_width, resized_height = _resized_size(preprocessing.resize, width, height)
+    return max(width * height, resized_width * resized_height)
+
+
 def _has_its_size(plain: NDArray[np.uint8], preprocessing: Preprocessing) -> bool:
     """Whether neither colours nor size of a decoded image change before it is scaled to 0..1."""
     height, width, channels = plain.shape
     resize, crop = preprocessing.resize, preprocessing.centre_crop
     return (
         channels == preprocessing.channels
-        and (resize is None or resized_size(resize, width, height) == (width, height))
+        and (resize is None or _resized_size(resize, width, height) == (width, height))
         and (crop is None or (crop.width, crop.height) == (width, height))
     )
 
@@ -129,7 +143,7 @@ def _resized(
     image: Image.Image, preprocessing: Preprocessing, resize: Resize, maximum_pixels: int
 ) -> Image.Image:
     """Return the image in the model's colours and the requested size."""
-    width, height = resized_size(resize, image.width, image.height)
+    width, height = _resized_size(resize, image.width, image.height)
     if width * height > maximum_pixels:
         raise InvalidInputError(
             f"{image.width} x {image.height} pixels would become {width} x {height}.",

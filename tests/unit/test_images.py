@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from lifelong_core import images
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_core.images import decode, model_input, preprocess, visible_box
+from lifelong_core.images import decode, model_input, most_pixels, preprocess, steps, visible_box
 from lifelong_core.images.plain_jpeg import decode_plain_jpeg, read_plain_header
 from lifelong_core.preprocessing import CentreCrop, Preprocessing, Resize
 
@@ -207,8 +206,8 @@ def test_a_large_image_is_resized_as_a_small_one(
         {"resize": {"height": 20, "width": 30, "interpolation": interpolation}}
     )
     as_a_whole = preprocess(image, preprocessing)
-    monkeypatch.setattr(images, "FULL_PIXELS", 1000)
-    monkeypatch.setattr(images, "STRIP_PIXELS", 500)
+    monkeypatch.setattr(steps, "FULL_PIXELS", 1000)
+    monkeypatch.setattr(steps, "STRIP_PIXELS", 500)
     np.testing.assert_array_equal(preprocess(image, preprocessing), as_a_whole)
 
 
@@ -307,15 +306,35 @@ def test_a_truncated_jpeg_is_not_filled_with_grey(kept: float) -> None:
         model_input(data[: int(len(data) * kept)], Preprocessing.model_validate({}), maximum_pixels=LIMIT)
 
 
-def test_a_jpeg_with_a_harmless_fault_is_decoded_as_pillow_does() -> None:
+@pytest.mark.parametrize("marker", [b"\xff\xda", b"\xff\xd9"], ids=["header", "pixels"])
+def test_a_jpeg_with_a_harmless_fault_is_decoded_as_pillow_does(marker: bytes) -> None:
     data = encoded(photograph("RGB"), "JPEG")
     # libjpeg-turbo warns about bytes between segments.
-    odd = data.replace(b"\xff\xda", b"\x00\x00\xff\xda", 1)
-    plain = Preprocessing.model_validate({})
+    start, end = data.rsplit(marker, 1)
+    odd = start + b"\x00\x00" + marker + end
     header = read_plain_header(odd)
-    assert header is not None
-    assert decode_plain_jpeg(odd, header) is None
+    assert header is None or decode_plain_jpeg(odd, header) is None
+    assert (header is None) == (marker == b"\xff\xda")
+    plain = Preprocessing.model_validate({})
     np.testing.assert_array_equal(model_input(odd, plain, maximum_pixels=LIMIT), by_pillow(odd, plain))
+
+
+@pytest.mark.parametrize(
+    ("resize", "size", "pixels"),
+    [
+        (None, (300, 200), 300 * 200),
+        (Resize(height=64, width=32), (300, 200), 300 * 200),
+        (Resize(height=64, width=32), (3, 2), 64 * 32),
+        (Resize(mode="shortest_edge", height=256, width=256), (100, 1), 256 * 25_600),
+        (Resize(mode="shortest_edge", height=256, width=256), (3, 4), 256 * 341),
+        (Resize(mode="shortest_edge", height=16, width=16), (1, 2), 16 * 32),
+    ],
+)
+def test_the_most_pixels_are_those_of_the_largest_step(
+    resize: Resize | None, size: tuple[int, int], pixels: int
+) -> None:
+    crop = CentreCrop(height=2, width=2)
+    assert most_pixels(Preprocessing(resize=resize, centre_crop=crop), *size) == pixels
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError, UnavailableError
-from lifelong_core.images import model_input
+from lifelong_core.images import model_input, most_pixels
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding.header import ImageHeader, read_header
 from lifelong_service.decoding.limits import check_header, is_cheap, takes_much_memory
@@ -30,7 +30,8 @@ SMALL_PIXELS: Final = 16_384
 """Largest number of pixels of an image that is decoded within its micro-batch: another thread would save less time than
 it costs."""
 PIXELS_PER_SAMPLE: Final = 262_144
-"""Pixels of one sample in a micro-batch; a larger image counts as several, which bounds the pixels of a batch."""
+"""Pixels of one sample in a micro-batch; an image that is larger, or becomes larger for a loaded model, counts as
+several, which bounds the pixels of a batch. Narrow images grow most: 1 x 100 pixels become 256 x 25,600."""
 
 
 class ImageDecoder:
@@ -77,12 +78,13 @@ class ImageDecoder:
     async def _prepare(self, request: ImageRequest, snapshot: Snapshot) -> ImageRequest:
         header = self._checked_header(request.image)
         if is_cheap(header, len(request.image)):
+            weight = _weight(_most_pixels(header, snapshot))
             return ImageRequest(
                 request.context,
                 request.image,
                 declared=(header.width, header.height),
-                weight=_weight(header.pixels),
-                needs_preparation=header.pixels > SMALL_PIXELS,
+                weight=weight,
+                needs_preparation=header.pixels > SMALL_PIXELS or weight > 1,
             )
         route = self._route(request, snapshot)
         try:
@@ -153,6 +155,12 @@ class ImageDecoder:
         header = read_header(image)
         check_header(header, maximum_pixels=self._maximum_pixels)
         return header
+
+
+def _most_pixels(header: ImageHeader, snapshot: Snapshot) -> int:
+    """The largest number of pixels that the image may have, because its model is not chosen yet."""
+    size = header.width, header.height
+    return max((most_pixels(one.preprocessing, *size) for one in snapshot.classifiers.values()), default=0)
 
 
 def _weight(pixels: int) -> int:

@@ -1,17 +1,23 @@
 """Costly images on their way through the service: the same answers as cheap ones, without delay for other requests."""
 
+import asyncio
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from io import BytesIO
 
 import pytest
 from PIL import Image
 
+from lifelong_core.preprocessing import Preprocessing, Resize
 from lifelong_service.decoding import decoder
 from lifelong_service.prediction import batch_pipeline
+from lifelong_service.prediction.requests import ImageRequest, RequestContext
 from tests.attacks.images import elongated_png, progressive_jpeg, rle_bmp, webp_canvas
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.waiting import eventually
+
+SHORTEST_256 = Resize(mode="shortest_edge", height=256, width=256)
 
 
 def tiff(value: int) -> bytes:
@@ -47,6 +53,37 @@ def test_a_repeated_id_gets_its_first_answer_whatever_became_of_the_image(
     assert service.client.post("/v1/predict", content=tiff(90)).status_code == 503
     assert service.client.post("/v1/predict", content=png(90)).status_code == 200
     assert service.logged() == 2
+
+
+@pytest.mark.parametrize(
+    ("size", "resize", "weight", "needs_preparation"),
+    [
+        ((64, 64), SHORTEST_256, 1, False),
+        ((200, 200), SHORTEST_256, 1, True),
+        ((1000, 1000), SHORTEST_256, 4, True),
+        ((1, 100), SHORTEST_256, 25, True),
+        ((64, 64), Resize(height=1024, width=1024), 4, True),
+        ((64, 64), None, 1, False),
+    ],
+)
+def test_an_image_counts_by_what_it_becomes(
+    service: Service,
+    size: tuple[int, int],
+    resize: Resize | None,
+    weight: int,
+    needs_preparation: bool,
+) -> None:
+    file = BytesIO()
+    Image.new("L", size).save(file, "PNG")
+    snapshot = service.worker.snapshot
+    preprocessing = Preprocessing(resize=resize)
+    classifiers = {
+        key: replace(one, preprocessing=preprocessing) for key, one in snapshot.classifiers.items()
+    }
+    request = ImageRequest(RequestContext(None, "clinic", None, None), file.getvalue())
+    seen = replace(snapshot, classifiers=classifiers)
+    prepared = asyncio.run(service.worker.decoder.prepare(request, seen))
+    assert (prepared.weight, prepared.needs_preparation) == (weight, needs_preparation)
 
 
 @pytest.mark.parametrize(
