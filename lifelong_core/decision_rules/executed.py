@@ -41,9 +41,8 @@ class LeastCost:
     def decide(self, probabilities: Floats) -> Integers:
         """Decisions of shape (N,) for checked probabilities."""
         expected = expected_costs(probabilities, self.relative)
-        best = expected.argmin(axis=1)[:, np.newaxis]
-        limit = np.take_along_axis(expected, best, axis=1) + self.slack[best]
-        return (expected - self.slack <= limit).argmax(axis=1).astype(np.int64)
+        limit = expected.min(axis=1) + self.slack[expected.argmin(axis=1)]
+        return (expected - self.slack <= limit[:, np.newaxis]).argmax(axis=1).astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True)
