@@ -28,7 +28,7 @@ class ServingPlan:
         cores: number of cores that the service may use.
         workers: number of serving processes.
         threads: number of ONNX Runtime threads of each worker.
-        uses_gpu: whether graphs run on a GPU.
+        uses_gpu: whether graphs are expected to run on a GPU.
     """
 
     cores: int
@@ -43,7 +43,7 @@ class ServingPlan:
 
     @property
     def leaves_half_idle(self) -> bool:
-        """Whether graphs cannot use half of the cores; on a GPU they need no cores."""
+        """Whether graphs cannot use half of the cores; on a GPU they need none."""
         return not self.uses_gpu and 2 * self.workers * self.threads <= self.cores
 
     @property
@@ -65,14 +65,14 @@ def plan_serving(
     """Choose workers and threads so that graphs use the cores.
 
     Without given numbers there are two to eight workers: as many as leave at most an eighth of the cores idle. Their
-    threads never outnumber the cores, except on a single core, where two workers take turns. On a GPU there are two to
-    four workers, with one thread each.
+    threads never outnumber the cores, except on a single core, where two workers take turns. With a GPU there are two to
+    four workers; their threads run the nodes that the GPU does not, and whole graphs if it cannot be started.
 
     Args:
         cores: number of cores that the service may use, at least 1.
         workers: a given number of workers; the threads share the cores among them. None: chosen.
         threads: a given number of threads of each worker; the workers share the cores. None: chosen.
-        uses_gpu: whether graphs run on a GPU.
+        uses_gpu: whether graphs are expected to run on a GPU.
 
     Examples:
         >>> print(plan_serving(2))
@@ -85,7 +85,7 @@ def plan_serving(
     if workers is None:
         workers = _workers(cores, threads, uses_gpu=uses_gpu)
     if threads is None:
-        threads = 1 if uses_gpu else max(1, cores // workers)
+        threads = max(1, cores // workers)
     return ServingPlan(cores, workers, threads, uses_gpu)
 
 

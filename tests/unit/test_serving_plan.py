@@ -66,9 +66,9 @@ def test_settings_that_do_not_fit_are_told() -> None:
 
 def test_a_gpu_is_shared_by_few_workers() -> None:
     assert [plan_serving(cores, uses_gpu=True).workers for cores in (1, 3, 64)] == [2, 3, 4]
-    plan = plan_serving(64, uses_gpu=True)
-    assert plan.threads == 1
-    assert not plan.leaves_half_idle
+    # The threads run the graphs if the GPU cannot be started.
+    assert [plan_serving(cores, uses_gpu=True).threads for cores in (1, 3, 64)] == [1, 1, 16]
+    assert not plan_serving(64, threads=1, uses_gpu=True).leaves_half_idle
     given = plan_serving(64, workers=6, threads=3, uses_gpu=True)
     assert (given.workers, given.threads) == (6, 3)
 
@@ -80,7 +80,7 @@ def test_the_settings_and_the_machine_make_the_plan(monkeypatch: pytest.MonkeyPa
     assert serving_plan(Settings(workers=3)) == ServingPlan(12, 3, 4)
     assert serving_plan(Settings(intra_op_threads=4)) == ServingPlan(12, 3, 4)
     cuda = Settings(execution_providers=("CUDAExecutionProvider",))
-    assert serving_plan(cuda) == ServingPlan(12, 4, 1, uses_gpu=True)
+    assert serving_plan(cuda) == ServingPlan(12, 4, 3, uses_gpu=True)
 
 
 def test_a_gpu_is_expected_where_it_is_configured_or_installed(
