@@ -65,8 +65,8 @@ def plan_serving(
     """Choose workers and threads so that graphs use the cores.
 
     Without given numbers there are two to eight workers: as many as leave at most an eighth of the cores idle. Their
-    threads never outnumber the cores, except on a single core, where two workers take turns. With a GPU there are two to
-    four workers; their threads run the nodes that the GPU does not, and whole graphs if it cannot be started.
+    threads never outnumber the cores, except on a single core, where two workers take turns. With a GPU there are two
+    to four workers; their threads run the nodes that the GPU does not, and whole graphs if it cannot be started.
 
     Args:
         cores: number of cores that the service may use, at least 1.

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -22,8 +22,8 @@ from lifelong_service.http.joined_writes import JoinedWrites
 UNREAD_SECONDS = 30
 """Time in seconds without any acknowledgement by the client after which an answer is dropped."""
 MAXIMUM_HEAD_BYTES = 65_536
-"""Largest head of a request, or framing and trailers of its body; the parser itself has no limit. The last received
-piece may exceed it."""
+"""Largest head of a request: URL, names and values. Also the limit of an incomplete head, and of framing and trailers
+of a body, without the received piece in which the request begins; the last piece may exceed it."""
 MAXIMUM_PIPELINED = 32
 """Largest number of requests of a connection that wait for the answer to an earlier one."""
 TINY_CHUNK_BYTES = 64
@@ -34,7 +34,7 @@ CHUNK_FRAMING_BYTES = 16
 _VERSIONS = ("1.0", "1.1")
 
 
-def _refusal(status: HTTPStatus, message: str, hint: str, headers: str = "") -> bytes:
+def _answer(status: HTTPStatus, message: str, hint: str, headers: str = "") -> bytes:
     """Return a complete answer for a connection that is then closed."""
     code = status.phrase.lower().replace(" ", "_")
     body = json.dumps({"error": {"code": code, "field": None, "message": message, "hint": hint}})
@@ -44,26 +44,56 @@ def _refusal(status: HTTPStatus, message: str, hint: str, headers: str = "") -> 
     ).encode()
 
 
-_MALFORMED = _refusal(
-    HTTPStatus.BAD_REQUEST,
-    "this is not a request of HTTP/1.1.",
-    "End every line of its head with CR LF, and declare the length of its body once.",
+class _Refusal(NamedTuple):
+    reason: str
+    """as the metric counts it"""
+    answer: bytes
+    """empty: the connection is closed without one"""
+
+
+_MALFORMED = _Refusal(
+    "malformed",
+    _answer(
+        HTTPStatus.BAD_REQUEST,
+        "this is not a request of HTTP/1.1.",
+        "End every line of its head with CR LF, and declare the length of its body once.",
+    ),
 )
-_TIMED_OUT = _refusal(
-    HTTPStatus.REQUEST_TIMEOUT,
-    "the head of the request did not arrive in time.",
-    "Send all headers at once (LIFELONG_HEADER_TIMEOUT_SECONDS).",
+_PIPELINED = _Refusal(
+    "malformed",
+    _answer(
+        HTTPStatus.BAD_REQUEST,
+        f"more than {MAXIMUM_PIPELINED} requests of this connection wait for an earlier answer.",
+        "Read answers before you send further requests, or use several connections.",
+    ),
 )
-_LARGE_HEAD = _refusal(
-    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-    f"the head of the request is larger than {MAXIMUM_HEAD_BYTES} bytes.",
-    "Send fewer or shorter headers, and data in the body.",
+_LARGE_HEAD = _Refusal(
+    "large_head",
+    _answer(
+        HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+        f"the head of the request is larger than {MAXIMUM_HEAD_BYTES} bytes.",
+        "Send fewer or shorter headers, and data in the body.",
+    ),
 )
-_NO_ROOM = _refusal(
-    HTTPStatus.SERVICE_UNAVAILABLE,
-    "too many connections.",
-    "Use fewer connections, or try again later.",
-    "Retry-After: 1\r\n",
+_LARGE_FRAMING = _Refusal("large_head", b"")
+_TIMED_OUT = _Refusal(
+    "header_timeout",
+    _answer(
+        HTTPStatus.REQUEST_TIMEOUT,
+        "the head of the request did not arrive in time.",
+        "Send all headers at once (LIFELONG_HEADER_TIMEOUT_SECONDS).",
+    ),
+)
+_NEVER_BEGUN = _Refusal("header_timeout", b"")
+_EVICTED = _Refusal("evicted", b"")
+_NO_ROOM = _Refusal(
+    "refused",
+    _answer(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "too many connections.",
+        "Use fewer connections, or try again later.",
+        "Retry-After: 1\r\n",
+    ),
 )
 
 
@@ -76,7 +106,7 @@ class LimitedProtocol(HttpToolsProtocol):
     - The kernel closes the connection of a client that does not read its answer.
     - Everything of a request but its body has a largest size: head, framing of chunks, and trailers, which are ignored.
     - Offers to upgrade the connection are ignored (RFC 9110, 7.8); there are no WebSockets and no tunnels.
-    - Bytes that are no request get 400, after the answers to the requests before them.
+    - What is refused here (400, 431) is refused after the answers to the requests before it.
 
     Args:
         app: answers the requests.
@@ -98,8 +128,9 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_in_head = False
         self._framing_bytes = 0
         self._begins_chunk = False
+        self._head_bytes = 0
         self._is_offer = False
-        self._is_malformed = False
+        self._refusal: _Refusal | None = None
         self._is_silent = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:
@@ -111,11 +142,11 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._all.admit(self):
             self._start_timer()
         else:
-            self._close("refused", _NO_ROOM)
+            self._close(_NO_ROOM)
 
     def data_received(self, data: bytes) -> None:
         """Handle received bytes."""
-        if self._is_malformed or self.transport.is_closing():
+        if self._refusal is not None or self.transport.is_closing():
             return
         self._is_silent = False
         self._framing_bytes += len(data)
@@ -123,10 +154,10 @@ class LimitedProtocol(HttpToolsProtocol):
         try:
             self._parse(data)
         except httptools.HttpParserError:
-            self._refuse()
+            self._refuse(self._refusal or _MALFORMED)
             return
         if self._framing_bytes > MAXIMUM_HEAD_BYTES:
-            self._close("large_head", _LARGE_HEAD if self._is_in_head else b"")
+            self._refuse(_LARGE_HEAD if self._is_in_head else _LARGE_FRAMING)
         elif self._carries_request:
             self._all.carry(self)
             self._stop_timer()
@@ -136,8 +167,10 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin the head of a request."""
         if len(self.pipeline) >= MAXIMUM_PIPELINED:
+            self._refusal = _PIPELINED
             raise ValueError("too many requests before the first answer")
         self._is_in_head = True
+        self._head_bytes = 0
         self._begins_chunk = False
         if not self._is_offer:
             self._framing_bytes = 0
@@ -146,11 +179,15 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a header, but no trailer: they would be added to the headers that were checked."""
         if self._is_in_head:
+            self._head_bytes += len(name) + len(value)
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """End the head of a request."""
         self._is_in_head = False
+        if self._head_bytes + len(self.url) > MAXIMUM_HEAD_BYTES:
+            self._refusal = _LARGE_HEAD
+            raise ValueError("a large head")
         parser = self._parser
         if parser.get_method() == b"CONNECT" or parser.get_http_version() not in _VERSIONS:
             raise ValueError("a tunnel, or another version of HTTP")
@@ -177,14 +214,14 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Mark the connection idle after an answer, unless the next request has arrived."""
+        is_last = not self.pipeline
         super().on_response_complete()
-        if self._carries_request:
-            return
-        if self._is_malformed:
-            self._close("malformed", _MALFORMED)
-            return
-        self._is_silent = True
-        self._all.wait(self)
+        if self._refusal is not None:
+            if is_last:
+                self._close(self._refusal)
+        elif not self._carries_request:
+            self._is_silent = True
+            self._all.wait(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the closed connection."""
@@ -194,7 +231,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def evict(self) -> None:
         """Close this connection in favour of another one."""
-        self._close("evicted")
+        self._close(_EVICTED)
 
     @property
     def _parser(self) -> httptools.HttpRequestParser:
@@ -225,11 +262,18 @@ class LimitedProtocol(HttpToolsProtocol):
         headers = b"".join(b"%b: %b\r\n" % header for header in _without_offer(self.headers))
         self.parser.feed_data(b"%b %b HTTP/%b\r\n%b\r\n" % (*line, headers))
 
-    def _refuse(self) -> None:
-        """Answer 400, once the complete requests before are answered."""
-        self._is_malformed = True
-        if not self._carries_request or self.cycle.more_body:
-            self._close("malformed", _MALFORMED)
+    def _refuse(self, refusal: _Refusal) -> None:
+        """Refuse the request that arrives, and all that follows, once those before it are answered."""
+        self._refusal = refusal
+        newest = self.cycle
+        is_incomplete = newest is not None and newest.more_body and not newest.response_complete
+        if is_incomplete and self.pipeline:
+            self.pipeline.popleft()
+        elif is_incomplete:
+            # Text within an answer would be taken for a part of it.
+            self._close(refusal._replace(answer=b"") if newest.response_started else refusal)
+        elif not self._carries_request:
+            self._close(refusal)
 
     def _start_timer(self) -> None:
         self._head_timer = self.loop.call_later(self._head_seconds, self._time_out)
@@ -241,14 +285,14 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _time_out(self) -> None:
         if not self._carries_request:
-            self._close("header_timeout", b"" if self._is_silent else _TIMED_OUT)
+            self._close(_NEVER_BEGUN if self._is_silent else _TIMED_OUT)
 
-    def _close(self, reason: str, last_words: bytes = b"") -> None:
+    def _close(self, refusal: _Refusal) -> None:
         if self.transport.is_closing():
             return
-        metrics.CLOSED_CONNECTIONS.labels(reason).inc()
-        if last_words:
-            self.transport.write(last_words)
+        metrics.CLOSED_CONNECTIONS.labels(refusal.reason).inc()
+        if refusal.answer:
+            self.transport.write(refusal.answer)
         self._stop_timer()
         self.transport.close()
 

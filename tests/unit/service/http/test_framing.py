@@ -12,7 +12,7 @@ from uvicorn.server import ServerState
 
 from lifelong_core.settings import Settings
 from lifelong_service.http.connections import Connections
-from lifelong_service.http.protocol import MAXIMUM_PIPELINED, LimitedProtocol
+from lifelong_service.http.protocol import MAXIMUM_HEAD_BYTES, MAXIMUM_PIPELINED, LimitedProtocol
 
 SECONDS = 10
 INNER = b"GET /inner HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -20,7 +20,10 @@ INNER = b"GET /inner HTTP/1.1\r\nHost: a\r\n\r\n"
 
 @dataclass
 class Application:
-    """Answers every request with the size of its body; keeps the scopes; waits for `gate` first."""
+    """Answers every request with the size of its body; keeps the scopes; waits for `gate` first.
+
+    The answer to /stream begins at once and ends after `gate`.
+    """
 
     scopes: list[Any] = field(default_factory=list)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
@@ -31,7 +34,14 @@ class Application:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.scopes.append(scope)
+        if scope["path"] == "/stream":
+            headers = [(b"content-length", b"20")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": b"begin 1234", "more_body": True})
         await self.gate.wait()
+        if scope["path"] == "/stream":
+            await send({"type": "http.response.body", "body": b"5678901end"})
+            return
         size, more = 0, True
         while more:
             message = await receive()
@@ -103,6 +113,14 @@ def in_bytes(sent: bytes) -> list[bytes]:
     return [sent[at : at + 1] for at in range(len(sent))]
 
 
+def in_halves(sent: bytes) -> list[bytes]:
+    return [sent[: len(sent) // 2], sent[len(sent) // 2 :]]
+
+
+def in_thousands(sent: bytes) -> list[bytes]:
+    return [sent[at : at + 1000] for at in range(0, len(sent), 1000)]
+
+
 @pytest.mark.parametrize("offer", OFFERS.values(), ids=OFFERS)
 @pytest.mark.parametrize(
     ("framing", "body"),
@@ -154,22 +172,69 @@ def test_other_versions_of_http_are_refused(line: bytes) -> None:
     assert paths == []
 
 
-@pytest.mark.parametrize("is_held", [True, False])
-@pytest.mark.parametrize("is_split", [True, False])
-def test_requests_before_a_malformed_one_are_answered_first(*, is_held: bool, is_split: bool) -> None:
-    pieces = [
-        b"GET /first HTTP/1.1\r\nHost: a\r\n\r\n",
-        b"GET /second HTTP/1.1\r\nHost: a\r\n\r\n",
-        b"no request\r\n",
-    ]
-    received, paths = answers(pieces if is_split else [b"".join(pieces)], is_held=is_held)
-    assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"200", b"200", b"400"]
-    assert paths == ["/first", "/second"]
+CHUNKED = b"POST /chunks HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+LONG = b"x" * (MAXIMUM_HEAD_BYTES + 100)
+REFUSED = {
+    "no request": ([b"no request\r\n"], [b"400"]),
+    "another version": ([b"GET / HTTP/2.0\r\nHost: a\r\n\r\n"], [b"400"]),
+    "chunks": ([CHUNKED + b"not a size\r\n"], [b"400"]),
+    "a large head": ([b"GET / HTTP/1.1\r\nX: " + LONG + b"\r\n\r\n"], [b"431"]),
+    "a head without an end": ([b"GET / HTTP/1.1\r\n", b"X: ", LONG, LONG], [b"431"]),
+    "large framing": ([CHUNKED, b"1;" + LONG, LONG], []),
+}
+
+
+@pytest.mark.parametrize(("refused", "statuses"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(
+    ("first", "answer"), [("/first", b"0 bytes\n"), ("/stream", b"begin 12345678901end")]
+)
+def test_requests_before_a_refused_one_are_answered_first(
+    refused: list[bytes], statuses: list[bytes], first: str, answer: bytes
+) -> None:
+    heads = [b"GET %b HTTP/1.1\r\nHost: a\r\n\r\n" % path for path in (first.encode(), b"/second")]
+    later = b"GET /later HTTP/1.1\r\nHost: a\r\n\r\n"
+    for pieces in ([*heads, *refused, later], [b"".join([*heads, refused[0]]), *refused[1:], later]):
+        received, paths = answers(pieces, is_held=True)
+        assert paths == [first, "/second"]
+        assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"200", b"200", *statuses]
+        assert received.index(answer) < received.rindex(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize(("refused", "statuses"), REFUSED.values(), ids=REFUSED)
+def test_requests_that_were_answered_before_a_refused_one_change_nothing(
+    refused: list[bytes], statuses: list[bytes]
+) -> None:
+    received, paths = answers([b"GET /first HTTP/1.1\r\nHost: a\r\n\r\n", *refused])
+    assert set(paths) <= {"/first", "/chunks"}
+    assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"200", *statuses]
+
+
+def test_a_refusal_is_no_part_of_an_answer_that_has_begun() -> None:
+    received, paths = answers([CHUNKED.replace(b"/chunks", b"/stream"), b"not a size\r\n"], is_held=True)
+    assert paths == ["/stream"]
+    assert received.endswith(b"\r\n\r\nbegin 1234")
+
+
+@pytest.mark.parametrize(
+    "cut", [lambda sent: [sent], in_halves, in_thousands], ids=["whole", "halves", "thousands"]
+)
+@pytest.mark.parametrize("offer", [b"", OFFERS["WebSocket"]], ids=["plain", "offer"])
+def test_the_size_of_a_head_is_limited(cut: Callable[[bytes], list[bytes]], offer: bytes) -> None:
+    def head(size: int) -> bytes:
+        line = b"GET /head HTTP/1.1\r\nHost: a\r\n" + offer
+        if not offer:
+            line += b"Connection: close\r\n"
+        return line + b"X: " + b"x" * size + b"\r\n\r\n"
+
+    fits = head(MAXIMUM_HEAD_BYTES - 200) + LAST
+    assert answers(cut(fits))[0].startswith(b"HTTP/1.1 200 ")
+    received, paths = answers(cut(head(MAXIMUM_HEAD_BYTES + 1)))
+    assert received.startswith(b"HTTP/1.1 431 ")
+    assert paths == []
 
 
 def test_a_malformed_body_is_refused_at_once() -> None:
-    head = b"POST /chunks HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-    received, _ = answers([head + b"not a size\r\n"])
+    received, _ = answers([CHUNKED + b"not a size\r\n"])
     assert received.startswith(b"HTTP/1.1 400 ")
 
 
