@@ -43,8 +43,8 @@ from lifelong_monitor.proposals.cycle_looks import (
     refusal_looks,
 )
 from lifelong_monitor.proposals.labelled_looks import labelled_looks
+from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
-from lifelong_monitor.schedule.trigger import due_before
 
 SEED = 0
 WINDOW, NEW, LABELLED = 1000, 250, 40

@@ -26,8 +26,8 @@ from lifelong_core.store import Model, Store
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.cycle.reports import report_of
 from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.schedule.occasion import due_before, interval_of
 from lifelong_monitor.schedule.tick import Ticker
-from lifelong_monitor.schedule.trigger import due_before, interval_of
 
 SEED = 0
 LOOK = 25

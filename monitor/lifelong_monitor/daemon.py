@@ -19,8 +19,8 @@ from lifelong_core.store import Job, Store
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.heartbeat import HeartbeatThread
 from lifelong_monitor.jobs.runner import JobRunner
+from lifelong_monitor.schedule.occasion import due_before, interval_of
 from lifelong_monitor.schedule.tick import Ticker
-from lifelong_monitor.schedule.trigger import due_before, interval_of
 
 log = logging.getLogger(__name__)
 
@@ -173,7 +173,7 @@ class Daemon:
             DateTrigger(at),
             id=_TICK,
             replace_existing=True,
-            # One that is due before the last one has left its thread waits for that thread.
+            # The thread is busy for a moment after a tick has set the time of the next one, which then waits for it.
             max_instances=2,
             # A late tick still judges the newest window.
             misfire_grace_time=None,

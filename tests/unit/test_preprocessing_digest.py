@@ -12,6 +12,8 @@ from PIL import Image
 
 from lifelong_core import images, probe_images
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.images import decoding, steps
+from lifelong_core.images.plain_jpeg import PlainHeader
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.preprocessing_digest import check_preprocessing_digest, preprocessing_digest
 
@@ -83,27 +85,22 @@ def test_every_document_has_a_digest_of_few_pixels(
     if colour == "grey":
         document = {key: value[:1] if isinstance(value, list) else value for key, value in document.items()}
     seen: list[int] = []
-    original = images.preprocess
+    original = images.model_input
 
     def counted(*given: Any, **options: Any) -> NDArray[np.float32]:
         seen.append((found := original(*given, **options)).size)
         return found
 
-    monkeypatch.setattr(images, "preprocess", counted)
+    monkeypatch.setattr(images, "model_input", counted)
     preprocessing = Preprocessing.model_validate({**document, "colour": colour, "layout": layout})
     assert preprocessing_digest(preprocessing) == preprocessing_digest(preprocessing)
-    assert len(seen) == 2 * len(probe_images.PROBES)
+    assert len(seen) == 2 * 2 * len(probe_images.PROBES)
     assert max(seen) < 5_000
 
 
-Change = Callable[[Image.Image], Image.Image]
-
-
-def one_level_brighter(image: Image.Image) -> Image.Image:
-    pixels = np.asarray(image).copy()
-    pixels.flat[0] += 1
-    changed = Image.fromarray(pixels)
-    assert changed.mode == image.mode
+def one_level_brighter(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    changed = pixels.copy()
+    changed.flat[0] += 1
     return changed
 
 
@@ -113,13 +110,23 @@ def test_a_decoder_that_is_off_by_one_grey_level_in_one_pixel_changes_the_digest
     probe: bytes, document: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     preprocessing = Preprocessing.model_validate(document)
-    before, original = preprocessing_digest(preprocessing), images.decode
+    before, by_pillow, by_turbo = (
+        preprocessing_digest(preprocessing),
+        decoding.decode_by_pillow,
+        decoding.decode_plain_jpeg,
+    )
 
-    def decode(data: bytes, **options: Any) -> Image.Image:
-        image = original(data, **options)
-        return one_level_brighter(image) if data == probe else image
+    def decode_by_pillow(data: bytes, **options: Any) -> Image.Image:
+        image = by_pillow(data, **options)
+        return Image.fromarray(one_level_brighter(np.asarray(image))) if data == probe else image
 
-    monkeypatch.setattr(images, "decode", decode)
+    def decode_plain_jpeg(data: bytes, header: PlainHeader) -> NDArray[np.uint8] | None:
+        pixels = by_turbo(data, header)
+        return pixels if pixels is None or data != probe else one_level_brighter(pixels)
+
+    for module in (decoding, steps):
+        monkeypatch.setattr(module, "decode_by_pillow", decode_by_pillow)
+    monkeypatch.setattr(decoding, "decode_plain_jpeg", decode_plain_jpeg)
     assert preprocessing_digest(preprocessing) != before
 
 
@@ -142,13 +149,29 @@ def without_turn(data: bytes) -> Image.Image:
 def test_another_decoder_of_jpeg_changes_the_digest(
     decoder: Callable[[bytes], Image.Image], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, original = digest(), images.decode
+    before, original = digest(), decoding.decode_by_pillow
 
     def decode(data: bytes, **options: Any) -> Image.Image:
         return decoder(data) if data == probe_images.COLOUR_JPEG else original(data, **options)
 
-    monkeypatch.setattr(images, "decode", decode)
+    for module in (decoding, steps):
+        monkeypatch.setattr(module, "decode_by_pillow", decode)
     assert digest() != before
+
+
+@pytest.mark.parametrize("document", [{}, FULL])
+def test_inputs_of_images_of_the_size_of_the_model_count(
+    document: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are made on a way of their own, which leaves Pillow out."""
+    preprocessing = Preprocessing.model_validate(document)
+    before, original = preprocessing_digest(preprocessing), steps._normalised
+
+    def exchanged(planes: Any, preprocessing: Preprocessing) -> NDArray[np.float32]:
+        return original(planes[::-1] if isinstance(planes, np.ndarray) else planes, preprocessing)
+
+    monkeypatch.setattr(steps, "_normalised", exchanged)
+    assert preprocessing_digest(preprocessing) != before
 
 
 def test_another_resampling_filter_changes_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,22 +188,25 @@ def test_another_resampling_filter_changes_the_digest(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(("error", "changes"), [(1e-6, False), (0.02, True)])
 def test_only_whole_grey_levels_count(error: float, changes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, original = digest(), images.preprocess
+    before, original = digest(), images.model_input
 
-    def preprocess(*given: Any, **options: Any) -> NDArray[np.float32]:
+    def model_input(*given: Any, **options: Any) -> NDArray[np.float32]:
         return original(*given, **options) + np.float32(error)
 
-    monkeypatch.setattr(images, "preprocess", preprocess)
+    monkeypatch.setattr(images, "model_input", model_input)
     assert (digest() != before) == changes
 
 
 def test_the_probes_are_those_of_all_recorded_digests() -> None:
     content = hashlib.sha256(b"".join(probe_images.PROBES)).hexdigest()
-    assert content == "7f17df11548e72cf30d3ecf29b618dd3e7c9c166c029be2fbc5ef03a394e834b"
+    assert content == "859f94e27c29e250a04aa5a9e2113d4b1ea8fa890df8f6f74038801063cc8cd5"
     described = [(image.mode, image.size) for image in map(Image.open, map(BytesIO, probe_images.PROBES))]
     assert described == [
         ("RGB", (29, 37)),
         ("RGB", (29, 37)),
+        ("RGB", (21, 23)),
+        ("RGB", (21, 23)),
+        ("RGB", (21, 23)),
         ("L", (23, 19)),
         ("RGBA", (31, 23)),
         ("I;16", (27, 23)),

@@ -151,7 +151,7 @@ class Database:
             driver.commit()
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; one that is lent follows at the end of its transaction."""
         self._kept.close()
         self.engine.dispose()
 

@@ -1,4 +1,4 @@
-"""Was the calibration set of a model made with the model's preprocessing, as this installation computes it?"""
+"""The check that a calibration set was made with the preprocessing of its model, as this installation computes it."""
 
 import sqlalchemy as sa
 

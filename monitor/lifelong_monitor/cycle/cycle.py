@@ -33,7 +33,7 @@ from lifelong_monitor.cycle.traffic import load_traffic
 from lifelong_monitor.cycle.wanted_estimates import judge_acceptance, keys_of, load_wanted_estimates
 from lifelong_monitor.cycle.window import CycleWindow, judge_window, load_window
 from lifelong_monitor.schedule.lease import hold_renewed_lease
-from lifelong_monitor.schedule.trigger import CycleRequest, Occasion
+from lifelong_monitor.schedule.occasion import CycleRequest, Occasion
 
 CycleOutcome: TypeAlias = Outcome | Literal["skip"]
 NO_END = 2**62

@@ -11,7 +11,7 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_monitor.cycle.cycle import CycleResult, run_cycle
 from lifelong_monitor.cycle.reports import inputs_of, report_of
-from lifelong_monitor.schedule.trigger import CycleRequest, Occasion
+from lifelong_monitor.schedule.occasion import CycleRequest, Occasion
 
 RETRY_SECONDS = 0.5
 """How often a lease that another process holds is asked for."""

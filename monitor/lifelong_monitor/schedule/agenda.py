@@ -9,7 +9,7 @@ from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.watching import NewestCycle, Population
 from lifelong_monitor.cycle.cycle import CycleResult
 from lifelong_monitor.schedule.new_predictions import UnjudgedPredictions
-from lifelong_monitor.schedule.trigger import Occasion
+from lifelong_monitor.schedule.occasion import Occasion
 
 
 class Agenda:

@@ -32,8 +32,8 @@ from lifelong_monitor.realised.labelling_plan import LabellingEstimates
 from lifelong_monitor.schedule.agenda import Agenda
 from lifelong_monitor.schedule.cycle_log import CycleLog
 from lifelong_monitor.schedule.housekeeping import Housekeeping
+from lifelong_monitor.schedule.occasion import Occasion
 from lifelong_monitor.schedule.registry_reader import RegistryReader
-from lifelong_monitor.schedule.trigger import Occasion
 from lifelong_monitor.schedule.visits import Visits
 
 log = logging.getLogger(__name__)

@@ -60,8 +60,8 @@ class ImageDecoder:
         """Decode a costly image; return the request with the pixels, or with the declared size of a cheap image.
 
         The result holds the model whose preprocessing was applied, or says that `decode_cheap` has to be called. An
-        error of a request with an id is kept in the
-        result, because the id may have been answered before, or belong to another body.
+        error of a request with an id is kept in the result, because the id may have been answered before, or belong to
+        another body.
 
         Raises:
             InvalidInputError: the image is not permitted, or cannot be decoded.

@@ -47,7 +47,7 @@ class DecodingProcess:
     def decode(
         self, image: bytes, preprocessing: Preprocessing, *, is_large: bool = True
     ) -> NDArray[np.float32]:
-        """Return the model's input for one image, as `lifelong_core.images.preprocess`.
+        """Return the model's input for one image, as `lifelong_core.images.model_input`.
 
         Args:
             image: encoded bytes.

@@ -31,8 +31,8 @@ class MicroBatcher(Generic[Request, Answer]):
     """A bounded queue before one thread. There is no artificial delay: a lone request is processed at once.
 
     A request is rejected on arrival if the requests before it take longer than `maximum_wait_seconds` at the measured
-    rate. So requests in the queue are answered in time, in order of arrival. Owners share the wait by
-    `sharing.has_room`: one owner alone fills half of it.
+    rate. So requests in the queue are answered in time, in the order in which they are ready. Owners
+    share the wait by `sharing.has_room`: one owner alone fills half of it.
 
     Args:
         process: processes a batch, in the thread; returns one answer or exception per request, in order.

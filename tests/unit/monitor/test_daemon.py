@@ -11,8 +11,8 @@ from lifelong_core.store import Model, Store
 from lifelong_monitor import daemon
 from lifelong_monitor.daemon import Daemon
 from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
-from lifelong_monitor.schedule.trigger import due_before
 from tests.unit.monitor.daemons import running, until
 from tests.unit.monitor.population import BALANCED, draw, predict
 

@@ -13,8 +13,8 @@ from lifelong_core.store.lifecycle.retention import Retention, RetentionOutcome
 from lifelong_core.store.schema import tables
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.schedule.housekeeping import RETENTION_AGAIN_SECONDS
+from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
-from lifelong_monitor.schedule.trigger import due_before
 from tests.unit.monitor.population import BALANCED, draw, predict
 
 NOW = datetime.now(UTC)

@@ -16,7 +16,7 @@ from lifelong_monitor.cycle.cycle import CycleResult, run_cycle
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import report_of
 from lifelong_monitor.cycle.text import format_cycle
-from lifelong_monitor.schedule.trigger import due_before
+from lifelong_monitor.schedule.occasion import due_before
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, SHIFTED, draw, predict
 
 MINUTE = timedelta(minutes=1)

@@ -20,7 +20,7 @@ from lifelong_monitor.cycle.reports import Base, document_of, inputs_of, report_
 from lifelong_monitor.cycle.text import format_cycle
 from lifelong_monitor.exporter.cycle_figures import extract_figures
 from lifelong_monitor.exporter.status import CycleFigures
-from lifelong_monitor.schedule.trigger import due_before
+from lifelong_monitor.schedule.occasion import due_before
 from tests import databases
 from tests.unit.monitor.population import BALANCED, SHIFTED, add_model, draw, predict
 

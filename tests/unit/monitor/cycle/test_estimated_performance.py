@@ -18,7 +18,7 @@ from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of
 from lifelong_monitor.cycle.wanted_estimates import ALWAYS, WantedEstimate, judge_acceptance
 from lifelong_monitor.exporter.cycle_figures import extract_figures
-from lifelong_monitor.schedule.trigger import due_before
+from lifelong_monitor.schedule.occasion import due_before
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, SHIFTED, draw, predict
 from tests.unit.monitor.recommendations import attach
 

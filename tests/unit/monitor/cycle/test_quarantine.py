@@ -16,8 +16,8 @@ from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of
 from lifelong_monitor.cycle.text import format_cycle
 from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
-from lifelong_monitor.schedule.trigger import due_before
 from tests import databases
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, draw, predict
 

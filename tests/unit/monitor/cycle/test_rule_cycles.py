@@ -18,8 +18,8 @@ from lifelong_monitor.cycle.text import format_cycle
 from lifelong_monitor.exporter.cycle_figures import extract_figures
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.realised.comparison import PerformanceComparer
+from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
-from lifelong_monitor.schedule.trigger import due_before
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, SHIFTED, add_model, draw, label, predict
 
 TARGET = 0.8

@@ -15,7 +15,7 @@ from lifelong_monitor.cycle.cycle import ELSEWHERE, run_cycle
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import report_of
 from lifelong_monitor.jobs.cycle import run_requested_cycle
-from lifelong_monitor.schedule.trigger import CycleRequest, Occasion, due_before, interval_of
+from lifelong_monitor.schedule.occasion import CycleRequest, Occasion, due_before, interval_of
 from tests import databases
 from tests.unit.monitor.population import BALANCED, SHIFTED, add_model, draw, predict
 

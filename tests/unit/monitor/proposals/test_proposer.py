@@ -16,8 +16,8 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Cycle, Model, RetrainingProposal, Rollout, Store
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.proposals.proposer import RetrainingProposer
+from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
-from lifelong_monitor.schedule.trigger import due_before
 from tests.databases import KINDS
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw, label, predict
 from tests.unit.monitor.recommendations import attach, metric, naming

@@ -16,8 +16,8 @@ from lifelong_core.store.schema import tables
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.realised import affected_decisions as counting
 from lifelong_monitor.realised.affected_decisions import SETTLING
+from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
-from lifelong_monitor.schedule.trigger import due_before
 from tests import databases
 from tests.unit.monitor.population import SHIFTED, draw, predict
 

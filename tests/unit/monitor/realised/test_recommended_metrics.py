@@ -21,8 +21,8 @@ from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.exporter.status import RealisedPerformance
 from lifelong_monitor.realised import metric_inputs, recommended_metrics
 from lifelong_monitor.realised.performance import RealisedPerformances
+from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
-from lifelong_monitor.schedule.trigger import due_before
 from tests import databases
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, SHIFTED, draw, label, predict
 from tests.unit.monitor.recommendations import attach, metric, naming, of, realised, reasons

@@ -12,8 +12,8 @@ from lifelong_monitor.cycle.cycle import HAS_RUN, CycleResult, run_cycle
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of
 from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.schedule.occasion import Occasion, due_before
 from lifelong_monitor.schedule.tick import Ticker
-from lifelong_monitor.schedule.trigger import Occasion, due_before
 from tests import databases
 from tests.unit.monitor.daemons import running, until
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw, predict

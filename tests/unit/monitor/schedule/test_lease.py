@@ -22,7 +22,7 @@ from lifelong_core.store.engine.leases import Lease, hold_lease
 from lifelong_monitor.cycle.cycle import ELSEWHERE, CycleResult, run_cycle
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.schedule.lease import hold_renewed_lease
-from lifelong_monitor.schedule.trigger import due_before
+from lifelong_monitor.schedule.occasion import due_before
 from tests.unit.monitor.population import SHIFTED, draw, predict
 
 MINUTE = timedelta(minutes=1)

@@ -12,8 +12,8 @@ from lifelong_core.store import Heartbeat, Model, Store
 from lifelong_monitor import heartbeat
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.heartbeat import HeartbeatThread
+from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
-from lifelong_monitor.schedule.trigger import due_before
 from tests import databases
 from tests.unit.monitor.daemons import until
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw, label, predict

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
 from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
-from lifelong_monitor.schedule.trigger import due_before
 from tests import databases
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw, predict
 

@@ -14,8 +14,8 @@ from lifelong_monitor.cycle.cycle import RESUME_SECONDS
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.cycle import run_requested_cycle
 from lifelong_monitor.schedule.lease import hold_renewed_lease
+from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
-from lifelong_monitor.schedule.trigger import due_before
 from tests.unit.monitor.population import (
     BALANCED,
     CLASS_NAMES,

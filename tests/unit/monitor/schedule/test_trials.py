@@ -8,8 +8,8 @@ from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store, promote_calibrated, register_calibration, start_trial
 from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
-from lifelong_monitor.schedule.trigger import due_before
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, SHIFTED, draw, label, predict
 
 MINUTE = 60
