@@ -5,11 +5,11 @@ import socket
 import struct
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.client import HTTPConnection
 from io import BytesIO
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlencode
 
 import numpy as np
@@ -23,8 +23,12 @@ from tests.unit.service.onnx_graphs import EDGE, linear_weights
 MIXED_PERIOD: Final = 400
 """The kinds of requests repeat after this many."""
 _IMAGES_EVERY: Final = 4
-_BLOCK: Final = 24
-"""Edge in pixels of each of the EDGE x EDGE grey squares of an image."""
+ImageKind: TypeAlias = Literal["small", "large", "costly"]
+_BLOCKS: Final[Mapping[ImageKind, int]] = {"small": 24, "large": 48, "costly": 24}
+"""Edges in pixels of the EDGE x EDGE grey squares of an image. Small images are decoded within their batch, large ones
+before it in threads, costly ones (TIFF) in the process for it. JPEG keeps such squares exactly."""
+_COSTLY: Final = (20, 240)
+"""Places in the period of costly images: a worker decodes one at a time."""
 _LONG_ROWS: Final = 500
 """Rows of a long request: its answer is larger than the buffers of the kernel."""
 _LONG: Final = 50
@@ -45,7 +49,8 @@ _Leave: TypeAlias = Callable[[socket.socket, bytes, bytes, float], None]
 class MixedLoad(Load):
     """A load of images and logits, of which a fifth are begun first by a client that disconnects in mid-request.
 
-    A quarter are images, and one of 400 is a long request. Arguments as of `Load`.
+    A quarter are images, and one of 400 is a long request. Of the images a third are large, and one in 50 is costly.
+    Arguments as of `Load`.
 
     Attributes:
         disconnected: number of disconnections of each kind.
@@ -62,19 +67,31 @@ class MixedLoad(Load):
             return self._image_request(number)
         return self._logits_request(number, _LONG_ROWS) if place == _LONG else super()._request(number)
 
+    @staticmethod
+    def image_kind(number: int) -> ImageKind:
+        """Kind of the image of the request with this number."""
+        place = number % MIXED_PERIOD
+        if place in _COSTLY:
+            return "costly"
+        return "large" if place // _IMAGES_EVERY % 3 == 0 else "small"
+
     def _image_request(self, number: int) -> Request:
-        """A JPEG image of grey squares that are unique to the request."""
+        """An image of grey squares that are unique to the request."""
+        kind = self.image_kind(number)
+        block = np.ones((_BLOCKS[kind], _BLOCKS[kind]), np.uint8)
         squares = np.random.default_rng((self._seed, number)).integers(0, 256, (EDGE, EDGE), dtype=np.uint8)
-        image = Image.fromarray(np.kron(squares, np.ones((_BLOCK, _BLOCK), np.uint8)))
+        image = Image.fromarray(np.kron(squares, block))
         file = BytesIO()
-        image.save(file, "JPEG", quality=95)
+        file_format = "TIFF" if kind == "costly" else "JPEG"
+        image.save(file, file_format, quality=95)
         logits = preprocess(image, GREY).reshape(1, -1) @ linear_weights(CLASSES)
         group = self._group(number)
         parameters = {"environment": self._environment, "request_id": self._id(number)}
         if group is not None:
             parameters["group"] = group
         path = f"/v1/predict?{urlencode(parameters)}"
-        return Request(self._id(number), path, "image/jpeg", file.getvalue(), logits, group, is_image=True)
+        media_type = f"image/{file_format.lower()}"
+        return Request(self._id(number), path, media_type, file.getvalue(), logits, group, is_image=True)
 
     def _send(self, connection: HTTPConnection, number: int, due_at: float) -> HTTPConnection:
         leave = self._way_to_leave(number)

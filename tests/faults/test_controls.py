@@ -70,6 +70,7 @@ def rows_of(answers: Sequence[Answer]) -> list[Prediction]:
     ]
 
 
+GROUP_HASHES = {"patient": b"patient"}
 ANSWERS = [answer(1), answer(2, version=2), answer(3, group="patient")]
 ROWS = rows_of(ANSWERS)
 LATER = answer(4)
@@ -82,7 +83,7 @@ def violations(answers: Sequence[Answer] = ANSWERS, rows: Sequence[Prediction] =
         "duplicated": checks.duplicated(rows),
         "answered twice": checks.answered_twice(answers),
         "unasked": checks.unasked(answers, rows),
-        "altered": checks.altered(answers, rows),
+        "altered": checks.altered(answers, rows, GROUP_HASHES),
         "mixed": checks.mixed(answers, HEADS),
         "leaked": checks.leaked(rows, "here"),
     }
@@ -109,6 +110,7 @@ WRONG_LOGS = {
     "other head": (change(0, head_version=2), {"altered": 1}),
     "other logits": (change(0, logits=np.nextafter(ROWS[0].logits, np.float32(9))), {"altered": 1}),
     "no group": (change(4, group_hash=None), {"altered": 1}),
+    "other group": (change(4, group_hash=b"other"), {"altered": 1}),
     "other environment": (change(0, environment="there"), {"altered": 1, "leaked": 1}),
 }
 
@@ -136,7 +138,7 @@ def image_answer(number: int) -> tuple[Answer, list[Prediction]]:
     logged = answer(number)
     one = dataclasses.replace(
         logged,
-        logits=logged.logits[:1] + np.float32(0.01),
+        logits=logged.logits[:1] + np.float32(1e-5),
         prediction_ids=logged.prediction_ids[:1],
         decisions=logged.decisions[:1],
         probabilities=logged.probabilities[:1],
@@ -147,14 +149,14 @@ def image_answer(number: int) -> tuple[Answer, list[Prediction]]:
 
 def test_an_image_that_is_right_passes() -> None:
     one, rows = image_answer(5)
-    assert checks.altered([one], rows) == []
+    assert checks.altered([one], rows, GROUP_HASHES) == []
     assert checks.mixed(checks.with_logged_logits([one], rows), HEADS) == []
 
 
 def test_an_image_that_got_the_answer_of_another_is_caught() -> None:
     (one, rows), (other, _) = image_answer(5), image_answer(6)
     mixed_up = dataclasses.replace(one, logits=other.logits)
-    assert len(checks.altered([mixed_up], rows)) == 1
+    assert len(checks.altered([mixed_up], rows, GROUP_HASHES)) == 1
 
 
 def test_an_image_with_a_mixed_head_is_caught() -> None:

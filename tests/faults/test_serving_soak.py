@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from lifelong_service.decoding.decoder import SMALL_PIXELS
+from lifelong_service.decoding.header import read_header
+from lifelong_service.decoding.limits import is_cheap
 from tests.faults import leaking, resources
 from tests.faults.mixed_load import MIXED_PERIOD, WAYS_TO_LEAVE, MixedLoad
 from tests.faults.report import render
@@ -91,6 +94,17 @@ def test_growth_within_the_limits_passes() -> None:
 def test_what_is_held_beyond_the_limits_is_found(last: Rest, word: str | None) -> None:
     found = resources.grown_holdings({"worker 1": Rest(30, 16, 0)}, {"worker 1": last})
     assert (found == []) if word is None else (word in found[0])
+
+
+def test_images_take_every_way_to_their_pixels() -> None:
+    load = MixedLoad(0, "token", "ward", rate=None, threads=1)
+    ways = dict[str, set[tuple[bool, bool]]]()
+    for number in range(0, MIXED_PERIOD, 4):
+        request = load._request(number)
+        header = read_header(request.body)
+        way = is_cheap(header, len(request.body)), header.pixels > SMALL_PIXELS
+        ways.setdefault(load.image_kind(number), set()).add(way)
+    assert ways == {"small": {(True, False)}, "large": {(True, True)}, "costly": {(False, False)}}
 
 
 def test_clients_leave_in_every_way_and_get_the_same_answer_later(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ class Trial:
             *duplicated,
             *checks.unasked(answers, rows),
             *checks.answered_twice(answers),
-            *checks.altered(kept, rows),
+            *checks.altered(kept, rows, world.group_hashes({one.group for one in kept if one.group})),
             *checks.mixed(checks.with_logged_logits(answers, rows), self._heads()),
             *checks.wrong_requests(*self._requests(kept)),
             *(checks.interrupted(answers) if is_hidden else []),

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -234,7 +234,12 @@ class World:
 
     def group_hash(self, group: str) -> bytes:
         """Hash of a group in the log."""
-        return group_hash(load_group_key(self.settings.resolved_group_key_file, create=False), group)
+        return self.group_hashes({group})[group]
+
+    def group_hashes(self, groups: Collection[str]) -> dict[str, bytes]:
+        """Hashes of groups in the log."""
+        key = load_group_key(self.settings.resolved_group_key_file, create=False)
+        return {group: group_hash(key, group) for group in groups}
 
     def wait(self, longest: float) -> None:
         """Wait for a random time, at most `longest` seconds."""

@@ -1,14 +1,17 @@
 """Constant load for a long time, with swaps, outages and disconnecting clients: nothing is lost, and nothing grows."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.faults import resources
 from tests.faults.load import Load
-from tests.faults.mixed_load import WAYS_TO_LEAVE, MixedLoad
+from tests.faults.mixed_load import WAYS_TO_LEAVE, ImageKind, MixedLoad
 from tests.faults.resources import Rest, Watch
 from tests.faults.scenarios.swaps import distinct_head
 from tests.faults.trial import DELIVERY_SECONDS, Outcome, Scale, Trial, under_load
@@ -81,8 +84,19 @@ def serving_soak(world: World, scale: Scale) -> Outcome:
         )
         outcome.figures["processes"] = _processes(watch, first, last, warm_at, until)
     outcome.figures = {"capacity": capacity, "offered": LOAD_SHARE * capacity} | outcome.figures
+    outcome.figures |= _refused_by_limit(world)
     outcome.seconds = time.monotonic() - began
     return outcome
+
+
+def _refused_by_limit(world: World) -> dict[str, int]:
+    """Number of requests that each limit has refused since the start of the service."""
+    counts = Counter[str]()
+    for family in text_string_to_metric_families(world.service.send("GET", "/metrics").content.decode()):
+        for sample in family.samples:
+            if sample.name == "lifelong_refused_requests_total" and sample.value:
+                counts[f"refused_by_{sample.labels['limit']}"] += int(sample.value)
+    return dict(counts)
 
 
 def _capacity(world: World, seconds: float, scale: Scale) -> float:
@@ -123,7 +137,8 @@ def _round(world: World, number: int, rate: float, plan: Plan, scale: Scale) -> 
         outcome.violations += _unanswered(trial)
         outcome.violations += _missing_disconnections(trial.load)
         outcome.figures |= {"load_seconds": plan.round, "head_swaps": len(published)}
-        outcome.figures |= _disconnections(trial.load)
+        outcome.violations += _missing_images(trial.load)
+        outcome.figures |= _disconnections(trial.load) | _images(trial.load)
         return outcome
 
 
@@ -174,6 +189,19 @@ def _missing_disconnections(load: Load) -> list[str]:
     ]
 
 
+def _images(load: Load) -> dict[str, int]:
+    """Number of answered images of each kind."""
+    assert isinstance(load, MixedLoad)
+    numbers = [int(one.request_id.rpartition("-")[2]) for one in load.answers if one.is_image]
+    counts = Counter(map(load.image_kind, numbers))
+    return {f"{kind}_images": counts[kind] for kind in get_args(ImageKind)}
+
+
+def _missing_images(load: Load) -> list[str]:
+    """Kinds of images of which none was answered."""
+    return [f"no {kind.replace('_', ' ')}" for kind, count in _images(load).items() if not count]
+
+
 def _together(outcomes: Sequence[Outcome]) -> Outcome:
     """The sums of all rounds; of latencies and delivery times the largest."""
     deliveries = [one.seconds_to_deliver for one in outcomes if one.seconds_to_deliver is not None]
@@ -201,20 +229,19 @@ def _together(outcomes: Sequence[Outcome]) -> Outcome:
 def _processes(
     watch: Watch, first: dict[str, Rest], last: dict[str, Rest], after: float, until: float
 ) -> list[dict[str, Any]]:
-    """Figures of each process: memory of the first and last quarter after the warm-up, and what it holds at rest."""
+    """Figures of each process: memory of each quarter after the warm-up, and what it holds at rest."""
     part = (until - after) / PARTS
     rows: list[dict[str, Any]] = []
     for name, samples in watch.memory.items():
-        early, late = (
-            between(samples, begin, begin + part, share=KEPT_SHARE) for begin in (after, until - part)
-        )
+        begins = [after + number * part for number in range(PARTS)]
+        kept = [between(samples, begin, begin + part, share=KEPT_SHARE).unique for begin in begins]
         usual = between(samples, until - part, until)
         rows.append(
             {
                 "name": name,
-                "unique_megabytes": [early.unique, late.unique],
+                "unique_megabytes": kept,
                 "resident_megabytes": usual.resident,
-                "growth": late.unique / early.unique - 1,
+                "growth": kept[-1] / kept[0] - 1,
                 "descriptors": [first[name].descriptors, last[name].descriptors],
                 "threads": [first[name].threads, last[name].threads],
             }
