@@ -49,8 +49,9 @@ the body, while they wait for the answer, or while they read a long answer slowl
 and service reach together with the same requests, and 70 % of it are offered. Every round of the load is compared with
 the log like the trials above, and images also by their logits. Memory is the unique one (USS) that a process keeps: the
 tenth percentile of each quarter of the time after the warm-up; growth is from the first to the last. Descriptors and
-threads are counted after the warm-up and at the end, while no client is connected. Of the latencies in the table above, each is
-the largest of all rounds; a refused client waits for a second before it tries again, and its request counts as one.
+threads are counted after the warm-up and at the end, while no client is connected. Of the latencies in the table above,
+each is the largest of all rounds; a refused client waits for a second before it tries again, and its request counts as
+one.
 """
 
 
