@@ -298,7 +298,8 @@ class Settings(BaseSettings):
         description="Interval at which a worker asks for new heads and models; a swap takes effect within it.",
     )
     maximum_batch_size: Positive = Field(
-        default=64, description="Largest number of samples in one micro-batch."
+        default=64,
+        description="Largest number of samples in one micro-batch; 8 rows of logits count as one sample.",
     )
     queue_capacity: Positive = Field(
         default=512,

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import InvalidInputError
 from lifelong_service.http.parameters import parameters_of
+from lifelong_service.prediction.requests import LogitsRequest, RequestContext
 from tests.unit.service import onnx_graphs
 from tests.unit.service.both_paths import bypasses  # noqa: F401 - a fixture
 from tests.unit.service.conftest import CLASS_NAMES, Service, png
@@ -71,6 +72,12 @@ def test_other_content_types_are_refused(service: Service, path: str, kind: str)
     answer = service.client.post(path, content=b"\x80\x04N.", headers={"Content-Type": kind})
     assert answer.status_code == 415
     assert answer.json()["error"]["field"] == "Content-Type"
+
+
+@pytest.mark.parametrize(("rows", "weight"), [(1, 1), (8, 1), (9, 2), (64, 8), (500, 63)])
+def test_some_rows_of_logits_count_as_one_sample(rows: int, weight: int) -> None:
+    request = LogitsRequest(RequestContext(None, "ward", None, None), np.zeros((rows, 3), np.float32))
+    assert (request.samples, request.weight) == (rows, weight)
 
 
 def test_logits_as_json_and_npy_give_the_same_decisions(service: Service) -> None:
