@@ -93,8 +93,12 @@ def arms(case: Case) -> Mapping[str, Arm]:
     def opencv(data: bytes, interpolation: int) -> NDArray[np.float32]:
         decoded: Any = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB)
         resized: Any = cv2.resize(decoded, (case.resized, case.resized), interpolation=interpolation)
-        cropped = resized[kept, kept].transpose(2, 0, 1)
-        return (cropped.astype(np.float32) / np.float32(255) - mean) / deviation
+        # As ours: one copy to floats, then arithmetic in place.
+        pixels = np.array(resized[kept, kept].transpose(2, 0, 1), np.float32, order="C")
+        pixels /= np.float32(255)
+        pixels -= mean
+        pixels /= deviation
+        return pixels
 
     return {
         "ours": lambda data: model_input(data, preprocessing, maximum_pixels=10**8),

@@ -42,7 +42,7 @@ CASES: dict[str, Callable[..., dict[str, Any]]] = {
     "workers": measure_workers,
     "start": measure_start,
 }
-PACKAGES = ("bentoml", "uvicorn", "uvloop", "httptools", "starlette", "onnxruntime", "pillow")
+PACKAGES = ("bentoml", "uvicorn", "uvloop", "httptools", "starlette", "onnxruntime", "pillow", "simplejpeg")
 
 
 def main() -> int:

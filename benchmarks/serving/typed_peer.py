@@ -17,5 +17,5 @@ class TypedPeer:
 
     @bentoml.api
     def classify(self, image: Image.Image) -> dict[str, Any]:
-        """Decision and probabilities of an image, sent as a part of a form; as the whole body it is no faster."""
+        """Decision and probabilities of an image, sent as a part of a form."""
         return self._classification.documents([self._classification.input(image)])[0]
