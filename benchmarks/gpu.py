@@ -3,9 +3,10 @@
 `python -m benchmarks.gpu [--json] [--quick] [--provider NAME] [--tensorrt] [--no-service] [--models FOLDER]`.
 
 It needs an NVIDIA GPU with a driver for CUDA 13, and lifelong[gpu] with psutil; to export the graphs also torch (a
-build for CPUs suffices), torchvision, timm and onnxscript: lifelong[gpu,develop]. `onnxruntime` must not be installed
-beside `onnxruntime-gpu`. Nothing is downloaded. Where `--models` names a folder with the graphs of an earlier run, the
-packages of the export are not needed. What is missing is an error with exit status 2.
+build for CPUs suffices), torchvision, timm and onnxscript: lifelong[gpu,develop]; and wrk, which sends the requests to
+the service. `onnxruntime` must not be installed beside `onnxruntime-gpu`. Nothing is downloaded. Where `--models` names
+a folder with the graphs of an earlier run, the packages of the export are not needed. What is missing is an error with
+exit status 2.
 
 `--provider CPUExecutionProvider --quick` runs everything on the CPU, with small models.
 """
@@ -25,6 +26,7 @@ from typing import Any
 
 from benchmarks.gpu_graphs import FLOAT32, FULL, HALF, PRECISIONS, QUICK, Architecture
 from benchmarks.machine import describe
+from benchmarks.serving.wrk import check_wrk
 from lifelong_core.errors import LifelongError
 from lifelong_core.gpu import GpuUse
 
@@ -53,6 +55,8 @@ def main() -> int:
         sys.stdout.reconfigure(line_buffering=True)  # tables are of use when the run is cut off
     try:
         _check_packages(chosen.models, QUICK if chosen.quick else FULL)
+        if chosen.service:
+            check_wrk()
         providers = _providers(chosen.provider, with_tensorrt=chosen.tensorrt)
     except LifelongError as error:
         print(error, file=sys.stderr)

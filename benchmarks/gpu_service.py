@@ -1,6 +1,5 @@
 """The whole service on a GPU: clients that send JPEG files, with workers that share the GPU."""
 
-import itertools
 import json
 import os
 import tempfile
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.gpu_graphs import CLASSES, Architecture, jpeg
-from benchmarks.requests import Generator
+from benchmarks.serving.wrk import prepared
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store, promote_calibrated, register_calibration
@@ -32,11 +31,11 @@ def measure_service(
     source_edge: int,
     seconds: float,
 ) -> dict[str, Any]:
-    """Answers per second and latency of `/v1/predict` while all connections send their next image at once."""
+    """Answers per second and latency of `/v1/predict`; each connection sends its next image when it has an answer."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         token = _install(folder, architecture, graph)
-        files = itertools.cycle([jpeg(source_edge, seed) for seed in range(8)])
+        files = [jpeg(source_edge, seed) for seed in range(8)]
         environment = {"PYTHONPATH": os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")])}
         with running_service(
             folder,
@@ -51,19 +50,16 @@ def measure_service(
             service.wait_for_workers(workers)
             ready = service.send("GET", "/readyz").body
             headers = {"Authorization": f"Bearer {token}", "Content-Type": "image/jpeg"}
-            generator = Generator(
-                service.port, "/v1/predict", headers, lambda: next(files), connections=connections
-            )
-            generator.run(seconds / 4)
-            measured = generator.run(seconds)
-    p50, p99 = np.quantile(measured.latencies, (0.5, 0.99)) * 1000
+            with prepared(service.port, "/v1/predict", headers, files) as requests:
+                requests.send(connections, seconds / 4)
+                load = requests.send(connections, seconds)
     return {
         "workers": workers,
         "connections": connections,
-        "images_per_second": measured.per_second - measured.faults / measured.seconds,
-        "p50_ms": float(p50),
-        "p99_ms": float(p99),
-        "faults": measured.faults,
+        "images_per_second": load.per_second,
+        "p50_ms": load.p50_ms,
+        "p99_ms": load.p99_ms,
+        "faults": load.refused + load.faults,
         "providers": sorted(set(ready["execution_providers"].values())),
     }
 

@@ -210,6 +210,16 @@ def running_service(
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        eventually(lambda: not _is_alive(process.pid), "all processes of the service to end")
+
+
+def _is_alive(group: int) -> bool:
+    """Whether a process of this group can still write files."""
+    for process in psutil.process_iter():
+        with suppress(ProcessLookupError, psutil.NoSuchProcess):
+            if os.getpgid(process.pid) == group and lives(process):
+                return True
+    return False
 
 
 def sockets_of(service: Service) -> set[str]:
