@@ -5,7 +5,9 @@ import os
 import signal
 import threading
 import time
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from types import FrameType
 
 from apscheduler.executors.pool import ThreadPoolExecutor
@@ -41,6 +43,8 @@ class Daemon:
         self._exporter = exporter
         self._interval = interval_of(settings.cycle_interval_seconds)
         self._stopping = threading.Event()
+        self._stopping_jobs = threading.Event()
+        """of the newest runner: one that was not opened completely stops while the daemon goes on"""
         self._idle = threading.Event()
         self._idle.set()
         self._ticker: Ticker | None = None
@@ -73,6 +77,7 @@ class Daemon:
     def stop(self, signal_number: int = 0, frame: FrameType | None = None) -> None:  # noqa: ARG002 - signal handler
         """Leave the running cycle at the next safe place and return from `run`."""
         self._stopping.set()
+        self._stopping_jobs.set()
 
     def stop_on_signals(self) -> None:
         """Stop the daemon on SIGTERM and SIGINT; call it in the main thread."""
@@ -110,15 +115,32 @@ class Daemon:
             problem = str(error)
             log.warning("this tick failed, trying again soon: %s", error)
         finally:
+            # Only a tick schedules the next one: whatever fails here, that one must come.
+            try:
+                self._finish_tick(time.monotonic() - started, problem)
+            finally:
+                try:
+                    self._schedule_next(problem, again_in)
+                finally:
+                    self._idle.set()
+
+    def _finish_tick(self, seconds: float, problem: str | None) -> None:
+        """Report the end of a tick and release its memory; an error of a report is logged."""
+        try:
+            if problem is not None:
+                self._exporter.count_tick_error()
+            elif seconds > self._interval.total_seconds() and not self._stopping.is_set():
+                log.warning(
+                    "this tick took %.1f s, longer than LIFELONG_CYCLE_INTERVAL_SECONDS;"
+                    " those that came due meanwhile are left out",
+                    seconds,
+                )
             if self._heartbeat is not None and self._ticker is not None:
                 self._heartbeat.tick_finished(self._ticker.visits, problem)
             # Large windows and summaries take much memory, which is not needed between two ticks.
             give_back_free_memory()
-            if problem is None:
-                self._after_tick(time.monotonic() - started, again_in)
-            else:
-                self._after_failed_tick()
-            self._idle.set()
+        except Exception:  # the ticks outlive any error of a report
+            log.exception("the end of a tick could not be reported")
 
     def _open(self) -> Ticker | None:
         """Open the store and return its ticker; None: the daemon must stop, because a retry cannot help."""
@@ -128,43 +150,52 @@ class Daemon:
             self._failure = error
             self._stopping.set()
             return None
-        self._store = store
-        self._ticker = Ticker(store, self._settings, self._exporter, stopping=self._stopping.is_set)
-        self._jobs = JobRunner(
+        # A failed start closes what was started: the next tick opens everything again.
+        with ExitStack() as opened:
+            opened.callback(store.close)
+            ticker = Ticker(store, self._settings, self._exporter, stopping=self._stopping.is_set)
+            jobs = self._new_jobs(store, ticker)
+            opened.callback(jobs.join, GRACE_SECONDS)
+            opened.callback(self._stopping_jobs.set)
+            jobs.start()
+            heartbeat = HeartbeatThread(store, self._settings)
+            heartbeat.start()
+            opened.pop_all()
+        self._store, self._ticker, self._jobs, self._heartbeat = store, ticker, jobs, heartbeat
+        return ticker
+
+    def _new_jobs(self, store: Store, ticker: Ticker) -> JobRunner:
+        """A runner with a stop event of its own, which `stop` sets, too."""
+        self._stopping_jobs = threading.Event()
+        # `stop` may have set the event of the runner before.
+        if self._stopping.is_set():
+            self._stopping_jobs.set()
+        return JobRunner(
             store,
             self._settings,
             self._exporter.jobs,
-            stopping=self._stopping,
-            on_success=self._note_job,
+            stopping=self._stopping_jobs,
+            on_success=partial(self._note_job, ticker),
         )
-        self._jobs.start()
-        self._heartbeat = HeartbeatThread(store, self._settings)
-        self._heartbeat.start()
-        return self._ticker
 
-    def _note_job(self, job: Job) -> None:
+    def _note_job(self, ticker: Ticker, job: Job) -> None:
         """Show the cycle of a job at once, also where no tick is due before the next round."""
-        if self._ticker is not None and self._ticker.note_job(job) and self._idle.is_set():
+        if ticker.note_job(job) and self._idle.is_set():
             self._schedule(datetime.now(UTC))
 
-    def _after_tick(self, seconds: float, again_in: float | None) -> None:
-        if seconds > self._interval.total_seconds() and not self._stopping.is_set():
-            log.warning(
-                "this tick took %.1f s, longer than LIFELONG_CYCLE_INTERVAL_SECONDS;"
-                " those that came due meanwhile are left out",
-                seconds,
-            )
-        self._schedule(self._next_tick(datetime.now(UTC), again_in))
+    def _schedule_next(self, problem: str | None, again_in: float | None) -> None:
+        """Set the time of the next tick: soon after a failed one."""
+        now = datetime.now(UTC)
+        if problem is None:
+            self._schedule(self._next_tick(now, again_in))
+        else:
+            self._schedule(now + min(self._interval, timedelta(seconds=RETRY_SECONDS)))
 
     def _next_tick(self, now: datetime, again_in: float | None = None) -> datetime:
         """Return the next multiple of the interval, or an earlier time to look for news or to finish work."""
         waits = [wait for wait in (self._settings.poll_seconds, again_in) if wait is not None]
         at = [now + timedelta(seconds=wait) for wait in waits]
         return min([due_before(now, self._interval) + self._interval, *at])
-
-    def _after_failed_tick(self) -> None:
-        self._exporter.count_tick_error()
-        self._schedule(datetime.now(UTC) + min(self._interval, timedelta(seconds=RETRY_SECONDS)))
 
     def _schedule(self, at: datetime) -> None:
         """Set the time of the next tick. A tick sets that of the one after it: none comes due while one runs."""

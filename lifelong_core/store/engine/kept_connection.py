@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Generator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 import sqlalchemy as sa
 from sqlalchemy.pool import PoolProxiedConnection
@@ -25,28 +25,31 @@ class KeptConnection:
     def lend(self) -> Generator[PoolProxiedConnection, None, None]:
         """A connection without a transaction; the block ends its own. After an error the pool resets the connection."""
         if not self._lock.acquire(blocking=False):
-            with closing(self._engine.raw_connection()) as pooled:
+            pooled = self._engine.raw_connection()
+            try:
                 yield pooled
+            finally:
+                self._give_back(pooled)
             return
         try:
             pooled, self._kept = self._kept or self._engine.raw_connection(), None
             try:
                 yield pooled
             except BaseException:
-                pooled.close()
+                self._give_back(pooled)
                 raise
             self._kept = pooled
         finally:
             self._lock.release()
         if self._is_closed:
-            self._give_back()
+            self._give_back_kept()
 
     def close(self) -> None:
-        """Return the connection to the pool; one that is lent follows at the end of its block, which may hang."""
+        """Close the connection; one that is lent follows at the end of its block, which may hang."""
         self._is_closed = True
-        self._give_back()
+        self._give_back_kept()
 
-    def _give_back(self) -> None:
+    def _give_back_kept(self) -> None:
         if not self._lock.acquire(blocking=False):
             return
         try:
@@ -54,4 +57,12 @@ class KeptConnection:
         finally:
             self._lock.release()
         if pooled is not None:
+            self._give_back(pooled)
+
+    def _give_back(self, pooled: PoolProxiedConnection) -> None:
+        """Return a connection to the pool; after `close`, close it."""
+        # A pool that was disposed would keep it open. The block may have invalidated it already.
+        if self._is_closed and pooled.is_valid:
+            pooled.invalidate()
+        else:
             pooled.close()

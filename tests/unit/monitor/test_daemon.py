@@ -2,8 +2,10 @@ import logging
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from apscheduler.schedulers.background import BackgroundScheduler
 
 from lifelong_core.errors import SchemaError, UnavailableError
 from lifelong_core.settings import Settings
@@ -11,6 +13,9 @@ from lifelong_core.store import Model, Store
 from lifelong_monitor import daemon
 from lifelong_monitor.daemon import Daemon
 from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.heartbeat import HeartbeatThread
+from lifelong_monitor.jobs.lane import Lane
+from lifelong_monitor.jobs.runner import JobRunner
 from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
 from tests.unit.monitor.daemons import running, until
@@ -20,6 +25,14 @@ from tests.unit.monitor.population import BALANCED, draw, predict
 @pytest.fixture
 def exporter() -> Exporter:
     return Exporter(cycle_interval_seconds=1)
+
+
+@pytest.fixture
+def exits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Exit codes of daemons that could not stop in time; a real exit would end the tests."""
+    codes: list[int] = []
+    monkeypatch.setattr("lifelong_monitor.daemon.os._exit", codes.append)
+    return codes
 
 
 def tick_errors(exporter: Exporter) -> float:
@@ -162,3 +175,116 @@ def test_a_first_tick_that_runs_into_the_full_interval_is_nothing_to_warn_of(
 def test_a_database_without_a_schema_stops_it(settings: Settings, exporter: Exporter) -> None:
     with pytest.raises(SchemaError, match="lifelong init"):
         Daemon(settings, exporter).run()
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        "lifelong_monitor.daemon.HeartbeatThread.tick_finished",
+        "lifelong_monitor.daemon.give_back_free_memory",
+        "lifelong_monitor.daemon.Exporter.count_tick_error",
+    ],
+)
+def test_a_report_that_fails_does_not_stop_the_ticks(
+    store: Store,
+    settings: Settings,
+    exporter: Exporter,
+    report: str,
+    exits: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ticks: list[datetime] = []
+
+    def first_one_fails(_: Ticker, now: datetime, __: datetime) -> None:
+        ticks.append(now)
+        if len(ticks) == 1:
+            raise UnavailableError("gone for a moment.")
+
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError("a defect of a report")
+
+    monkeypatch.setattr(Ticker, "tick", first_one_fails)
+    monkeypatch.setattr(report, fails)
+    with running(settings.model_copy(update={"cycle_interval_seconds": 0.2}), exporter):
+        until(lambda: len(ticks) >= 3)
+    assert exits == []
+    assert "a defect of a report" in caplog.text
+
+
+def test_a_tick_that_cannot_schedule_the_next_one_does_not_hold_up_the_end(
+    store: Store,
+    settings: Settings,
+    exporter: Exporter,
+    exits: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real_add, first, refused = BackgroundScheduler.add_job, iter([True]), threading.Event()
+
+    def adds_the_first_one(*arguments: Any, **options: Any) -> object:
+        if next(first, False):
+            return real_add(*arguments, **options)
+        refused.set()
+        raise ZeroDivisionError("a defect of the scheduler")
+
+    monkeypatch.setattr(BackgroundScheduler, "add_job", adds_the_first_one)
+    monkeypatch.setattr(daemon, "GRACE_SECONDS", 1.0)
+    with running(settings, exporter):
+        until(refused.is_set)
+    assert exits == []
+
+
+@pytest.mark.parametrize("part", [JobRunner, Lane, HeartbeatThread])
+def test_a_start_that_fails_half_way_closes_what_was_started_and_is_repeated(
+    store: Store,
+    settings: Settings,
+    exporter: Exporter,
+    part: type[JobRunner | Lane | HeartbeatThread],
+    exits: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real_start, real_close, closed = part.start, Store.close, list[Store]()
+    failures = iter([RuntimeError("can't start new thread")])
+
+    def fails_once(started: Any) -> None:
+        for failure in failures:
+            raise failure
+        real_start(started)
+
+    def close(opened: Store) -> None:
+        closed.append(opened)
+        real_close(opened)
+
+    monkeypatch.setattr(part, "start", fails_once)
+    monkeypatch.setattr(Store, "close", close)
+    monkeypatch.setattr(daemon, "RETRY_SECONDS", 0.1)
+    parts = ["heartbeat", "jobs", "state of jobs"]
+    with running(settings, exporter):
+        until(store.monitors.list)
+        until(lambda: sorted(one.name for one in threading.enumerate() if one.name in parts) == parts)
+        assert len(closed) == 1
+    assert len(closed) == 2
+    assert closed[0] is not closed[1]
+    assert tick_errors(exporter) == 1
+    assert exits == []
+
+
+def test_a_stop_while_the_store_is_opened_stops_the_jobs_that_start_after_it(
+    store: Store,
+    settings: Settings,
+    exporter: Exporter,
+    exits: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    process = Daemon(settings, exporter)
+
+    def stop_meanwhile(settings: Settings) -> Store:
+        # APScheduler removes a job just after it has started it, and fails in its thread if it was shut down meanwhile.
+        time.sleep(0.1)
+        process.stop()
+        return Store.open(settings.resolved_database_url, settings.resolved_artifacts_url)
+
+    monkeypatch.setattr(Store, "from_settings", stop_meanwhile)
+    process.run()
+    assert process.store is not None
+    assert exits == []

@@ -1,13 +1,24 @@
 """The connection that is kept for the prediction log."""
 
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
+from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.kept_connection import KeptConnection
+
+
+def is_open(driver: sqlite3.Connection) -> bool:
+    try:
+        driver.execute("SELECT 1").close()
+    except sqlite3.ProgrammingError:
+        return False
+    return True
 
 
 @pytest.fixture
@@ -68,4 +79,48 @@ def test_a_lent_connection_does_not_hold_up_the_end_and_is_not_kept_after_it(eng
     with kept.lend() as pooled:
         kept.close()
         assert pooled.dbapi_connection.execute("SELECT 1").fetchone() == (1,)
+    assert engine.pool.checkedout() == 0
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_connection_that_was_lent_when_the_database_was_closed_is_closed_after_its_block(
+    tmp_path: Path, *, fails: bool
+) -> None:
+    """A pool that was disposed would keep it open."""
+    database = Database(f"sqlite:///{tmp_path / 'file.db'}")
+    with suppress(RuntimeError), database.write_on_driver() as driver:
+        database.close()
+        driver.execute("CREATE TABLE numbers (number INTEGER)").close()
+        if fails:
+            raise RuntimeError("the block failed")
+    assert not is_open(driver)
+    with database.read() as connection:
+        assert sa.inspect(connection).has_table("numbers") is not fails
+    database.close()
+
+
+def test_all_connections_that_were_lent_at_the_end_are_closed_after_their_blocks(engine: sa.Engine) -> None:
+    kept, drivers = KeptConnection(engine), list[sqlite3.Connection]()
+    with ExitStack() as lent:
+        for _ in range(2):  # the second one is from the pool
+            driver = lent.enter_context(kept.lend()).dbapi_connection
+            assert isinstance(driver, sqlite3.Connection)
+            drivers.append(driver)
+        kept.close()
+        engine.dispose()
+        assert [is_open(driver) for driver in drivers] == [True, True]
+    assert [is_open(driver) for driver in drivers] == [False, False]
+
+
+def test_a_connection_that_its_block_invalidated_is_returned_after_the_end(engine: sa.Engine) -> None:
+    kept = KeptConnection(engine)
+
+    def fail() -> None:
+        with kept.lend() as pooled:
+            kept.close()
+            pooled.invalidate()
+            raise RuntimeError("the block failed")
+
+    with pytest.raises(RuntimeError, match="the block failed"):
+        fail()
     assert engine.pool.checkedout() == 0
