@@ -104,7 +104,7 @@ def _graphs(
 ) -> Row:
     from benchmarks.gpu_runs import Graph, differences
 
-    batches, seconds = (QUICK_BATCHES, 0.1) if is_quick else (BATCHES, 0.5)
+    batches, seconds = (QUICK_BATCHES, 0.1) if is_quick else (BATCHES, 0.3)
     gpu = GpuUse(maximum_batch_size=batches[-1], engines=folder / "tensorrt")
     graphs = {one: Graph(architecture, files[one], providers, gpu, threads=1) for one in PRECISIONS}
     found: Row = {
@@ -118,11 +118,14 @@ def _graphs(
     for precision, graph in graphs.items():
         rows = [graph.measure(batch, seconds, with_defaults=batch in DEFAULTS_BATCHES) for batch in batches]
         both = graph.two_threads(batches[-1], 4 * seconds)
-        found[precision] = {"batches": rows, "two_threads": both}
+        changing = graph.changing_sizes(batches, 4 * seconds)
+        found[precision] = {"batches": rows, "two_threads": both, "changing_sizes": changing}
         print(f"\n{architecture.name} at {architecture.edge}, {precision}, {found['provider']}\n{HEADER}")
         for row in rows:
             print(_line(row))
         print(f"two threads, batches of {batches[-1]}: {both:,.0f} images/s")
+        rates = ", ".join(f"{name} {rate:,.0f} images/s" for name, rate in changing.items())
+        print(f"size of the batch changes with every run: {rates}")
         print(_ceiling(rows[-1], decoded))
     said = ", ".join(f"{name} {value:.2g}" for name, value in found["logit_differences"].items())
     print(f"largest differences of a logit from float32 without TF32, beside the range of logits: {said}")
@@ -135,7 +138,7 @@ def _service(
     from benchmarks.gpu_service import measure_service
 
     files = architecture.files(folder)
-    cases = [(1, 4)] if is_quick else [(2, 64), (8, 64), (8, 256), (14, 256)]
+    cases = [(1, 4)] if is_quick else [(1, 16), (8, 128), (14, 256)]
     rows: list[Row] = []
     print(
         "\n| precision | workers | connections | images/s | p50 ms | p99 ms | faults |\n|---|---|---|---|---|---|---|"
@@ -149,7 +152,7 @@ def _service(
                 workers=workers,
                 connections=connections,
                 source_edge=SOURCE_EDGE,
-                seconds=1.0 if is_quick else 8.0,
+                seconds=1.0 if is_quick else 5.0,
             )
             rows.append(row)
             print(

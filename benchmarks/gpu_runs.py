@@ -1,5 +1,6 @@
 """Times of one graph in batches: our classifier beside the bare session, and the parts of a run."""
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -68,6 +69,26 @@ class Graph:
             arms["defaults"] = lambda: defaults.run(None, {self._input: stacked})
         latencies = alternate(arms, seconds)
         return {"batch": batch} | {name: summary(times, batch) for name, times in latencies.items()}
+
+    def changing_sizes(self, sizes: Sequence[int], seconds: float) -> Row:
+        """Images per second of our classifier and of the bare session when the batch size changes with every run."""
+        images = random_images(self.architecture.edge, max(sizes))
+        batches = {size: np.stack(images[:size]) for size in sizes}
+        order = np.random.default_rng(0).permutation(np.repeat(sizes, 8)).tolist()
+        arms: dict[str, Callable[[int], object]] = {
+            "ours": lambda size: self.classifier.logits(images[:size]),
+            "session": lambda size: self._bare.run(None, {self._input: batches[size]}),
+        }
+        found: Row = {}
+        for name, work in arms.items():
+            count, began = 0, time.perf_counter()
+            for size in itertools.cycle(order):
+                work(size)
+                count += size
+                if time.perf_counter() - began > seconds:
+                    break
+            found[name] = count / (time.perf_counter() - began)
+        return found
 
     def two_threads(self, batch: int, seconds: float) -> float:
         """Images per second of our classifier when two threads call it."""

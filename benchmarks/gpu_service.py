@@ -32,7 +32,7 @@ def measure_service(
     seconds: float,
 ) -> dict[str, Any]:
     """Answers per second and latency of `/v1/predict`; each connection sends its next image when it has an answer."""
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         token = _install(folder, architecture, graph)
         files = [jpeg(source_edge, seed) for seed in range(8)]
@@ -53,6 +53,7 @@ def measure_service(
             with prepared(service.port, "/v1/predict", headers, files) as requests:
                 requests.send(connections, seconds / 4)
                 load = requests.send(connections, seconds)
+            service.terminate()
     return {
         "workers": workers,
         "connections": connections,

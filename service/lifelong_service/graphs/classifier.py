@@ -1,8 +1,11 @@
 """A classifier in ONNX Runtime: its graph is checked once, when it is loaded."""
 
+import logging
+import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,14 +18,23 @@ from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.gpu import GpuUse
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.preprocessing_digest import preprocessing_digest
+from lifelong_service.graphs.captures import CaptureError
+from lifelong_service.graphs.libraries import CUDA
 from lifelong_service.graphs.page_locked import PageLockedMemory
 from lifelong_service.graphs.provider_options import computes_in_half
 from lifelong_service.graphs.providers import CPU
 from lifelong_service.graphs.run_limit import RunLimit
 from lifelong_service.graphs.runs import BoundRun, PlainRun, Run
 from lifelong_service.graphs.runtime_errors import describe_failure
-from lifelong_service.graphs.sessions import ON_GPU, OpenSession, open_session
-from lifelong_service.graphs.trial import batch_sizes, check_outputs, trial_images, warm_up
+from lifelong_service.graphs.sessions import ON_GPU, OpenSession, is_on_gpu, open_session
+from lifelong_service.graphs.trial import (
+    batch_sizes,
+    capture,
+    check_outputs,
+    image_shape,
+    trial_images,
+    warm_up,
+)
 
 _INPUT_TYPES: Final[dict[str, type[np.generic]]] = {
     "tensor(float)": np.float32,
@@ -30,6 +42,12 @@ _INPUT_TYPES: Final[dict[str, type[np.generic]]] = {
     "tensor(uint8)": np.uint8,
 }
 _ONE_SHOT: Final = GpuUse()
+UNCAPTURED_BATCH: Final = 16
+"""Batch size of graphs on CUDA whose kernels cannot be captured."""
+_loading: Final = threading.Lock()
+"""A session that is opened on a GPU would end the capture of another graph."""
+
+logger = logging.getLogger(__name__)
 
 
 class GraphTimeoutError(UnavailableError):
@@ -59,6 +77,8 @@ class Classifier:
     """of `preprocessing` in this installation"""
     unused_gpu: str | None = None
     """Why the CPU runs the graph although CUDA is installed; None: there is nothing to tell."""
+    is_captured: bool = False
+    """Whether a GPU replays captured kernels."""
     limit: RunLimit | None = None
     """Time limit of one call; None: none."""
 
@@ -125,8 +145,9 @@ def load_classifier(
 ) -> Classifier:
     """Load a graph, check that it fits the preprocessing and the task, and run it on a grey image and a gradient.
 
-    On a GPU it also runs every batch size that occurs: powers of two up to the largest one. Other batches are filled,
-    because cuDNN plans its kernels for each new size.
+    On a GPU it also runs every batch size that occurs, and with CUDA captures its kernels: powers of two up to the
+    largest one. Other batches are filled, because cuDNN plans its kernels for each new size. Kernels that cannot be
+    captured would be planned at every change of the size, so such graphs run batches of one size.
 
     Args:
         graph: file or content of the ONNX model.
@@ -144,29 +165,62 @@ def load_classifier(
         ConfigurationError: a provider is not known, not installed or cannot be started, or runs no node of the graph;
             or too many graphs share the memory of the GPU.
     """
-    opened = open_session(graph, providers=providers, threads=threads, gpu=gpu, preprocessing=preprocessing)
+    load = partial(_load, graph, preprocessing, classes, providers=providers, threads=threads, gpu=gpu)
+    with _loading if is_on_gpu(providers, gpu) else nullcontext():
+        try:
+            classifier = load(captures=True)
+        except CaptureError as error:
+            logger.warning("kernels are not captured", extra={"details": {"reason": str(error)}})
+            classifier = None
+        # Not in the handler: the error refers to the session that failed, and to its memory.
+        return replace(load(captures=False) if classifier is None else classifier, limit=limit)
+
+
+def _load(
+    graph: Path | bytes,
+    preprocessing: Preprocessing,
+    classes: int,
+    *,
+    providers: Sequence[str],
+    threads: int,
+    gpu: GpuUse,
+    captures: bool,
+) -> Classifier:
+    opened = open_session(
+        graph,
+        providers=providers,
+        threads=threads,
+        gpu=gpu,
+        preprocessing=preprocessing,
+        captures=captures,
+    )
     _check_signature(opened.session, preprocessing, classes)
-    images = trial_images(opened.session.get_inputs()[0].shape, preprocessing)
-    runs, sizes = _runs(opened, gpu)
+    shape = opened.session.get_inputs()[0].shape
+    images = trial_images(shape, preprocessing)
+    is_captured = opened.captures and image_shape(shape, preprocessing) is not None
+    runs, sizes = _runs(opened, gpu, is_captured=is_captured)
     classifier = Classifier(
         runs=runs,
         preprocessing=preprocessing,
         classes=classes,
         batch_sizes=sizes,
-        has_fixed_batch=isinstance(opened.session.get_inputs()[0].shape[0], int),
+        has_fixed_batch=isinstance(shape[0], int),
         trial_shape=images[0].shape,
         provider=opened.provider,
         preprocessing_digest=preprocessing_digest(preprocessing),
         unused_gpu=opened.unused_gpu,
+        is_captured=is_captured,
     )
+    if is_captured:
+        capture(classifier, images)
     is_coarse = opened.provider != CPU or computes_in_half(opened.session)
     check_outputs(classifier, images, is_coarse=is_coarse)
-    if opened.provider in ON_GPU:
+    if opened.provider in ON_GPU and not is_captured:
         warm_up(classifier, images[0])
-    return replace(classifier, limit=limit)
+    return classifier
 
 
-def _runs(opened: OpenSession, gpu: GpuUse) -> tuple[Run, tuple[int, ...] | None]:
+def _runs(opened: OpenSession, gpu: GpuUse, *, is_captured: bool) -> tuple[Run, tuple[int, ...] | None]:
     """Return how the graph runs, and in which batch sizes; None: in any."""
     session, described = opened.session, opened.session.get_inputs()[0]
     kind, batch = _INPUT_TYPES[described.type], described.shape[0]
@@ -175,6 +229,8 @@ def _runs(opened: OpenSession, gpu: GpuUse) -> tuple[Run, tuple[int, ...] | None
         return PlainRun(session, kind), fixed
     memory = PageLockedMemory(gpu.device)
     runs = BoundRun(session, kind, device="cuda", number=gpu.device, memory=memory)
+    if opened.provider == CUDA and not is_captured:
+        return runs, fixed or (min(UNCAPTURED_BATCH, gpu.maximum_batch_size),)
     return runs, fixed or batch_sizes(gpu.maximum_batch_size)
 
 

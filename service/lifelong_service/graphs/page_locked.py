@@ -4,6 +4,7 @@ import ctypes
 import math
 import weakref
 from collections.abc import Sequence
+from queue import SimpleQueue
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +12,9 @@ from numpy.typing import NDArray
 
 from lifelong_core.errors import ConfigurationError
 from lifelong_service.graphs.libraries import MissingError, runtime_library
+
+_unused: "SimpleQueue[tuple[Any, ctypes.c_void_p]]" = SimpleQueue()
+"""Page-locked memory that nothing refers to any more, each with the CUDA runtime that allocated it."""
 
 
 class HostMemory(Protocol):
@@ -47,18 +51,22 @@ class PageLockedMemory:
         self._runtime.cudaGetErrorString.restype = ctypes.c_char_p
 
     def empty(self, shape: Sequence[int], kind: type[np.generic]) -> NDArray[Any]:
-        """Return an array without values; its memory is freed with the last view of it.
+        """Return an array without values; when its last view is gone, the next call frees its memory.
 
         Raises:
             ConfigurationError: the memory cannot be locked.
         """
+        while not _unused.empty():
+            runtime, unused = _unused.get()
+            runtime.cudaFreeHost(unused)
         size = max(1, math.prod(shape) * np.dtype(kind).itemsize)
         address = ctypes.c_void_p()
         # The device belongs to the thread; otherwise this would occupy memory of GPU 0.
         self._check(self._runtime.cudaSetDevice(self._device))
         self._check(self._runtime.cudaHostAlloc(ctypes.byref(address), size, 0))
         block = (ctypes.c_byte * size).from_address(address.value or 0)
-        weakref.finalize(block, self._runtime.cudaFreeHost, address).atexit = False
+        # Not freed at once: that could be at any time, and would end the capture of another thread.
+        weakref.finalize(block, _unused.put, (self._runtime, address)).atexit = False
         return np.frombuffer(memoryview(block), dtype=kind, count=math.prod(shape)).reshape(shape)
 
     def _check(self, status: int) -> None:

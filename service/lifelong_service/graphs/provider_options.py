@@ -38,16 +38,19 @@ class GraphInput:
     digest: str
 
 
-def provider_options(name: str, use: GpuUse, graph: GraphInput | None = None) -> dict[str, Any]:
+def provider_options(
+    name: str, use: GpuUse, graph: GraphInput | None = None, *, captures: bool = False
+) -> dict[str, Any]:
     """Return the options of an execution provider; those of the CPU and of unknown providers are empty.
 
     Args:
         name: the provider.
         use: how this process uses the GPU.
         graph: the graph, which TensorRT needs.
+        captures: whether CUDA captures kernels.
     """
     if name == CUDA:
-        return _cuda(use)
+        return _cuda(use) | ({"enable_cuda_graph": 1} if captures else {})
     if name == TENSORRT and graph is not None:
         return _tensorrt(use, graph)
     return {}

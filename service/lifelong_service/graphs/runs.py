@@ -1,6 +1,5 @@
-"""Runs of a session: with arrays of numpy, or with bound buffers on a GPU."""
+"""Runs of a session: with arrays of numpy, or with bound buffers and captured kernels on a GPU."""
 
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -9,10 +8,17 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
+from lifelong_service.graphs.captures import DEVICE, CaptureError
+from lifelong_service.graphs.graph_thread import GraphThread
 from lifelong_service.graphs.page_locked import HostMemory
 
 _KEPT_BUFFERS = 16
-"""Largest number of idle buffers of one graph: the batch sizes 1, 2, 4, ..., 64 for two threads, and some."""
+"""Largest number of shapes of one graph whose buffers stay, beside those that were captured."""
+_CAPTURE_ID = "gpu_graph_id"
+"""ONNX Runtime's name of the entry in the options of a run that says which captured kernels it replays."""
+_NOT_CAPTURED = "-1"
+_TOLERANCE = 1e-3
+"""Relative and absolute; the same kernels run, but some of them sum in any order."""
 
 
 class Run(Protocol):
@@ -54,9 +60,11 @@ class PlainRun:
 
 
 class BoundRun:
-    """Runs a session with buffers that stay: page-locked on the host, one on the device.
+    """Runs a session with buffers that stay: page-locked on the host, and one on the device. Threads may share it.
 
-    Each thread of a run has buffers of its own, so that threads do not wait for each other.
+    `capture` records the kernels of a batch once, as a CUDA graph; later runs of that shape only replay them. Without
+    it, ONNX Runtime has cuDNN plan the kernels of every convolution anew whenever the shape differs from that of the
+    run before.
 
     Args:
         session: of the graph.
@@ -80,36 +88,63 @@ class BoundRun:
         self._device = device
         self._number = number
         self._memory = memory
-        self._idle: OrderedDict[int, _Buffers] = OrderedDict()
-        self._changing = threading.Lock()
+        self._captured: dict[tuple[int, ...], _Buffers] = {}
+        self._others: OrderedDict[tuple[int, ...], _Buffers] = OrderedDict()
+        self._thread = GraphThread(session)
 
     def run(
         self, images: Sequence[NDArray[np.float32]], size: int, options: onnxruntime.RunOptions | None
     ) -> NDArray[Any]:
         """Return the outputs; see `Run`."""
+        return self._thread.call(lambda: self._run(images, size, options or onnxruntime.RunOptions()))
+
+    def capture(self, images: Sequence[NDArray[np.float32]], size: int) -> None:
+        """Record the kernels of batches of this size and shape, and check that they compute the same.
+
+        Args:
+            images: different images of equal shape, to compare the results.
+            size: size of the batch.
+
+        Raises:
+            CaptureError: they do not.
+            Exception: the graph cannot be captured, or fails; ONNX Runtime has a class for each of its status codes.
+        """
+        self._thread.call(lambda: self._capture(images, size))
+
+    def _run(
+        self, images: Sequence[NDArray[np.float32]], size: int, options: onnxruntime.RunOptions
+    ) -> NDArray[Any]:
         shape = (size, *images[0].shape)
-        buffers = self._take(shape)
-        if buffers is None:
-            buffers = _Buffers(self._session, shape, self._kind, self._device, self._number, self._memory)
-        outputs = buffers.run(images, options)
-        # Not after an exception: the device may still use the buffers of a run that was ended.
-        self._keep(buffers)
+        with DEVICE.used():
+            if (captured := self._captured.get(shape)) is not None:
+                return captured.run(images, options)
+            # Only put back after success: the device may still use the buffers of a run that was ended.
+            buffers = self._others.pop(shape, None) or self._buffers(shape)
+            outputs = buffers.run(images, options)
+        self._others[shape] = buffers
+        if len(self._others) > _KEPT_BUFFERS:
+            self._others.popitem(last=False)  # the one that was not used for the longest time
         return outputs
 
-    def _take(self, shape: tuple[int, ...]) -> "_Buffers | None":
-        with self._changing:
-            fitting = next((key for key, one in self._idle.items() if one.shape == shape), None)
-            return None if fitting is None else self._idle.pop(fitting)
+    def _capture(self, images: Sequence[NDArray[np.float32]], size: int) -> None:
+        shape = (size, *images[0].shape)
+        with DEVICE.used():
+            buffers = self._buffers(shape)
+            expected = [buffers.run([image], onnxruntime.RunOptions()) for image in images]
+        with DEVICE.taken():
+            buffers.capture(len(self._captured) + 1)
+        with DEVICE.used():
+            found = [buffers.run([image], onnxruntime.RunOptions()) for image in images]
+        if not np.allclose(found, expected, rtol=_TOLERANCE, atol=_TOLERANCE, equal_nan=True):
+            raise CaptureError(f"the captured kernels of batches of {size} give other outputs.")
+        self._captured[shape] = buffers
 
-    def _keep(self, buffers: "_Buffers") -> None:
-        with self._changing:
-            self._idle[id(buffers)] = buffers
-            if len(self._idle) > _KEPT_BUFFERS:
-                self._idle.popitem(last=False)  # the one that was not used for the longest time
+    def _buffers(self, shape: tuple[int, ...]) -> "_Buffers":
+        return _Buffers(self._session, shape, self._kind, self._device, self._number, self._memory)
 
 
 class _Buffers:
-    """Buffers of one batch, bound to a session; one thread uses them at a time."""
+    """Buffers of one shape of batches, bound to a session."""
 
     def __init__(
         self,
@@ -120,35 +155,37 @@ class _Buffers:
         number: int,
         memory: HostMemory,
     ) -> None:
-        self.shape = shape
         self._session = session
-        self._memory = memory
         self._inputs = memory.empty(shape, kind)
         # By the session's allocator, so that the limit of its memory counts the buffer.
         self._on_device = session.create_ortvalue_from_shape_and_type(list(shape), kind, device, number)
         self._output_name = session.get_outputs()[0].name
-        self._outputs: NDArray[Any] | None = None
+        self._capture_id = _NOT_CAPTURED
         self._binding = session.io_binding()
         # A host array would be copied when it is bound, not when the graph runs.
         self._binding.bind_ortvalue_input(session.get_inputs()[0].name, self._on_device)
-        self._binding.bind_output(self._output_name, "cpu")
+        self._binding.bind_output(self._output_name, device, number)
 
-    def run(
-        self, images: Sequence[NDArray[np.float32]], options: onnxruntime.RunOptions | None
-    ) -> NDArray[Any]:
+    def capture(self, number: int) -> None:
+        """Capture the kernels under this number; later runs replay them.
+
+        A run before must have shown the shape of the output.
+        """
+        # A replay writes to the same place.
+        self._binding.bind_ortvalue_output(self._output_name, self._binding.get_outputs()[0])
+        self._capture_id = str(number)
+        self._compute(onnxruntime.RunOptions())
+
+    def run(self, images: Sequence[NDArray[np.float32]], options: onnxruntime.RunOptions) -> NDArray[Any]:
         fill(self._inputs, images)
         self._on_device.update_inplace(self._inputs)
+        self._compute(options)
+        return np.array(self._binding.copy_outputs_to_cpu()[0])
+
+    def _compute(self, options: onnxruntime.RunOptions) -> None:
+        options.add_run_config_entry(_CAPTURE_ID, self._capture_id)
         self._session.run_with_iobinding(self._binding, options)
         self._binding.synchronize_outputs()
-        if self._outputs is not None:
-            return self._outputs.copy()
-        # The first run tells the shape of the output.
-        outputs = np.asarray(self._binding.copy_outputs_to_cpu()[0])
-        self._outputs = self._memory.empty(outputs.shape, outputs.dtype.type)
-        self._binding.bind_ortvalue_output(
-            self._output_name, onnxruntime.OrtValue.ortvalue_from_numpy(self._outputs)
-        )
-        return outputs.copy()
 
 
 def fill(batch: NDArray[Any], images: Sequence[NDArray[np.float32]]) -> None:

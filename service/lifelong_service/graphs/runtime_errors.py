@@ -14,9 +14,14 @@ _MEANINGS: Final = {
     "NOT_IMPLEMENTED": "an operator is not implemented for its types",
     "INVALID_ARGUMENT": "an operator was given what it cannot take",
 }
-_MEMORY: Final = ("bad_alloc", "bad allocation", "allocate memory", "exceeds maximum", "out of memory")
-
-
+_MEMORY: Final = (
+    "bad_alloc",
+    "bad allocation",
+    "allocate memory",
+    "exceeds maximum",
+    "out of memory",
+    "smaller than requested bytes",
+)
 _DEVICE = re.compile(r"\b(?:CUDA|CUDNN|CUBLAS) failure -?\d+: [^;\n]{1,120}")
 
 
@@ -24,7 +29,12 @@ def device_failure(error: Exception) -> str | None:
     """Return what CUDA says when a GPU cannot be used at all; None: the failure is another one, or memory is full."""
     text = str(error)
     found = _DEVICE.search(text)
-    return None if found is None or any(sign in text for sign in _MEMORY) else found[0].strip()
+    return None if found is None or lacks_memory(error) else found[0].strip()
+
+
+def lacks_memory(error: Exception) -> bool:
+    """Whether a failure is one of memory, of the host or of the device."""
+    return isinstance(error, MemoryError) or any(sign in str(error) for sign in _MEMORY)
 
 
 def describe_failure(error: Exception) -> str:
@@ -35,8 +45,7 @@ def describe_failure(error: Exception) -> str:
     text = str(error)
     status, operator = _STATUS.search(text), _OPERATOR.search(text)
     code = status[1] if status else type(error).__name__
-    if isinstance(error, MemoryError) or any(sign in text for sign in _MEMORY):
-        meaning = "it takes more memory than there is"
-    else:
-        meaning = _MEANINGS.get(code, "it failed")
+    meaning = (
+        "it takes more memory than there is" if lacks_memory(error) else _MEANINGS.get(code, "it failed")
+    )
     return f"{meaning} ({code}{f' in {operator[1]}' if operator else ''})."

@@ -1,6 +1,7 @@
 """Sessions of ONNX Runtime: which provider runs a graph, with which options."""
 
 import fcntl
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,10 @@ from lifelong_service.graphs.providers import (
 from lifelong_service.graphs.runtime_errors import describe_failure, device_failure
 
 ON_GPU: Final = frozenset({CUDA, TENSORRT})
+_ERROR: Final = 3
+_FATAL: Final = 4
+_RELEASE_SECONDS: Final = 1
+"""A graph that nothing refers to any more is released by its own thread, some milliseconds later."""
 _open: WeakSet[onnxruntime.InferenceSession] = WeakSet()
 """Sessions of this process that hold memory of the GPU."""
 
@@ -39,11 +44,13 @@ class OpenSession:
         session: of ONNX Runtime.
         provider: the execution provider that runs most nodes.
         unused_gpu: why the CPU runs the graph although CUDA is installed; None: there is nothing to tell.
+        captures: whether kernels can be captured.
     """
 
     session: onnxruntime.InferenceSession
     provider: str
     unused_gpu: str | None
+    captures: bool
 
 
 def open_session(
@@ -53,6 +60,7 @@ def open_session(
     threads: int,
     gpu: GpuUse,
     preprocessing: Preprocessing,
+    captures: bool = False,
 ) -> OpenSession:
     """Load a graph.
 
@@ -63,6 +71,8 @@ def open_session(
         threads: threads within one operator; 0: one per core.
         gpu: how this process uses the GPU.
         preprocessing: of its images.
+        captures: whether CUDA may capture kernels, where the operators of the graph allow that. Nothing else may be
+            captured while a session is opened on a GPU.
 
     Raises:
         InvalidInputError: the graph cannot be loaded.
@@ -72,8 +82,10 @@ def open_session(
     choice = choose_providers(providers, device=gpu.device)
     if ON_GPU & set(choice.names):
         _check_share(gpu)
+        onnxruntime.set_default_logger_severity(_ERROR)
+    captures = captures and choice.names[0] == CUDA
     try:
-        session = _session(graph, choice, threads, gpu, preprocessing)
+        session, captures = _session(graph, choice, threads, gpu, preprocessing, captures=captures)
     except _DeviceError as error:
         failure = str(error)
         if providers:
@@ -83,17 +95,28 @@ def open_session(
                 hint="Compare the driver with the versions in docs/gpu.md, or change the setting.",
             ) from error
         choice = Choice((CPU,), f"{failure}. Compare the driver with the versions in docs/gpu.md.")
-        session = _session(graph, choice, threads, gpu, preprocessing)
+        session, captures = _session(graph, choice, threads, gpu, preprocessing, captures=False)
     in_use = session.get_providers()
     check_providers(providers, in_use)
     if ON_GPU & set(in_use):
         _open.add(session)
+        # From now on it would print a line for each convolution for which cuDNN lacks a fused kernel.
+        onnxruntime.set_default_logger_severity(_FATAL)
     unused = choice.unused_gpu
     if CUDA in choice.names and CUDA not in in_use:
         unused = (
             "its libraries and a GPU were found, but ONNX Runtime did not start it; see its message above."
         )
-    return OpenSession(session, provider_of(session, providers), unused)
+    return OpenSession(session, provider_of(session, providers), unused, captures and CUDA in in_use)
+
+
+def is_on_gpu(providers: Sequence[str], gpu: GpuUse) -> bool:
+    """Whether `open_session` would try a GPU first.
+
+    Raises:
+        ConfigurationError: as `open_session`.
+    """
+    return bool(ON_GPU & set(choose_providers(providers, device=gpu.device).names))
 
 
 class _DeviceError(Exception):
@@ -101,7 +124,31 @@ class _DeviceError(Exception):
 
 
 def _session(
-    graph: Path | bytes, choice: Choice, threads: int, gpu: GpuUse, preprocessing: Preprocessing
+    graph: Path | bytes,
+    choice: Choice,
+    threads: int,
+    gpu: GpuUse,
+    preprocessing: Preprocessing,
+    *,
+    captures: bool,
+) -> tuple[onnxruntime.InferenceSession, bool]:
+    """Open a session that captures, if this is asked for and possible; and whether it does."""
+    if captures:
+        try:
+            return _plain_session(graph, choice, threads, gpu, preprocessing, captures=True), True
+        except InvalidInputError:  # control flow, or operators that CUDA does not know
+            pass
+    return _plain_session(graph, choice, threads, gpu, preprocessing, captures=False), False
+
+
+def _plain_session(
+    graph: Path | bytes,
+    choice: Choice,
+    threads: int,
+    gpu: GpuUse,
+    preprocessing: Preprocessing,
+    *,
+    captures: bool,
 ) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -111,14 +158,16 @@ def _session(
     options.add_session_config_entry(*RECORD)
     # Errors are raised as exceptions. Printed ones would break the log format and show shapes, and with them the
     # content of weights.
-    options.log_severity_level = 4
+    options.log_severity_level = _FATAL
     try:
         described = read_input(graph, preprocessing) if TENSORRT in choice.names else None
         with _building_engines(gpu, is_needed=described is not None):
             return onnxruntime.InferenceSession(
                 graph if isinstance(graph, bytes) else str(graph),
                 sess_options=options,
-                providers=[(name, provider_options(name, gpu, described)) for name in choice.names],
+                providers=[
+                    (name, provider_options(name, gpu, described, captures=captures)) for name in choice.names
+                ],
                 # Otherwise a failed start, and later a failed run, is silently repeated on the CPU.
                 enable_fallback=0,
             )
@@ -145,7 +194,12 @@ def _building_engines(gpu: GpuUse, *, is_needed: bool) -> Iterator[None]:
 
 
 def _check_share(gpu: GpuUse) -> None:
-    if gpu.graph_bytes is not None and len(_open) >= gpu.graphs:
+    if gpu.graph_bytes is None:
+        return
+    ends_at = time.monotonic() + _RELEASE_SECONDS
+    while len(_open) >= gpu.graphs and time.monotonic() < ends_at:
+        time.sleep(0.01)
+    if len(_open) >= gpu.graphs:
         raise ConfigurationError(
             f"this worker holds {len(_open)} graphs on the GPU, as many as share its memory.",
             field="LIFELONG_GPU_GRAPHS_PER_WORKER",

@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.preprocessing import Preprocessing
+from lifelong_service.graphs.captures import CaptureError
+from lifelong_service.graphs.runs import BoundRun
+from lifelong_service.graphs.runtime_errors import describe_failure, lacks_memory
 
 if TYPE_CHECKING:
     from lifelong_service.graphs.classifier import Classifier
@@ -95,6 +98,32 @@ def warm_up(classifier: "Classifier", image: NDArray[np.float32]) -> None:
     # The largest first: its memory is enough for the others, while memory of small batches would not be used for it.
     for size in reversed(classifier.batch_sizes or ()):
         classifier.logits([image] * size)
+
+
+def capture(classifier: "Classifier", images: Sequence[NDArray[np.float32]]) -> None:
+    """Capture the kernels of each batch size.
+
+    Raises:
+        CaptureError: they cannot be captured, or give other outputs when they are replayed.
+        InvalidInputError: the largest batch takes more memory than there is.
+    """
+    runs = classifier.runs
+    if not isinstance(runs, BoundRun):
+        raise TypeError("only runs on a GPU are captured")
+    for size in reversed(classifier.batch_sizes or ()):
+        try:
+            runs.capture(images, size)
+        except CaptureError:
+            raise
+        except Exception as error:  # ONNX Runtime has an exception class for each of its status codes
+            reason = describe_failure(error)
+            if not lacks_memory(error):
+                raise CaptureError(reason) from error
+            raise InvalidInputError(
+                f"the model fails on a batch of {size} images: {reason}",
+                field="onnx",
+                hint="Raise LIFELONG_GPU_MEMORY_BYTES, or lower LIFELONG_MAXIMUM_BATCH_SIZE.",
+            ) from error
 
 
 def batch_sizes(maximum: int) -> tuple[int, ...]:

@@ -33,6 +33,9 @@ class Machine:
         providers: providers with options of each session on a GPU.
         placed: device type, device number and shape of every buffer on the device.
         bound_runs: number of runs with bound buffers.
+        replayed: for each of them, the number of the captured kernels; -1: none.
+        refuses_captures: whether kernels cannot be captured.
+        replays_nothing: whether a replay leaves the outputs as they are.
         locked: shapes in bytes of page-locked memory that is in use, by address.
     """
 
@@ -45,6 +48,9 @@ class Machine:
         self.providers: list[list[tuple[str, dict[str, Any]]]] = []
         self.placed: list[tuple[str, int, tuple[int, ...]]] = []
         self.bound_runs = 0
+        self.replayed: list[str] = []
+        self.refuses_captures = False
+        self.replays_nothing = False
         self.plain_runs = 0
         self.locked: dict[int, Any] = {}
         self.current_device: int | None = None
@@ -83,7 +89,10 @@ class Machine:
             return f"error {status}".encode()
 
         return SimpleNamespace(
-            cudaSetDevice=choose, cudaHostAlloc=allocate, cudaFreeHost=free, cudaGetErrorString=describe
+            cudaSetDevice=choose,
+            cudaHostAlloc=allocate,
+            cudaFreeHost=free,
+            cudaGetErrorString=describe,
         )
 
 
@@ -103,6 +112,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Machine:
             self, graph: Any, sess_options: Any = None, providers: Sequence[Any] = (), **arguments: Any
         ) -> None:
             named = [one if isinstance(one, tuple) else (one, {}) for one in providers]
+            self.captured: set[str] = set()
             self.is_double = any(name in (CUDA, TENSORRT) for name, _ in named)
             started = [name for name, _ in named if machine.starts or name not in (CUDA, TENSORRT)]
             self.names = started if CPU in started else [*started, CPU]
@@ -137,7 +147,16 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
         def run_with_iobinding(self, iobinding: Any, run_options: Any = None) -> None:
             machine.bound_runs += 1
-            super().run_with_iobinding(iobinding, run_options)
+            number = run_options.get_run_config_entry("gpu_graph_id")
+            is_captured = number in self.captured
+            if number != "-1" and not is_captured:
+                if machine.refuses_captures:
+                    raise RuntimeError("CUDA failure 900: operation not permitted when stream is capturing")
+                assert dict(machine.providers[-1])[CUDA]["enable_cuda_graph"] == 1
+                self.captured.add(number)
+            machine.replayed.append(number)
+            if not (is_captured and machine.replays_nothing):
+                super().run_with_iobinding(iobinding, run_options)
 
     monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [TENSORRT, CUDA, CPU])

@@ -40,6 +40,7 @@ def test_cuda_gets_device_memory_search_and_precision(gpu: Machine) -> None:
         "cudnn_conv_algo_search": "HEURISTIC",
         "use_tf32": 0,
         "gpu_mem_limit": 10**9,
+        "enable_cuda_graph": 1,
     }
 
 
