@@ -4,13 +4,14 @@ Predictions and task fingerprints share it. All functions may run in several thr
 """
 
 from lifelong_core.images.decoding import FORMATS, FULL_PIXELS, IMAGE_SUFFIXES, decode
-from lifelong_core.images.steps import model_input, most_pixels, preprocess, visible_box
+from lifelong_core.images.steps import input_pixels, model_input, most_pixels, preprocess, visible_box
 
 __all__ = [
     "FORMATS",
     "FULL_PIXELS",
     "IMAGE_SUFFIXES",
     "decode",
+    "input_pixels",
     "model_input",
     "most_pixels",
     "preprocess",

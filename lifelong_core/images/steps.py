@@ -109,6 +109,21 @@ def most_pixels(preprocessing: Preprocessing, width: int, height: int) -> int:
     return max(width * height, resized_width * resized_height)
 
 
+def input_pixels(preprocessing: Preprocessing, width: int, height: int) -> int:
+    """Number of pixels of the input of its model.
+
+    Args:
+        preprocessing: of the model.
+        width: of the image in its file, in pixels.
+        height: likewise.
+    """
+    if preprocessing.centre_crop is not None:
+        return preprocessing.centre_crop.width * preprocessing.centre_crop.height
+    if preprocessing.resize is not None:
+        width, height = _resized_size(preprocessing.resize, width, height)
+    return width * height
+
+
 def _has_its_size(plain: NDArray[np.uint8], preprocessing: Preprocessing) -> bool:
     """Whether neither colours nor size of a decoded image change before it is scaled to 0..1."""
     height, width, channels = plain.shape

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError, UnavailableError
-from lifelong_core.images import model_input, most_pixels
+from lifelong_core.images import input_pixels, model_input, most_pixels
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding.header import ImageHeader, read_header
 from lifelong_service.decoding.limits import check_header, is_cheap, takes_much_memory
@@ -73,18 +73,20 @@ class ImageDecoder:
         except LifelongError as error:
             if request.context.request_id is None:
                 raise
-            return replace(request, fault=error)
+            return replace(request, fault=error, weight=0)
 
     async def _prepare(self, request: ImageRequest, snapshot: Snapshot) -> ImageRequest:
         header = self._checked_header(request.image)
         if is_cheap(header, len(request.image)):
-            weight = _weight(_most_pixels(header, snapshot))
+            size = header.width, header.height
+            # Of any model, because that of the request is not chosen yet.
+            decoding = _weight(self._largest(most_pixels, size, snapshot))
             return ImageRequest(
                 request.context,
                 request.image,
-                declared=(header.width, header.height),
-                weight=weight,
-                needs_preparation=header.pixels > SMALL_PIXELS or weight > 1,
+                declared=size,
+                weight=_weight(self._largest(input_pixels, size, snapshot)),
+                preparation_weight=decoding if header.pixels > SMALL_PIXELS or decoding > 1 else 0,
             )
         route = self._route(request, snapshot)
         try:
@@ -94,6 +96,14 @@ class ImageDecoder:
                 raise
             route = route.without_candidate()
             return await self._decoded(request, header, route, snapshot.classifier(route.model).preprocessing)
+
+    def _largest(
+        self, pixels: Callable[[Preprocessing, int, int], int], size: tuple[int, int], snapshot: Snapshot
+    ) -> int:
+        """The largest number of pixels that an image may have, over all models that may take it."""
+        counts = (pixels(one.preprocessing, *size) for one in snapshot.classifiers.values())
+        # A larger one is refused, which costs nothing.
+        return max((count for count in counts if count <= self._maximum_pixels), default=0)
 
     async def _decoded(
         self, request: ImageRequest, header: ImageHeader, route: Route, preprocessing: Preprocessing
@@ -113,12 +123,12 @@ class ImageDecoder:
             )
         finally:
             self._waiting -= 1
-        return replace(
-            request, route=route, pixels=pixels, weight=_weight(pixels.size // preprocessing.channels)
-        )
+        return replace(request, route=route, pixels=pixels, weight=_weight_of(pixels, preprocessing))
 
     def decode_cheap(self, request: PredictionRequest, snapshot: Snapshot) -> PredictionRequest:
         """Decode a cheap image in the calling thread; return the request with the pixels, or with its fault.
+
+        Its weight is then exact.
 
         The micro-batch decodes the image itself if its model has no preprocessing now, or a canary cannot take it.
         """
@@ -135,8 +145,8 @@ class ImageDecoder:
                 request.image, preprocessing, maximum_pixels=limit, declared=request.declared
             )
         except LifelongError as fault:
-            return request if route.role == CANARY else replace(request, route=route, fault=fault)
-        return replace(request, route=route, pixels=pixels)
+            return request if route.role == CANARY else replace(request, route=route, fault=fault, weight=0)
+        return replace(request, route=route, pixels=pixels, weight=_weight_of(pixels, preprocessing))
 
     def decode_now(self, image: bytes, preprocessing: Preprocessing) -> NDArray[np.float32]:
         """Return the model's input for one image, decoded in the calling thread or in the decoding process.
@@ -157,10 +167,8 @@ class ImageDecoder:
         return header
 
 
-def _most_pixels(header: ImageHeader, snapshot: Snapshot) -> int:
-    """The largest number of pixels that the image may have, because its model is not chosen yet."""
-    size = header.width, header.height
-    return max((most_pixels(one.preprocessing, *size) for one in snapshot.classifiers.values()), default=0)
+def _weight_of(pixels: NDArray[np.float32], preprocessing: Preprocessing) -> int:
+    return _weight(pixels.size // preprocessing.channels)
 
 
 def _weight(pixels: int) -> int:

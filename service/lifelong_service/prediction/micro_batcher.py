@@ -19,7 +19,7 @@ from lifelong_service.limits.sharing import has_room
 from lifelong_service.prediction.request_queue import Answer, Request, RequestQueue, Waiting
 
 Process: TypeAlias = Callable[[Sequence[Request]], Sequence[Answer | Exception]]
-Prepare: TypeAlias = Callable[[Request], Request]
+Prepare: TypeAlias = Callable[[Request], tuple[Request, int]]
 
 BATCHES_AHEAD = 2
 """Batches whose requests are prepared before they begin."""
@@ -40,8 +40,8 @@ class MicroBatcher(Generic[Request, Answer]):
         maximum_samples: largest number of samples in a batch, except for a single larger request.
         maximum_wait_seconds: expected time in the queue above which requests are rejected.
         maximum_batch_seconds: longest expected duration of a batch, because later requests wait for its end.
-        prepare: prepares a request that was submitted for it, in another thread; its errors are logged, and the
-            request is processed as it was.
+        prepare: prepares a request that was submitted for it, in another thread, and returns it with its weight in a
+            batch; its errors are logged, and the request is processed as it was.
         preparing_threads: number of these threads.
         watch: called with the length of the queue after each change.
     """
@@ -54,7 +54,7 @@ class MicroBatcher(Generic[Request, Answer]):
         maximum_samples: int,
         maximum_wait_seconds: float = math.inf,
         maximum_batch_seconds: float = math.inf,
-        prepare: Prepare[Request] = lambda request: request,
+        prepare: Prepare[Request] = lambda request: (request, 1),
         preparing_threads: int = 1,
         watch: Callable[[int], None] = lambda _: None,
     ) -> None:
@@ -156,15 +156,15 @@ class MicroBatcher(Generic[Request, Answer]):
             )
 
     async def submit(
-        self, request: Request, *, samples: int = 1, owner: str = "", needs_preparation: bool = False
+        self, request: Request, *, samples: int = 1, owner: str = "", preparation_samples: int = 0
     ) -> Answer:
         """Return the answer, after the wait in the queue.
 
         Args:
             request: passed to `process`.
-            samples: its weight in a batch.
+            samples: its weight in a batch: the expected time of its processing. 0: next to none.
             owner: name of the caller; owners share the queue.
-            needs_preparation: whether it is passed to `prepare` first.
+            preparation_samples: its weight in preparation; 0: it is not passed to `prepare`.
 
         Raises:
             UnavailableError: as `check_room`.
@@ -172,12 +172,12 @@ class MicroBatcher(Generic[Request, Answer]):
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Answer] = loop.create_future()
-        waiting = Waiting(request, samples, owner, future, loop, needs_preparation)
+        waiting = Waiting(request, samples, owner, future, loop, preparation_samples)
         with self._ready:
             self.check_room(owner)
             self._queue.add(waiting)
             self._watch(len(self._queue))
-            (self._preparable if needs_preparation else self._ready).notify()
+            (self._preparable if preparation_samples else self._ready).notify()
         try:
             return await future
         except asyncio.CancelledError:
@@ -194,14 +194,14 @@ class MicroBatcher(Generic[Request, Answer]):
 
     def _prepare_all(self) -> None:
         while (waiting := self._take_unprepared()) is not None:
-            request, began = waiting.request, time.monotonic()
+            request, samples, began = waiting.request, waiting.samples, time.monotonic()
             try:
-                request = self._prepare(request)
+                request, samples = self._prepare(request)
             except Exception:  # the thread must outlive any fault
                 logger.exception("a request could not be prepared")
             with self._ready:
-                self._preparation_rate.note(time.monotonic() - began, waiting.samples)
-                self._queue.add_prepared(waiting, request)
+                self._preparation_rate.note(time.monotonic() - began, waiting.preparation_samples)
+                self._queue.add_prepared(waiting, request, samples)
                 self._ready.notify()
 
     def _take_unprepared(self) -> Waiting[Request, Answer] | None:
@@ -218,7 +218,8 @@ class MicroBatcher(Generic[Request, Answer]):
         while batch := self._take():
             began = self._began = time.monotonic()
             answers = self._answers(batch)
-            self._rate.note(time.monotonic() - began, self._working)
+            if self._working:
+                self._rate.note(time.monotonic() - began, self._working)
             self._working, self._began = 0, None
             _deliver(batch, answers)
 
@@ -226,9 +227,10 @@ class MicroBatcher(Generic[Request, Answer]):
         """Return the next batch; empty only when the batcher closes and nothing waits."""
         with self._ready:
             while True:
+                before = len(self._queue)
                 batch = self._queue.take_batch(self._largest_batch())
-                if batch:
-                    self._working = sum(waiting.samples for waiting in batch)
+                self._working = sum(waiting.samples for waiting in batch)
+                if len(self._queue) < before:  # also where all of them were cancelled
                     self._watch(len(self._queue))
                     self._preparable.notify_all()
                 if batch or (self._closing and not self._queue):

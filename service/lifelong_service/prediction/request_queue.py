@@ -15,11 +15,11 @@ class Waiting(Generic[Request, Answer]):
 
     Attributes:
         request: the request, prepared or not.
-        samples: its weight in a batch.
+        samples: its weight in a batch; an estimate until it is prepared.
         owner: name of its caller.
         future: gets the answer; cancelled: the client has closed the connection.
         loop: event loop of the future.
-        needs_preparation: whether it is prepared before it is ready.
+        preparation_samples: its weight in preparation; 0: it needs none.
     """
 
     request: Request
@@ -27,7 +27,7 @@ class Waiting(Generic[Request, Answer]):
     owner: str
     future: "asyncio.Future[Answer]"
     loop: asyncio.AbstractEventLoop
-    needs_preparation: bool = False
+    preparation_samples: int = 0
 
 
 class RequestQueue(Generic[Request, Answer]):
@@ -57,7 +57,7 @@ class RequestQueue(Generic[Request, Answer]):
 
     @property
     def unprepared_samples(self) -> int:
-        """Samples of the requests that are not ready."""
+        """Samples in preparation of the requests that are not ready."""
         return self._unprepared_samples
 
     @property
@@ -72,8 +72,8 @@ class RequestQueue(Generic[Request, Answer]):
     def add(self, waiting: Waiting[Request, Answer]) -> None:
         """Add a new request."""
         self._samples[waiting.owner] += waiting.samples
-        if waiting.needs_preparation:
-            self._unprepared_samples += waiting.samples
+        if waiting.preparation_samples:
+            self._unprepared_samples += waiting.preparation_samples
             self._unprepared.append(waiting)
         else:
             self._ready.append(waiting)
@@ -95,15 +95,17 @@ class RequestQueue(Generic[Request, Answer]):
                 self._forget_unprepared(waiting)
                 continue
             self._in_preparation += 1
-            self._ahead += waiting.samples
+            self._ahead += waiting.preparation_samples
             return waiting
         return None
 
-    def add_prepared(self, waiting: Waiting[Request, Answer], request: Request) -> None:
-        """Add a request of `take_unprepared` in its prepared form."""
-        waiting.request = request
+    def add_prepared(self, waiting: Waiting[Request, Answer], request: Request, samples: int) -> None:
+        """Add a request of `take_unprepared` in its prepared form, which has so many samples."""
         self._in_preparation -= 1
-        self._unprepared_samples -= waiting.samples
+        self._unprepared_samples -= waiting.preparation_samples
+        self._ahead += samples - waiting.preparation_samples
+        self._samples[waiting.owner] += samples - waiting.samples
+        waiting.request, waiting.samples = request, samples
         self._ready.append(waiting)
 
     def take_batch(self, most: int) -> list[Waiting[Request, Answer]]:
@@ -127,9 +129,9 @@ class RequestQueue(Generic[Request, Answer]):
 
     def _forget_ready(self, waiting: Waiting[Request, Answer]) -> None:
         self._samples[waiting.owner] -= waiting.samples
-        if waiting.needs_preparation:
+        if waiting.preparation_samples:
             self._ahead -= waiting.samples
 
     def _forget_unprepared(self, waiting: Waiting[Request, Answer]) -> None:
         self._samples[waiting.owner] -= waiting.samples
-        self._unprepared_samples -= waiting.samples
+        self._unprepared_samples -= waiting.preparation_samples

@@ -54,9 +54,9 @@ class ImageRequest:
         declared: width and height in the header; a decoded image of another size is refused.
         pixels: the model's input, if another process decoded the image for the model of `route`.
         route: the model that answers; None: the pipeline chooses.
-        weight: number of samples that it counts as in a micro-batch.
+        weight: number of samples that it counts as in a micro-batch; 0 with a fault, which costs no inference.
         fault: the reason why the image cannot be decoded.
-        needs_preparation: whether it is decoded before its micro-batch.
+        preparation_weight: number of samples that its decoding counts as; 0: it needs none before its micro-batch.
     """
 
     context: RequestContext
@@ -66,7 +66,7 @@ class ImageRequest:
     route: Route | None = None
     weight: int = 1
     fault: LifelongError | None = None
-    needs_preparation: bool = False
+    preparation_weight: int = 0
 
     @property
     def samples(self) -> int:
@@ -93,7 +93,7 @@ class LogitsRequest:
     context: RequestContext
     logits: Logits
     row_groups: tuple[str | None, ...] | None = None
-    needs_preparation: ClassVar[bool] = False
+    preparation_weight: ClassVar[int] = 0
 
     @property
     def samples(self) -> int:

@@ -160,7 +160,7 @@ async def _answer(request: Request, prediction_request: PredictionRequest) -> Re
         prediction_request,
         samples=prediction_request.weight,
         owner=name,
-        needs_preparation=prediction_request.needs_preparation,
+        preparation_samples=prediction_request.preparation_weight,
     )
     if worker.batcher.expected_wait_seconds < WATCHED_SECONDS:
         return JsonBytes(await answer)

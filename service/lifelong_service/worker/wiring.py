@@ -1,6 +1,5 @@
 """The parts of a worker, built in the order of their dependencies. Nothing is opened or started here."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,7 +19,7 @@ from lifelong_service.limits.login_limits import LoginLimiter
 from lifelong_service.limits.token_limits import TokenLimiter
 from lifelong_service.prediction.batch_pipeline import BatchPipeline
 from lifelong_service.prediction.group_keyring import GroupKeyring
-from lifelong_service.prediction.micro_batcher import MicroBatcher
+from lifelong_service.prediction.micro_batcher import MicroBatcher, Prepare
 from lifelong_service.prediction.prediction_log import PredictionLog
 from lifelong_service.prediction.requests import PredictionRequest
 from lifelong_service.prediction.routing import Router
@@ -141,7 +140,7 @@ def build_parts(settings: Settings) -> WorkerParts:
 
 
 def _build_batcher(
-    settings: Settings, pipeline: BatchPipeline, prepare: Callable[[PredictionRequest], PredictionRequest]
+    settings: Settings, pipeline: BatchPipeline, prepare: Prepare[PredictionRequest]
 ) -> MicroBatcher[PredictionRequest, bytes]:
     return MicroBatcher(
         pipeline,
@@ -155,8 +154,11 @@ def _build_batcher(
     )
 
 
-def _decoded(decoder: ImageDecoder, serving: ServingState, request: PredictionRequest) -> PredictionRequest:
-    return decoder.decode_cheap(request, serving.current())
+def _decoded(
+    decoder: ImageDecoder, serving: ServingState, request: PredictionRequest
+) -> tuple[PredictionRequest, int]:
+    prepared = decoder.decode_cheap(request, serving.current())
+    return prepared, prepared.weight
 
 
 def _build_decoder(settings: Settings, router: Router) -> ImageDecoder:

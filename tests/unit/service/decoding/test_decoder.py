@@ -9,7 +9,7 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from lifelong_core.preprocessing import Preprocessing, Resize
+from lifelong_core.preprocessing import CentreCrop, Preprocessing, Resize
 from lifelong_service.decoding import decoder
 from lifelong_service.prediction import batch_pipeline
 from lifelong_service.prediction.requests import ImageRequest, RequestContext
@@ -17,6 +17,7 @@ from tests.attacks.images import elongated_png, progressive_jpeg, rle_bmp, webp_
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.waiting import eventually
 
+CROP_224 = CentreCrop(height=224, width=224)
 SHORTEST_256 = Resize(mode="shortest_edge", height=256, width=256)
 
 
@@ -56,34 +57,39 @@ def test_a_repeated_id_gets_its_first_answer_whatever_became_of_the_image(
 
 
 @pytest.mark.parametrize(
-    ("size", "resize", "weight", "needs_preparation"),
+    ("size", "resize", "crop", "weight", "preparation_weight"),
     [
-        ((64, 64), SHORTEST_256, 1, False),
-        ((200, 200), SHORTEST_256, 1, True),
-        ((1000, 1000), SHORTEST_256, 4, True),
-        ((1, 100), SHORTEST_256, 25, True),
-        ((64, 64), Resize(height=1024, width=1024), 4, True),
-        ((64, 64), None, 1, False),
+        ((64, 64), SHORTEST_256, None, 1, 0),
+        ((200, 200), SHORTEST_256, None, 1, 1),
+        ((1000, 1000), SHORTEST_256, None, 1, 4),
+        ((1, 100), SHORTEST_256, None, 25, 25),
+        ((1, 100), SHORTEST_256, CROP_224, 1, 25),
+        ((1, 10_000), SHORTEST_256, CROP_224, 1, 0),
+        ((64, 64), Resize(height=1024, width=1024), None, 4, 4),
+        ((64, 64), None, None, 1, 0),
     ],
 )
 def test_an_image_counts_by_what_it_becomes(
     service: Service,
     size: tuple[int, int],
     resize: Resize | None,
+    crop: CentreCrop | None,
     weight: int,
-    needs_preparation: bool,
+    preparation_weight: int,
 ) -> None:
     file = BytesIO()
     Image.new("L", size).save(file, "PNG")
     snapshot = service.worker.snapshot
-    preprocessing = Preprocessing(resize=resize)
+    preprocessing = Preprocessing(resize=resize, centre_crop=crop)
     classifiers = {
         key: replace(one, preprocessing=preprocessing) for key, one in snapshot.classifiers.items()
     }
     request = ImageRequest(RequestContext(None, "clinic", None, None), file.getvalue())
     seen = replace(snapshot, classifiers=classifiers)
-    prepared = asyncio.run(service.worker.decoder.prepare(request, seen))
-    assert (prepared.weight, prepared.needs_preparation) == (weight, needs_preparation)
+    decoder = service.worker.decoder
+    prepared = asyncio.run(decoder.prepare(request, seen))
+    assert (prepared.weight, prepared.preparation_weight) == (weight, preparation_weight)
+    assert prepared.preparation_weight == 0 or decoder.decode_cheap(prepared, seen).weight == weight
 
 
 @pytest.mark.parametrize(

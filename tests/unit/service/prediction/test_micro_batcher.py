@@ -35,18 +35,19 @@ def batcher(process: Recorder, capacity: int = 100, maximum: int = 4) -> MicroBa
 class Doubling:
     """Prepares numbers by doubling them; holds the first call up until `gate` is set, and fails on 13."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, samples: int = 1) -> None:
+        self.samples = samples
         self.gate = threading.Event()
         self.begun: list[int] = []
         self.prepared: list[int] = []
 
-    def __call__(self, request: int) -> int:
+    def __call__(self, request: int) -> tuple[int, int]:
         self.begun.append(request)
         self.gate.wait(10)
         if request == 13:
             raise ValueError("13")
         self.prepared.append(request)
-        return 2 * request
+        return 2 * request, self.samples
 
 
 def preparing(
@@ -321,7 +322,7 @@ def test_what_is_given_up_leaves_the_queue_at_once(*, needs_preparation: bool, i
         made = preparing(process, prepare, capacity=4)
         first = await held_up(made, process)
         tasks = [
-            asyncio.create_task(made.submit(request, needs_preparation=needs_preparation))
+            asyncio.create_task(made.submit(request, preparation_samples=int(needs_preparation)))
             for request in range(1, 5)
         ]
         taken = int(needs_preparation)
@@ -332,7 +333,7 @@ def test_what_is_given_up_leaves_the_queue_at_once(*, needs_preparation: bool, i
             task.cancel()
         await asyncio.wait(tasks[1:])
         assert made.queue_length == 1
-        last = asyncio.create_task(made.submit(5, needs_preparation=needs_preparation))
+        last = asyncio.create_task(made.submit(5, preparation_samples=int(needs_preparation)))
         await asyncio.sleep(0)
         process.gate.set()
         prepare.gate.set()
@@ -349,7 +350,7 @@ def test_a_request_in_preparation_does_not_hold_up_others() -> None:
         process, prepare = Recorder(), Doubling()
         process.gate.set()
         made = preparing(process, prepare)
-        slow = asyncio.create_task(made.submit(5, needs_preparation=True))
+        slow = asyncio.create_task(made.submit(5, preparation_samples=1))
         await asyncio.sleep(0)
         assert await made.submit(1) == 2
         assert made.queue_length == 1
@@ -370,7 +371,7 @@ def test_every_request_is_prepared_once_and_answered(threads: int) -> None:
         made = preparing(process, prepare, threads=threads)
         requests = range(100)
         answers = await asyncio.gather(
-            *(made.submit(one, needs_preparation=one % 2 == 0) for one in requests if one != 13)
+            *(made.submit(one, preparation_samples=1 - one % 2) for one in requests if one != 13)
         )
         assert answers == [4 * one if one % 2 == 0 else 2 * one for one in requests if one != 13]
         assert sorted(prepare.prepared) == list(range(0, 100, 2))
@@ -385,7 +386,7 @@ def test_requests_are_prepared_only_some_batches_ahead() -> None:
         prepare.gate.set()
         made = preparing(process, prepare, maximum=2)
         first = await held_up(made, process)
-        later = [asyncio.create_task(made.submit(one, needs_preparation=True)) for one in range(1, 10)]
+        later = [asyncio.create_task(made.submit(one, preparation_samples=1)) for one in range(1, 10)]
         await asyncio.to_thread(_eventually, lambda: len(prepare.prepared) == 2 * BATCHES_AHEAD)
         await asyncio.sleep(0.05)
         assert prepare.prepared == [1, 2, 3, 4], "two batches of two samples"
@@ -404,7 +405,7 @@ def test_preparation_goes_on_when_all_that_was_prepared_is_given_up(is_closing: 
         made = preparing(process, prepare, maximum=2)
         first = await held_up(made, process)
         ahead = 2 * BATCHES_AHEAD
-        later = [asyncio.create_task(made.submit(one, needs_preparation=True)) for one in range(1, ahead + 4)]
+        later = [asyncio.create_task(made.submit(one, preparation_samples=1)) for one in range(1, ahead + 4)]
         await asyncio.to_thread(_eventually, lambda: len(prepare.prepared) == ahead)
         closing = asyncio.to_thread(made.close)
         if is_closing:
@@ -421,14 +422,73 @@ def test_preparation_goes_on_when_all_that_was_prepared_is_given_up(is_closing: 
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("is_closing", [False, True])
+def test_preparation_goes_on_when_what_was_in_preparation_is_given_up(*, is_closing: bool) -> None:
+    """The one that was given up fills all the room of prepared requests, and no batch contains it."""
+
+    async def scenario() -> None:
+        process, prepare = Recorder(), Doubling(samples=4 * BATCHES_AHEAD)
+        process.gate.set()
+        made = preparing(process, prepare, maximum=4)
+        given_up = asyncio.create_task(made.submit(1, preparation_samples=4 * BATCHES_AHEAD))
+        await asyncio.to_thread(_eventually, lambda: prepare.begun == [1])
+        kept = asyncio.create_task(made.submit(2, preparation_samples=1))
+        await asyncio.sleep(0)
+        given_up.cancel()
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(asyncio.to_thread(made.close)) if is_closing else None
+        prepare.gate.set()
+        assert await asyncio.wait_for(kept, 10) == 8
+        await (closing or asyncio.to_thread(made.close))
+
+    asyncio.run(scenario())
+
+
+def test_a_request_counts_in_a_batch_by_what_its_preparation_found() -> None:
+    async def scenario() -> None:
+        process, prepare = Recorder(), Doubling(samples=2)
+        prepare.gate.set()
+        made = preparing(process, prepare, maximum=4)
+        first = await held_up(made, process)
+        later = [
+            asyncio.create_task(made.submit(one, samples=400, preparation_samples=1)) for one in (1, 2, 3)
+        ]
+        await asyncio.to_thread(_eventually, lambda: len(prepare.prepared) == 3)
+        process.gate.set()
+        assert await asyncio.gather(first, *later) == [0, 4, 8, 12]
+        assert process.batches == [[0], [2, 4], [6]]
+        made.close()
+
+    asyncio.run(scenario())
+
+
+def test_what_costs_nothing_does_not_lower_the_measured_rate() -> None:
+    """Otherwise wrong images would switch the protection against overload off."""
+
+    async def scenario() -> None:
+        process = Recorder()
+        process.gate.set()
+        made = batcher(process)
+        for _ in range(4):
+            await made.submit(1)
+        rate = made._rate.seconds_per_sample
+        for _ in range(40):
+            with pytest.raises(InvalidInputError):
+                await made.submit(-1, samples=0)
+        assert made._rate.seconds_per_sample == rate
+        made.close()
+
+    asyncio.run(scenario())
+
+
 def test_a_failed_preparation_leaves_the_request_as_it_was(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         process, prepare = Recorder(), Doubling()
         process.gate.set()
         prepare.gate.set()
         made = preparing(process, prepare)
-        assert await made.submit(13, needs_preparation=True) == 26
-        assert await made.submit(1, needs_preparation=True) == 4
+        assert await made.submit(13, preparation_samples=1) == 26
+        assert await made.submit(1, preparation_samples=1) == 4
         made.close()
 
     asyncio.run(scenario())
@@ -440,7 +500,7 @@ def test_a_closing_batcher_answers_what_is_in_preparation() -> None:
         process, prepare = Recorder(), Doubling()
         process.gate.set()
         made = preparing(process, prepare)
-        tasks = [asyncio.create_task(made.submit(one, needs_preparation=True)) for one in (1, 2, 3)]
+        tasks = [asyncio.create_task(made.submit(one, preparation_samples=1)) for one in (1, 2, 3)]
         await asyncio.sleep(0)
         tasks[2].cancel()
         await asyncio.sleep(0)
