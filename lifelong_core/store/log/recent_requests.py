@@ -1,4 +1,4 @@
-"""Recently answered requests on the local disk, to recognise repetitions while the database is unavailable."""
+"""Requests of the last hours on the local disk: which worker answers one, and its answer while the database is away."""
 
 import hashlib
 import logging
@@ -6,9 +6,9 @@ import sqlite3
 import struct
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,27 +20,54 @@ from lifelong_core.store.spool.encoding import decode_entries, encode_entries
 
 Result = TypeVar("Result")
 
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
 _BUSY_SECONDS = 0.2
 """Longest wait of one process for a write of another, which takes about 0.1 ms."""
-_TABLE = "CREATE TABLE requests (key BLOB PRIMARY KEY, answered_at INTEGER NOT NULL, entry BLOB NOT NULL)"
-_ADD = "INSERT OR REPLACE INTO requests VALUES (?, ?, ?)"
-_FIND = "SELECT entry FROM requests WHERE key = ? AND answered_at >= ?"
+_TABLE = (
+    "CREATE TABLE requests (key BLOB PRIMARY KEY, claimed_at INTEGER NOT NULL, is_logged INTEGER NOT NULL,"
+    " entry BLOB NOT NULL)"
+)
+_CLAIM = (
+    "INSERT INTO requests VALUES (?, ?, 0, ?) ON CONFLICT (key) DO UPDATE SET claimed_at = excluded.claimed_at,"
+    " is_logged = 0, entry = excluded.entry WHERE claimed_at < iif(is_logged, ?, ?)"
+)
+_CLAIMED = "SELECT entry, is_logged FROM requests WHERE key = ?"
+_REPLACE = "INSERT OR REPLACE INTO requests VALUES (?, ?, 1, ?)"
+_CONFIRM = "UPDATE requests SET is_logged = 1 WHERE key = ?"
+_WITHDRAW = "DELETE FROM requests WHERE key = ?"
+_FIND = "SELECT entry FROM requests WHERE key = ? AND claimed_at >= ? AND is_logged"
 # Row ids increase with time. The limit is in the inner query, so that the whole table is not read.
 _FORGET = (
     "DELETE FROM requests WHERE rowid IN (SELECT rowid FROM"
-    " (SELECT rowid, answered_at FROM requests ORDER BY rowid LIMIT ?) WHERE answered_at < ?)"
+    " (SELECT rowid, claimed_at FROM requests ORDER BY rowid LIMIT ?) WHERE claimed_at < ?)"
 )
 _CALLS_BETWEEN_PRUNING = 16
+_CLAIM_SECONDS = 600
+"""A claim that is not confirmed is void after this time: its worker has died, and others log its answer until then."""
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The claim of another entry to a request.
+
+    Attributes:
+        first: the request with the predictions of that entry.
+        is_logged: whether they are in the log or in the spool; False: this is not known.
+    """
+
+    first: StoredRequest
+    is_logged: bool
 
 
 class RecentRequests:
     """A small SQLite file shared by the workers of one machine; thread-safe.
 
-    It holds hashed keys and the data to repeat the answers, without groups and images. It is best effort: its errors
-    are in `problem` and in the log of the process, and are never raised.
+    A worker claims a request before it logs its answer, so that no other worker logs another one: the outcome of a
+    commit can be unknown to the one that made it. The file holds hashed keys and the data to repeat the answers,
+    without groups and images. It is best effort: its errors are in `problem` and in the log of the process, and are
+    never raised.
 
     Attributes:
         problem: error of the latest use of the file; None: it succeeded.
@@ -71,10 +98,28 @@ class RecentRequests:
         self._connection: sqlite3.Connection | None = None
         self._added = 0
         self._calls = 0
+        self._confirmed: list[tuple[bytes]] = []
         self.problem: str | None = None
 
-    def add(self, entries: Sequence[LogEntry]) -> None:
-        """Store the requests of these entries; entries without a key are left out."""
+    def claim(self, entries: Sequence[LogEntry]) -> dict[RequestKey, Claim]:
+        """Claim the requests of these entries, before they are logged; entries without a key are left out.
+
+        Returns:
+            The claims of other entries, which came first.
+        """
+        keyed = {entry.request: entry for entry in reversed(entries) if entry.request is not None}
+        if not keyed:
+            return {}
+        now = int(self._clock())
+        return self._try(lambda connection: self._claim(connection, keyed, now)) or {}
+
+    def confirm(self, keys: Collection[RequestKey]) -> None:
+        """Note that claimed requests are in the log or in the spool; other processes see it after the next call."""
+        with self._lock:
+            self._confirmed += [(self._hash(key),) for key in keys]
+
+    def replace(self, entries: Sequence[LogEntry]) -> None:
+        """Store entries that were logged although others had claimed their requests: these have been erased."""
         now = int(self._clock())
         rows = [
             (self._hash(entry.request), now, _encoded(entry))
@@ -82,30 +127,54 @@ class RecentRequests:
             if entry.request is not None
         ]
         if rows:
-            self._try(lambda connection: self._insert(connection, rows, now))
+            self._try(lambda connection: connection.executemany(_REPLACE, rows))
+
+    def withdraw(self, keys: Collection[RequestKey]) -> None:
+        """Forget claimed requests that were not logged."""
+        if keys:
+            self._try(
+                lambda connection: connection.executemany(_WITHDRAW, [(self._hash(key),) for key in keys])
+            )
 
     def find(self, keys: Collection[RequestKey]) -> dict[RequestKey, StoredRequest]:
-        """Return the requests with these keys that this machine answered."""
+        """Return the requests with these keys whose answers this machine has logged or spooled."""
         return self._try(lambda connection: self._select(connection, keys)) or {}
 
     def close(self) -> None:
         """Close the file; a later call opens it again."""
+        if self._confirmed:
+            self._try(self._write_confirmed)
         with self._lock:
             self._disconnect()
 
-    def _insert(self, connection: sqlite3.Connection, rows: list[tuple[bytes, int, bytes]], now: int) -> None:
+    def _claim(
+        self, connection: sqlite3.Connection, entries: Mapping[RequestKey, LogEntry], now: int
+    ) -> dict[RequestKey, Claim]:
+        hashed = {key: self._hash(key) for key in entries}
+        since = now - self._keep_seconds, now - min(_CLAIM_SECONDS, self._keep_seconds)
+        rows = [(hashed[key], now, _encoded(entry), *since) for key, entry in entries.items()]
         connection.execute("BEGIN IMMEDIATE")
         try:
-            connection.executemany(_ADD, rows)
-            self._added += len(rows)
+            self._write_confirmed(connection)
+            claimed = connection.executemany(_CLAIM, rows).rowcount
+            self._added += claimed
             self._calls += 1
             if self._calls >= _CALLS_BETWEEN_PRUNING:
                 self._prune(connection, now)
+            found: dict[RequestKey, Claim] = {}
+            if claimed < len(rows):
+                found = {key: _claim_of(connection, key, hashed[key]) for key in entries}
             connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             raise
+        return {key: one for key, one in found.items() if not _is_of(one.first, entries[key])}
+
+    def _write_confirmed(self, connection: sqlite3.Connection) -> None:
+        confirmed, self._confirmed = self._confirmed, []
+        if confirmed:
+            connection.executemany(_CONFIRM, confirmed)
 
     def _prune(self, connection: sqlite3.Connection, now: int) -> None:
         """Delete at most twice as many rows as were added: each call is short, and the size of the file is bounded."""
@@ -121,16 +190,13 @@ class RecentRequests:
     def _select(
         self, connection: sqlite3.Connection, keys: Collection[RequestKey]
     ) -> dict[RequestKey, StoredRequest]:
+        self._write_confirmed(connection)
         found: dict[RequestKey, StoredRequest] = {}
         since = self._clock() - self._keep_seconds
         for key in keys:
             row = connection.execute(_FIND, (self._hash(key), since)).fetchone()
             if row is not None:
-                try:
-                    [entry] = decode_entries(row[0], 0)
-                except (struct.error, ValueError) as error:
-                    raise sqlite3.DatabaseError("a request cannot be read") from error
-                found[key] = StoredRequest(key, entry.body_digest, entry.predictions)
+                found[key] = _decoded(key, row[0])
         return found
 
     def _hash(self, key: RequestKey) -> bytes:
@@ -196,6 +262,24 @@ def _create(connection: sqlite3.Connection) -> None:
         connection.execute(_TABLE)
         connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
     connection.execute("COMMIT")
+
+
+def _claim_of(connection: sqlite3.Connection, key: RequestKey, hashed: bytes) -> Claim:
+    content, is_logged = connection.execute(_CLAIMED, (hashed,)).fetchone()
+    return Claim(_decoded(key, content), bool(is_logged))
+
+
+def _decoded(key: RequestKey, content: bytes) -> StoredRequest:
+    try:
+        [entry] = decode_entries(content, 0)
+    except (struct.error, ValueError) as error:
+        raise sqlite3.DatabaseError("a request cannot be read") from error
+    return StoredRequest(key, entry.body_digest, entry.predictions)
+
+
+def _is_of(stored: StoredRequest, entry: LogEntry) -> bool:
+    """Whether this very entry was stored: ids of predictions are unique."""
+    return [one.id for one in stored.predictions] == [one.id for one in entry.predictions]
 
 
 def _encoded(entry: LogEntry) -> bytes:

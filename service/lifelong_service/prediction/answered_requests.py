@@ -1,13 +1,30 @@
 """Requests that were answered before: in the database, in the spool, and in a file for outages."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from lifelong_core.errors import UnavailableError
 from lifelong_core.store.heads.records import HeadRecord
-from lifelong_core.store.log.recent_requests import RecentRequests
+from lifelong_core.store.log.recent_requests import Claim, RecentRequests
 from lifelong_core.store.log.records import LogEntry, RequestKey, StoredRequest
 from lifelong_core.store.spool.spool import Spool
 from lifelong_service.prediction.database_calls import DATABASE_FAILURES, DatabaseCalls
+
+
+@dataclass(frozen=True)
+class ClaimedEntries:
+    """Entries of a micro-batch whose requests are claimed, so that no other worker of the machine logs other answers.
+
+    Attributes:
+        entries: as they were made.
+        to_log: the entries to log. Where another worker has claimed the request before, and it is not known whether its
+            answer was logged, with the predictions of that answer: whoever logs these, they are logged once.
+        answered: keys of requests that are answered already, unless they were erased.
+    """
+
+    entries: tuple[LogEntry, ...]
+    to_log: tuple[LogEntry, ...]
+    answered: frozenset[RequestKey]
 
 
 class AnsweredRequests:
@@ -58,19 +75,44 @@ class AnsweredRequests:
             )
         return found
 
-    def find_keys(self, entries: Sequence[LogEntry]) -> set[RequestKey | None]:
-        """Return keys of entries that were answered before, from the database or, without it, from this machine.
+    def logged_keys(self, entries: Sequence[LogEntry]) -> set[RequestKey | None]:
+        """Return keys of entries that are in the log or in the spool, as far as the database tells.
 
         The spool checks its own keys when it is written.
         """
         keys = {entry.request for entry in entries if entry.request is not None}
-        if not keys:
-            return set()
-        return set(self.find(keys) if self._database.outage is None else self._recent.find(keys))
+        return set(self.find(keys)) if keys else set()
 
-    def remember(self, entries: Sequence[LogEntry], written: Sequence[bool]) -> None:
-        """Keep the written entries for outages."""
-        self._recent.add([entry for entry, is_new in zip(entries, written, strict=True) if is_new])
+    def claim(self, entries: Sequence[LogEntry]) -> "ClaimedEntries":
+        """Claim the requests of entries, before they are logged."""
+        claims = self._recent.claim(entries)
+        return ClaimedEntries(
+            tuple(entries),
+            tuple(_with_first_answer(entry, claims) for entry in entries) if claims else tuple(entries),
+            frozenset(key for key, claim in claims.items() if claim.is_logged),
+        )
+
+    def settle(self, claimed: "ClaimedEntries", written: Sequence[bool]) -> None:
+        """Keep the answers that were logged; forget own claims to requests that another entry has answered."""
+        logged, lost, renewed = set[RequestKey](), set[RequestKey](), list[LogEntry]()
+        for entry, one, is_new in zip(claimed.entries, claimed.to_log, written, strict=True):
+            if one.request is None:
+                continue
+            if one.request in claimed.answered:
+                renewed += [one] if is_new else []
+            elif is_new or one is not entry:
+                logged.add(one.request)
+            else:
+                lost.add(one.request)
+        self._recent.confirm(logged)
+        self._recent.replace(renewed)
+        self._recent.withdraw(lost - logged)
+
+    def withdraw(self, claimed: "ClaimedEntries") -> None:
+        """Forget own claims to requests that the log refuses."""
+        pairs = zip(claimed.entries, claimed.to_log, strict=True)
+        own = {one.request for entry, one in pairs if one is entry and one.request is not None}
+        self._recent.withdraw(own - claimed.answered)
 
     def head(self, model: str, version: int) -> HeadRecord:
         """Return a head that is no longer served, for a repeated answer.
@@ -103,3 +145,15 @@ class AnsweredRequests:
                 problem = str(error)
         found |= self._recent.find(rest)
         return found, None if len(found) == len(keys) else problem
+
+
+def _with_first_answer(entry: LogEntry, claims: Mapping[RequestKey, Claim]) -> LogEntry:
+    """The entry with the predictions of a first claim to the same body whose fate is unknown.
+
+    Groups are not stored with a claim; they are part of the body.
+    """
+    claim = None if entry.request is None else claims.get(entry.request)
+    if claim is None or claim.is_logged or claim.first.body_digest != entry.body_digest:
+        return entry
+    pairs = zip(claim.first.predictions, entry.predictions, strict=True)
+    return replace(entry, predictions=tuple(replace(one, group_hash=own.group_hash) for one, own in pairs))

@@ -7,7 +7,7 @@ without an answer the predictions also go to the spool: the delivery inserts eac
 import time
 from collections.abc import Callable, Sequence
 
-from lifelong_core.errors import UnavailableError
+from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.log.recent_requests import RecentRequests
@@ -15,7 +15,7 @@ from lifelong_core.store.log.records import LogEntry
 from lifelong_core.store.spool.spool import Spool
 from lifelong_core.store.spool.state import SpoolState
 from lifelong_service import metrics
-from lifelong_service.prediction.answered_requests import AnsweredRequests
+from lifelong_service.prediction.answered_requests import AnsweredRequests, ClaimedEntries
 from lifelong_service.prediction.database_calls import DATABASE_FAILURES, DatabaseCalls
 from lifelong_service.prediction.new_environments import NewEnvironments
 from lifelong_service.prediction.spool_delivery import DeliveryThread
@@ -155,6 +155,20 @@ class PredictionLog:
             UnavailableError: neither the database nor the spool accepts them; nothing is stored.
             LifelongError: the database refuses the content of an entry.
         """
+        claimed = self.answered.claim(entries)
+        try:
+            written = self._write(claimed)
+        except UnavailableError:
+            raise  # the database may hold them, or get them with the next try: they stay claimed
+        except LifelongError:
+            self.answered.withdraw(claimed)
+            raise
+        self.answered.settle(claimed, written)
+        steps = zip(claimed.entries, claimed.to_log, written, strict=True)
+        return tuple(is_new and one is entry for entry, one, is_new in steps)
+
+    def _write(self, claimed: ClaimedEntries) -> tuple[bool, ...]:
+        entries = claimed.to_log
         if self._may_write_directly():
             try:
                 written = self._database.call(lambda store: store.predictions.append(entries))
@@ -162,14 +176,12 @@ class PredictionLog:
                 self._database.report_failure(error)
             else:
                 self.new_environments.forget_promises()
-                self.answered.remember(entries, written)
                 return written
-        taken = self.answered.find_keys(entries)
+        is_away = self._database.outage is not None
+        taken = claimed.answered if is_away else self.answered.logged_keys(entries)
         new = [entry for entry in entries if entry.request not in taken]
         spooled = iter(self._append_to_spool(new) if new else ())
-        written = tuple(entry.request not in taken and next(spooled) for entry in entries)
-        self.answered.remember(entries, written)
-        return written
+        return tuple(entry.request not in taken and next(spooled) for entry in entries)
 
     def _may_write_directly(self) -> bool:
         """Whether the spool is empty; waits up to `LAST_ONES_SECONDS` for its delivery."""

@@ -533,3 +533,97 @@ def test_steady_load_of_several_workers_does_not_keep_the_spool_from_getting_emp
         thread.join()
         log.close()
     eventually(bench.is_all_logged_once)
+
+
+class Unanswered:
+    """The store of a worker whose commits arrive, or do not, and are never confirmed."""
+
+    def __init__(self, store: Store, *, arrives: bool) -> None:
+        self._store = store
+        self._arrives = arrives
+        self.under_way = threading.Event()
+        self.may_end = threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return self if name == "predictions" else getattr(self._store, name)
+
+    def append(self, entries: tuple[LogEntry, ...]) -> NoReturn:
+        if self._arrives:
+            self._store.predictions.append(entries)
+        self.under_way.set()
+        self.may_end.wait(LONG)
+        raise UnavailableError("the connection was lost before the answer.")
+
+
+@only_sqlite
+@pytest.mark.parametrize("is_away", [False, True], ids=["database is back", "database is away"])
+@pytest.mark.parametrize("dies", [False, True], ids=["first worker lives", "first worker dies"])
+@pytest.mark.parametrize("arrives", [False, True], ids=["commit is lost", "commit arrives"])
+def test_a_repetition_while_another_worker_waits_for_its_commit_gets_the_same_answer(
+    bench: Bench,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    arrives: bool,
+    dies: bool,
+    is_away: bool,
+) -> None:
+    """A client leaves and repeats its request; the first worker neither knows nor tells whether it was logged."""
+    store = Unanswered(bench.store, arrives=arrives)
+    patient = settings.model_copy(update={"log_timeout_seconds": LONG})
+    first_worker = PredictionLog(patient, store=lambda: store, environments=frozenset)  # type: ignore[arg-type, return-value]
+    first_worker._database.start()
+    first, repetition = entry(request_id="r", rows=2), entry(request_id="r", rows=2)
+    assert first.request is not None
+    written: list[tuple[bool, ...]] = []
+
+    def log_first() -> None:
+        first_worker.begin()
+        written.append(first_worker.append([first]))
+
+    thread = threading.Thread(target=log_first)
+    thread.start()
+    assert store.under_way.wait(LONG)
+    bench.log.begin()
+    with bench.away() if is_away else ExitStack():
+        assert bench.log.append([repetition]) == (False,)
+        answer = bench.log.answered.first_answers([first.request])[first.request]
+        assert answer.predictions == first.predictions
+        if not dies:
+            store.may_end.set()
+            thread.join(LONG)
+            assert written[0] in ((True,), (False,))
+    bench.answered.append(first)
+    eventually(bench.is_all_logged_once)
+    store.may_end.set()
+    thread.join(LONG)
+    first_worker._database.close()
+    eventually(bench.is_all_logged_once)
+
+
+@only_sqlite
+def test_a_claim_to_what_the_log_refuses_is_withdrawn(bench: Bench) -> None:
+    refused = LogEntry((), RequestKey(1, "default", "r"), b"digest")
+    bench.log.begin()
+    with pytest.raises(InvalidInputError):
+        bench.log.append([refused])
+    bench.append(entry(request_id="r"))
+
+
+@only_sqlite
+def test_a_request_whose_first_answer_was_erased_is_new(bench: Bench) -> None:
+    first, again = entry(request_id="r"), entry(request_id="r")
+    bench.append(first)
+    bench.append(entry(request_id="next"))  # writes that the first one is logged
+    with bench.store.database.write() as connection:
+        connection.exec_driver_sql("DELETE FROM predictions")
+        connection.exec_driver_sql("DELETE FROM requests")
+    bench.answered.clear()
+    bench.append(again)
+    assert bench.is_all_logged_once()
+    assert again.request is not None
+    with bench.away():
+        bench.log.begin()
+        assert bench.log.append([entry(request_id="r")]) == (False,)
+        assert (
+            bench.log.answered.first_answers([again.request])[again.request].predictions == again.predictions
+        )

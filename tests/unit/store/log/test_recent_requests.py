@@ -45,10 +45,17 @@ def opened(
     )
 
 
+def add(recent: RecentRequests, *entries: LogEntry) -> None:
+    """Claim and confirm."""
+    recent.claim(entries)
+    recent.confirm([one.request for one in entries if one.request is not None])
+    recent.close()
+
+
 def test_what_was_added_is_found_also_by_another_process(tmp_path: Path) -> None:
     writer, reader = opened(tmp_path), opened(tmp_path)
     one = entry("r1", rows=3)
-    writer.add([one, entry(None)])
+    add(writer, one, entry(None))
     assert one.request is not None
     found = reader.find([one.request, RequestKey(1, "elsewhere", "r1"), RequestKey(2, "default", "r1")])
     assert list(found) == [one.request]
@@ -61,14 +68,14 @@ def test_what_was_added_is_found_also_by_another_process(tmp_path: Path) -> None
 def test_requests_of_another_database_are_not_found(tmp_path: Path) -> None:
     one = entry("r1")
     assert one.request is not None
-    opened(tmp_path).add([one])
+    add(opened(tmp_path), one)
     assert opened(tmp_path, url="sqlite:////elsewhere.db").find([one.request]) == {}
 
 
 def test_neither_groups_nor_request_ids_are_kept_and_only_the_owner_reads(tmp_path: Path) -> None:
     one = entry("accession-4711", group=b"hash-of-a-patient")
     recent = opened(tmp_path)
-    recent.add([one])
+    add(recent, one)
     assert one.request is not None
     [found] = recent.find([one.request]).values()
     assert found.predictions == tuple(replace(row, group_hash=None) for row in one.predictions)
@@ -83,14 +90,14 @@ def test_a_request_is_forgotten_after_a_while(tmp_path: Path) -> None:
     clock = Clock()
     recent = opened(tmp_path, clock=clock)
     old = entry("old")
-    recent.add([old])
+    add(recent, old)
     assert old.request is not None
     clock.now += HOUR - 1
     assert recent.find([old.request])
     clock.now += 2
     assert not recent.find([old.request])
     for index in range(40):
-        recent.add([entry(f"r{index}")])
+        add(recent, entry(f"r{index}"))
     assert count(tmp_path) == 40, "and its row is gone"
 
 
@@ -99,21 +106,67 @@ def test_the_file_does_not_grow_beyond_its_bound(tmp_path: Path) -> None:
     recent = opened(tmp_path, maximum=bound)
     last = entry("last")
     for batch in range(200):
-        recent.add([entry(f"{batch}-{index}") for index in range(50)])
-    recent.add([last])
+        add(recent, *(entry(f"{batch}-{index}") for index in range(50)))
+    add(recent, last)
     assert last.request is not None
     assert recent.find([last.request])
     assert (tmp_path / "recent.db").stat().st_size < 2 * bound
     assert 100 < count(tmp_path) < 10_000
 
 
-def test_the_latest_answer_to_a_request_is_the_one(tmp_path: Path) -> None:
-    """The first was erased from the log, so the request was new again."""
+def test_the_first_claim_to_a_request_holds_until_it_is_withdrawn(tmp_path: Path) -> None:
+    one, other = opened(tmp_path), opened(tmp_path)
+    first, second = entry("r", rows=2), entry("r", rows=2)
+    key = first.request
+    assert key is not None
+    assert one.claim([first, first, entry("s"), entry(None)]) == {}
+    assert one.claim([first]) == {}, "its own"
+    claim = other.claim([second, entry("t")])
+    assert list(claim) == [key]
+    assert (claim[key].is_logged, claim[key].first.predictions) == (False, first.predictions)
+    assert other.find([key]) == {}, "nobody knows whether it is logged"
+    one.withdraw([key])
+    assert other.claim([second]) == {}
+    assert list(one.claim([first])) == [key]
+
+
+def test_a_confirmed_claim_is_an_answer_from_the_next_claim_on(tmp_path: Path) -> None:
+    one, other = opened(tmp_path), opened(tmp_path)
+    first, second = entry("r"), entry("r")
+    key = first.request
+    assert key is not None
+    one.claim([first])
+    one.confirm([key])
+    assert other.find([key]) == {}
+    one.claim([entry("next")])
+    assert other.find([key])[key].predictions == first.predictions
+    assert other.claim([second])[key].is_logged
+
+
+def test_of_two_entries_of_one_request_the_first_is_claimed(tmp_path: Path) -> None:
     recent = opened(tmp_path)
     first, second = entry("r"), entry("r")
-    recent.add([first])
-    recent.add([second])
+    assert first.request is not None
+    assert recent.claim([first, second]) == {}
+    assert recent.claim([second])[first.request].first.predictions == first.predictions
+
+
+def test_a_claim_that_is_not_confirmed_is_void_after_a_while(tmp_path: Path) -> None:
+    clock = Clock()
+    one, other = opened(tmp_path, clock=clock), opened(tmp_path, clock=clock)
+    one.claim([entry("r")])
+    clock.now += 599
+    assert other.claim([entry("r")]) != {}
+    clock.now += 2
+    assert other.claim([entry("r")]) == {}
+
+
+def test_the_answer_to_an_erased_request_is_replaced(tmp_path: Path) -> None:
+    recent = opened(tmp_path)
+    first, second = entry("r"), entry("r")
     assert second.request is not None
+    add(recent, first)
+    recent.replace([second])
     assert recent.find([second.request])[second.request].predictions == second.predictions
 
 
@@ -122,8 +175,8 @@ def test_a_damaged_file_is_begun_anew(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "recent.db").write_bytes(content)
     recent = opened(tmp_path)
     one = entry("r")
-    recent.add([one])
-    recent.add([one])
+    add(recent, one)
+    add(recent, one)
     assert recent.problem is None
     assert one.request is not None
     assert recent.find([one.request])
@@ -135,12 +188,12 @@ def test_where_it_cannot_be_written_nothing_fails_and_the_problem_is_told(tmp_pa
         tmp_path / "file" / "recent.db", database_url=URL, keep_seconds=HOUR, maximum_bytes=10_000_000
     )
     one = entry("r")
-    recent.add([one])
+    add(recent, one)
     assert one.request is not None
     assert recent.find([one.request]) == {}
     assert recent.problem is not None
     (tmp_path / "file").unlink()
-    recent.add([one])
+    add(recent, one)
     assert recent.problem is None
     assert recent.find([one.request])
 
@@ -148,14 +201,14 @@ def test_where_it_cannot_be_written_nothing_fails_and_the_problem_is_told(tmp_pa
 def test_a_writer_that_holds_the_file_holds_up_nobody_for_long(tmp_path: Path) -> None:
     recent = opened(tmp_path)
     one, two = entry("one"), entry("two")
-    recent.add([one])
+    add(recent, one)
     with closing(sqlite3.connect(tmp_path / "recent.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        recent.add([two])
+        add(recent, two)
         assert recent.problem is not None
         assert one.request is not None
         assert recent.find([one.request])
-    recent.add([two])
+    add(recent, two)
     assert recent.problem is None
 
 
