@@ -14,9 +14,8 @@ Guarantees, on SQLite and on PostgreSQL:
 
 - A prediction that was answered is in the log exactly once, with the values that were answered, even if any process is
   killed at any moment (`log_durability = "process"`), or the machine loses power (`"power"`).
-- A request that is repeated with the same request id gets the same answer and is logged once. Two exceptions: the
-  database is away, and another machine gave the first answer; or the database dies while one worker logs the first
-  answer, and another worker gets the repetition in that moment. Then the answer is new, and the log keeps the first.
+- A request that is repeated with the same request id gets the same answer and is logged once. One exception: the
+  database is away, and another machine gave the first answer. Then the answer is new, and the log keeps the first.
 - While the database is away, hangs or is locked, predictions are answered as before and wait in a spool on the local
   disk; workers that start meanwhile serve, too. All predictions are in the log within {delivery:g} s after the database
   is back.

@@ -27,7 +27,10 @@ class JoinedWrites:
         self.resume_reading = transport.resume_reading
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Hold the data, or write it together with what is held."""
+        """Hold the data, or write it together with what is held; drop it if the transport is closing."""
+        # A closing transport still sends what is written while its buffer is not empty.
+        if self.is_closing():
+            return
         if self._flushing is None:
             self._held = bytes(data)
             self._flushing = self._loop.call_soon(self._flush)

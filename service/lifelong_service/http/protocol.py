@@ -106,7 +106,8 @@ class LimitedProtocol(HttpToolsProtocol):
     - The kernel closes the connection of a client that does not read its answer.
     - Everything of a request but its body has a largest size: head, framing of chunks, and trailers, which are ignored.
     - Offers to upgrade the connection are ignored (RFC 9110, 7.8); there are no WebSockets and no tunnels.
-    - What is refused here (400, 431) is refused after the answers to the requests before it.
+    - What is refused here (400, 431) is refused after the answers to the requests before it. The rest of a request that
+      has its answer gets no second one (400, 408): the connection is closed.
 
     Args:
         app: answers the requests.
@@ -131,7 +132,6 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._is_offer = False
         self._refusal: _Refusal | None = None
-        self._is_silent = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Count the new connection."""
@@ -148,21 +148,17 @@ class LimitedProtocol(HttpToolsProtocol):
         """Handle received bytes."""
         if self._refusal is not None or self.transport.is_closing():
             return
-        self._is_silent = False
         self._framing_bytes += len(data)
         self._unset_keepalive_if_required()
-        try:
-            self._parse(data)
-        except httptools.HttpParserError:
-            self._refuse(self._refusal or _MALFORMED)
-            return
-        if self._framing_bytes > MAXIMUM_HEAD_BYTES:
-            self._refuse(_LARGE_HEAD if self._is_in_head else _LARGE_FRAMING)
-        elif self._carries_request:
+        refusal = self._read(data)
+        # Also before a refusal: the requests before it keep their connection until they are answered.
+        if self._carries_request:
             self._all.carry(self)
             self._stop_timer()
         elif self._head_timer is None:
             self._start_timer()
+        if refusal is not None:
+            self._refuse(refusal)
 
     def on_message_begin(self) -> None:
         """Begin the head of a request."""
@@ -211,6 +207,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """End a request, unless its head is read again."""
         if not self._is_offer:
             super().on_message_complete()
+            self.cycle.more_body = False  # the server leaves it where the answer came first
 
     def on_response_complete(self) -> None:
         """Mark the connection idle after an answer, unless the next request has arrived."""
@@ -220,7 +217,6 @@ class LimitedProtocol(HttpToolsProtocol):
             if is_last:
                 self._close(self._refusal)
         elif not self._carries_request:
-            self._is_silent = True
             self._all.wait(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -240,6 +236,16 @@ class LimitedProtocol(HttpToolsProtocol):
     @property
     def _carries_request(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
+
+    def _read(self, data: bytes) -> _Refusal | None:
+        """Read requests; return why the last one is refused, if it is."""
+        try:
+            self._parse(data)
+        except httptools.HttpParserError:
+            return self._refusal or _MALFORMED
+        if self._framing_bytes <= MAXIMUM_HEAD_BYTES:
+            return None
+        return _LARGE_HEAD if self._is_in_head else _LARGE_FRAMING
 
     def _parse(self, data: bytes) -> None:
         """Read requests. The parser stops behind the head of one that offers an upgrade, and skips its body."""
@@ -266,11 +272,11 @@ class LimitedProtocol(HttpToolsProtocol):
         """Refuse the request that arrives, and all that follows, once those before it are answered."""
         self._refusal = refusal
         newest = self.cycle
-        is_incomplete = newest is not None and newest.more_body and not newest.response_complete
+        is_incomplete = newest is not None and newest.more_body
         if is_incomplete and self.pipeline:
             self.pipeline.popleft()
         elif is_incomplete:
-            # Text within an answer would be taken for a part of it.
+            # Text within an answer would be taken for a part of it, text behind it for the answer to the next request.
             self._close(refusal._replace(answer=b"") if newest.response_started else refusal)
         elif not self._carries_request:
             self._close(refusal)
@@ -285,7 +291,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _time_out(self) -> None:
         if not self._carries_request:
-            self._close(_NEVER_BEGUN if self._is_silent else _TIMED_OUT)
+            self._close(_TIMED_OUT if self._is_in_head else _NEVER_BEGUN)
 
     def _close(self, refusal: _Refusal) -> None:
         if self.transport.is_closing():
@@ -295,6 +301,10 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.write(refusal.answer)
         self._stop_timer()
         self.transport.close()
+        if self.cycle is not None:
+            # At once: the server tells the application only after the client has read what is written.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
 
 
 def _without_offer(headers: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:

@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,8 @@ from lifelong_service.http.connections import Connections
 from lifelong_service.http.protocol import MAXIMUM_HEAD_BYTES, MAXIMUM_PIPELINED, LimitedProtocol
 
 SECONDS = 10
+UNREAD_BYTES = 32 * 1024**2
+"""More than the sockets of a connection hold."""
 INNER = b"GET /inner HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
@@ -22,11 +25,13 @@ INNER = b"GET /inner HTTP/1.1\r\nHost: a\r\n\r\n"
 class Application:
     """Answers every request with the size of its body; keeps the scopes; waits for `gate` first.
 
-    The answer to /stream begins at once and ends after `gate`.
+    The answer to /stream begins at once and ends after `gate`; that to /early does not wait for the body. `is_told` is
+    set when the application learns that a client has gone.
     """
 
     scopes: list[Any] = field(default_factory=list)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
+    is_told: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def paths(self) -> list[str]:
@@ -42,9 +47,11 @@ class Application:
         if scope["path"] == "/stream":
             await send({"type": "http.response.body", "body": b"5678901end"})
             return
-        size, more = 0, True
+        size, more = 0, scope["path"] != "/early"
         while more:
             message = await receive()
+            if message["type"] == "http.disconnect":
+                self.is_told.set()
             size, more = size + len(message.get("body", b"")), message.get("more_body", False)
         body = b"%d bytes\n" % size
         headers = [(b"content-length", str(len(body)).encode())]
@@ -52,50 +59,64 @@ class Application:
         await send({"type": "http.response.body", "body": body})
 
 
-async def exchange(application: Application, pieces: Iterable[bytes]) -> bytes:
+class Server:
+    """Serves an application on a local address; `made` are the connections, oldest first."""
+
+    def __init__(self, application: Application, *, maximum: int = 10, **settings: Any) -> None:
+        self.made: list[LimitedProtocol] = []
+        self._options: dict[str, Any] = {
+            "app": application,
+            "connections": Connections(maximum=maximum, per_address=10, proxies=[]),
+            "settings": Settings(**settings),
+            "config": uvicorn.Config(application, log_config=None),
+            "server_state": ServerState(),
+            "app_state": {},
+        }
+
+    @asynccontextmanager
+    async def reader(self) -> AsyncIterator[asyncio.StreamReader]:
+        """What the client of a new connection gets."""
+        count = len(self.made)
+        server = await asyncio.get_running_loop().create_server(self._protocol, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        try:
+            while len(self.made) == count or self.made[-1].transport is None:
+                await asyncio.sleep(0)
+            yield reader
+        finally:
+            writer.close()
+            server.close()
+
+    def _protocol(self) -> LimitedProtocol:
+        self.made.append(LimitedProtocol(**self._options))
+        return self.made[-1]
+
+
+async def exchange(application: Application, pieces: Iterable[bytes], **settings: Any) -> bytes:
     """All that a client gets until the connection is closed; each piece arrives as a segment of its own."""
-    made: list[LimitedProtocol] = []
-    options: dict[str, Any] = {
-        "app": application,
-        "connections": Connections(maximum=10, per_address=10, proxies=[]),
-        "settings": Settings(),
-        "config": uvicorn.Config(application, log_config=None),
-        "server_state": ServerState(),
-        "app_state": {},
-    }
-
-    def protocol() -> LimitedProtocol:
-        made.append(LimitedProtocol(**options))
-        return made[-1]
-
-    server = await asyncio.get_running_loop().create_server(protocol, "127.0.0.1", 0)
-    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-    try:
-        while not made or made[0].transport is None:
-            await asyncio.sleep(0)
+    server = Server(application, **settings)
+    async with server.reader() as reader:
         for piece in pieces:
-            made[0].data_received(piece)
+            server.made[0].data_received(piece)
             await asyncio.sleep(0)
         application.gate.set()
         return await asyncio.wait_for(reader.read(), SECONDS)
-    finally:
-        writer.close()
-        server.close()
 
 
-def answers(pieces: Sequence[bytes], *, is_held: bool = False) -> tuple[bytes, list[str]]:
+def answers(pieces: Sequence[bytes], *, is_held: bool = False, **settings: Any) -> tuple[bytes, list[str]]:
     """What a client gets, and the paths of the requests that reached the application.
 
     Args:
         pieces: what it sends.
         is_held: whether the application answers only when everything has arrived.
+        settings: of the service.
     """
 
     async def scenario() -> tuple[bytes, list[str]]:
         application = Application()
         if not is_held:
             application.gate.set()
-        return await exchange(application, pieces), application.paths
+        return await exchange(application, pieces, **settings), application.paths
 
     return asyncio.run(scenario())
 
@@ -213,6 +234,68 @@ def test_a_refusal_is_no_part_of_an_answer_that_has_begun() -> None:
     received, paths = answers([CHUNKED.replace(b"/chunks", b"/stream"), b"not a size\r\n"], is_held=True)
     assert paths == ["/stream"]
     assert received.endswith(b"\r\n\r\nbegin 1234")
+
+
+@pytest.mark.parametrize("name", ["no request", "another version", "chunks", "a large head"])
+def test_a_connection_keeps_its_place_until_the_requests_before_a_refused_one_are_answered(name: str) -> None:
+    async def scenario() -> tuple[bytes, bytes]:
+        application = Application()
+        server = Server(application, maximum=1)
+        async with server.reader() as first:
+            server.made[0].data_received(b"GET /first HTTP/1.1\r\nHost: a\r\n\r\n" + refused)
+            async with server.reader() as second:
+                turned_away = await asyncio.wait_for(second.read(), SECONDS)
+            application.gate.set()
+            return await asyncio.wait_for(first.read(), SECONDS), turned_away
+
+    (refused,), statuses = REFUSED[name]
+    received, turned_away = asyncio.run(scenario())
+    assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"200", *statuses]
+    assert turned_away.startswith(b"HTTP/1.1 503 ")
+
+
+EARLY = b"POST /early HTTP/1.1\r\nHost: a\r\n"
+IN_CHUNKS = EARLY + b"Transfer-Encoding: chunked\r\n\r\n"
+IN_FIVE_BYTES = EARLY + b"Content-Length: 5\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "statuses"),
+    [
+        ([IN_CHUNKS, b"not a size\r\n"], [b"200"]),
+        ([IN_CHUNKS, b"5\r\nabcde\r\n", b"not a size\r\n"], [b"200"]),
+        ([IN_CHUNKS, b"5\r\nabc"], [b"200"]),
+        ([IN_FIVE_BYTES, b"abc"], [b"200"]),
+        ([IN_FIVE_BYTES, b"abc", b"de"], [b"200"]),
+        ([IN_FIVE_BYTES, b"abcde", b"no request\r\n"], [b"200", b"400"]),
+        ([IN_CHUNKS, b"0\r\n\r\n", b"GET /next HTTP/1.1\r\nX: "], [b"200", b"408"]),
+    ],
+    ids=["no chunk", "no second chunk", "cut chunk", "cut body", "whole body", "no request", "cut head"],
+)
+def test_the_rest_of_an_answered_request_gets_no_second_answer(
+    pieces: list[bytes], statuses: list[bytes]
+) -> None:
+    received, paths = answers(pieces, header_timeout_seconds=0.1)
+    assert paths == ["/early"]
+    assert re.findall(rb"HTTP/1.1 (\d+)", received) == statuses
+
+
+def test_the_application_learns_of_a_refusal_before_the_client_has_read_it() -> None:
+    async def scenario() -> bytes:
+        application = Application()
+        application.gate.set()
+        server = Server(application)
+        async with server.reader() as reader:
+            (connection,) = server.made
+            connection.transport.write(bytes(UNREAD_BYTES))
+            connection.data_received(CHUNKED)
+            await asyncio.sleep(0)
+            connection.data_received(b"not a size\r\n")
+            await asyncio.wait_for(application.is_told.wait(), SECONDS)
+            return await asyncio.wait_for(reader.read(), SECONDS)
+
+    received = asyncio.run(scenario())[UNREAD_BYTES:]
+    assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"400"]
 
 
 @pytest.mark.parametrize(

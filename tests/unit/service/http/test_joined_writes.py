@@ -60,6 +60,11 @@ def once_and_close(transport: JoinedWrites) -> None:
     transport.close()
 
 
+def answer_after_close(transport: JoinedWrites) -> None:
+    once_and_close(transport)
+    twice(transport)
+
+
 def lines(transport: JoinedWrites) -> None:
     transport.write(b"head")
     transport.writelines([b"bo", b"dy"])
@@ -77,6 +82,7 @@ def answer_and_begin(transport: JoinedWrites) -> None:
         (once, [b"head"]),
         (once_and_end, [b"head"]),
         (once_and_close, [b"head"]),
+        (answer_after_close, [b"head"]),
         (lines, [b"headbody"]),
         (answer_and_begin, [b"headbody", b"next"]),
     ],
