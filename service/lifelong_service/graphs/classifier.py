@@ -167,13 +167,17 @@ def load_classifier(
     """
     load = partial(_load, graph, preprocessing, classes, providers=providers, threads=threads, gpu=gpu)
     with _loading if is_on_gpu(providers, gpu) else nullcontext():
+        reason = "control flow, operators that run on the CPU, or images of any size"
         try:
             classifier = load(captures=True)
         except CaptureError as error:
-            logger.warning("kernels are not captured", extra={"details": {"reason": str(error)}})
-            classifier = None
+            classifier, reason = None, str(error)
         # Not in the handler: the error refers to the session that failed, and to its memory.
-        return replace(load(captures=False) if classifier is None else classifier, limit=limit)
+        if classifier is None:
+            classifier = load(captures=False)
+    if classifier.provider == CUDA and not classifier.is_captured:
+        logger.warning("kernels are not captured", extra={"details": {"reason": reason}})
+    return replace(classifier, limit=limit)
 
 
 def _load(

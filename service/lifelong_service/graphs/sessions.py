@@ -2,9 +2,10 @@
 
 import fcntl
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 from weakref import WeakSet
@@ -85,7 +86,8 @@ def open_session(
         onnxruntime.set_default_logger_severity(_ERROR)
     captures = captures and choice.names[0] == CUDA
     try:
-        session, captures = _session(graph, choice, threads, gpu, preprocessing, captures=captures)
+        opened = partial(_session, graph, choice, threads, gpu, preprocessing)
+        session, captures = _capturing(opened, captures=captures)
     except _DeviceError as error:
         failure = str(error)
         if providers:
@@ -95,7 +97,8 @@ def open_session(
                 hint="Compare the driver with the versions in docs/gpu.md, or change the setting.",
             ) from error
         choice = Choice((CPU,), f"{failure}. Compare the driver with the versions in docs/gpu.md.")
-        session, captures = _session(graph, choice, threads, gpu, preprocessing, captures=False)
+        captures = False
+        session = _session(graph, choice, threads, gpu, preprocessing, captures=False)
     in_use = session.get_providers()
     check_providers(providers, in_use)
     if ON_GPU & set(in_use):
@@ -123,25 +126,17 @@ class _DeviceError(Exception):
     """The GPU cannot be used, whatever the graph."""
 
 
-def _session(
-    graph: Path | bytes,
-    choice: Choice,
-    threads: int,
-    gpu: GpuUse,
-    preprocessing: Preprocessing,
-    *,
-    captures: bool,
+def _capturing(
+    open_session: Callable[..., onnxruntime.InferenceSession], *, captures: bool
 ) -> tuple[onnxruntime.InferenceSession, bool]:
     """Open a session that captures, if this is asked for and possible; and whether it does."""
     if captures:
-        try:
-            return _plain_session(graph, choice, threads, gpu, preprocessing, captures=True), True
-        except InvalidInputError:  # control flow, or operators that CUDA does not know
-            pass
-    return _plain_session(graph, choice, threads, gpu, preprocessing, captures=False), False
+        with suppress(InvalidInputError):  # control flow, or operators that CUDA does not know
+            return open_session(captures=True), True
+    return open_session(captures=False), False
 
 
-def _plain_session(
+def _session(
     graph: Path | bytes,
     choice: Choice,
     threads: int,

@@ -18,7 +18,8 @@ class ClaimedEntries:
     Attributes:
         entries: as they were made.
         to_log: the entries to log. Where another worker has claimed the request before, and it is not known whether its
-            answer was logged, with the predictions of that answer: whoever logs these, they are logged once.
+            answer was logged, with its predictions. Both workers may log these: by their ids they are
+            in the log once.
         answered: keys of requests that are answered already, unless they were erased.
     """
 

@@ -157,8 +157,9 @@ def test_a_graph_that_cannot_be_captured_runs_batches_of_one_size(
     assert gpu.replayed == ["-1", "-1"]
 
 
-def test_images_of_any_size_are_not_captured(gpu: Machine) -> None:
+def test_images_of_any_size_are_not_captured(gpu: Machine, caplog: pytest.LogCaptureFixture) -> None:
     bound, _ = pair(onnx_graphs.mean_of_any_size())
+    assert caplog.messages == ["kernels are not captured"]
     assert (bound.is_captured, bound.batch_sizes) == (False, (8,))
     assert set(gpu.replayed) == {"-1"}
 
