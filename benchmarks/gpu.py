@@ -117,13 +117,11 @@ def _graphs(
     }
     for precision, graph in graphs.items():
         rows = [graph.measure(batch, seconds, with_defaults=batch in DEFAULTS_BATCHES) for batch in batches]
-        both = graph.two_threads(batches[-1], 4 * seconds)
         changing = graph.changing_sizes(batches, 4 * seconds)
-        found[precision] = {"batches": rows, "two_threads": both, "changing_sizes": changing}
+        found[precision] = {"batches": rows, "changing_sizes": changing}
         print(f"\n{architecture.name} at {architecture.edge}, {precision}, {found['provider']}\n{HEADER}")
         for row in rows:
             print(_line(row))
-        print(f"two threads, batches of {batches[-1]}: {both:,.0f} images/s")
         rates = ", ".join(f"{name} {rate:,.0f} images/s" for name, rate in changing.items())
         print(f"size of the batch changes with every run: {rates}")
         print(_ceiling(rows[-1], decoded))

@@ -1,7 +1,6 @@
 """Times of one graph in batches: our classifier beside the bare session, and the parts of a run."""
 
 import itertools
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -89,25 +88,6 @@ class Graph:
                     break
             found[name] = count / (time.perf_counter() - began)
         return found
-
-    def two_threads(self, batch: int, seconds: float) -> float:
-        """Images per second of our classifier when two threads call it."""
-        images = random_images(self.architecture.edge, batch)
-        counts = [0, 0]
-        ends_at = time.perf_counter() + seconds
-
-        def work(number: int) -> None:
-            while time.perf_counter() < ends_at:
-                self.classifier.logits(images)
-                counts[number] += batch
-
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
-        began = time.perf_counter()
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return sum(counts) / (time.perf_counter() - began)
 
     def default_logits(self, images: Sequence[NDArray[np.float32]]) -> NDArray[np.floating] | None:
         """Logits of the session with the default options of ONNX Runtime, if there is one."""

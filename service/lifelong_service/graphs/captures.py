@@ -14,9 +14,14 @@ class CaptureError(Exception):
 
 
 class SharedDevice:
-    """A GPU that threads use together, or one of them alone."""
+    """A GPU that threads use together, or one of them alone.
+
+    Attributes:
+        failure: why this process cannot use it any more: it fails for every image. None: it works.
+    """
 
     def __init__(self) -> None:
+        self.failure: str | None = None
         self._changed = threading.Condition()
         self._users = 0
         self._is_taken = False

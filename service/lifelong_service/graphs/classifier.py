@@ -14,19 +14,19 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Logits
-from lifelong_core.errors import InvalidInputError, UnavailableError
+from lifelong_core.errors import InvalidInputError, LifelongError, UnavailableError
 from lifelong_core.gpu import GpuUse
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.preprocessing_digest import preprocessing_digest
-from lifelong_service.graphs.captures import CaptureError
-from lifelong_service.graphs.libraries import CUDA
+from lifelong_service.graphs.captures import DEVICE, CaptureError
+from lifelong_service.graphs.libraries import TENSORRT
 from lifelong_service.graphs.page_locked import PageLockedMemory
 from lifelong_service.graphs.provider_options import computes_in_half
 from lifelong_service.graphs.providers import CPU
 from lifelong_service.graphs.run_limit import RunLimit
 from lifelong_service.graphs.runs import BoundRun, PlainRun, Run
-from lifelong_service.graphs.runtime_errors import describe_failure
-from lifelong_service.graphs.sessions import ON_GPU, OpenSession, is_on_gpu, open_session
+from lifelong_service.graphs.runtime_errors import describe_failure, device_failure
+from lifelong_service.graphs.sessions import OpenSession, is_on_gpu, open_session
 from lifelong_service.graphs.trial import (
     batch_sizes,
     capture,
@@ -79,6 +79,8 @@ class Classifier:
     """Why the CPU runs the graph although CUDA is installed; None: there is nothing to tell."""
     is_captured: bool = False
     """Whether a GPU replays captured kernels."""
+    uncaptured: str | None = None
+    """Why CUDA captures no kernels; None: it does, or does not run the graph."""
     limit: RunLimit | None = None
     """Time limit of one call; None: none."""
 
@@ -90,6 +92,8 @@ class Classifier:
         Raises:
             InvalidInputError: the graph fails on these inputs.
             GraphTimeoutError: it takes longer than the limit.
+            UnavailableError: the GPU fails.
+            ConfigurationError: the host cannot lock memory for the batch.
         """
         with nullcontext() if self.limit is None else self.limit.limit() as options:
             return self._logits(inputs, options)
@@ -118,6 +122,8 @@ class Classifier:
     ) -> NDArray[np.floating]:
         try:
             return self.runs.run(inputs, size, options)
+        except LifelongError:
+            raise
         except Exception as error:  # ONNX Runtime has an exception class for each of its status codes
             if self.limit is not None and options is not None and options.terminate:
                 raise GraphTimeoutError(
@@ -125,12 +131,26 @@ class Classifier:
                     field="image",
                     hint="Try again later; if it always happens with this image, send it to the model's developers.",
                 ) from error
+            if (failure := device_failure(error)) is not None and self._fails_always():
+                DEVICE.failure = f"the GPU fails: {failure}"
+                raise UnavailableError(
+                    f"{DEVICE.failure}.", hint="Try again: this worker is replaced."
+                ) from error
             shape = (size, *inputs[0].shape)
             raise InvalidInputError(
                 f"the model fails on an input of shape {shape}: {describe_failure(error)}",
                 field="image",
                 hint="Check that the preprocessing gives the shape that the graph expects.",
             ) from error
+
+    def _fails_always(self) -> bool:
+        """Whether the GPU fails for the image with which the graph was tried, too: then its context is broken."""
+        size = 1 if self.batch_sizes is None else self.batch_sizes[0]
+        try:
+            self.runs.run([np.full(self.trial_shape, 0.5, np.float32)], size, None)
+        except Exception as error:  # noqa: BLE001 - as above
+            return device_failure(error) is not None
+        return False
 
 
 def load_classifier(
@@ -147,7 +167,8 @@ def load_classifier(
 
     On a GPU it also runs every batch size that occurs, and with CUDA captures its kernels: powers of two up to the
     largest one. Other batches are filled, because cuDNN plans its kernels for each new size. Kernels that cannot be
-    captured would be planned at every change of the size, so such graphs run batches of one size.
+    captured would be planned at every change of the size, so such graphs run batches of one size; single images where
+    these have no fixed size, because each size would fill a batch.
 
     Args:
         graph: file or content of the ONNX model.
@@ -167,16 +188,16 @@ def load_classifier(
     """
     load = partial(_load, graph, preprocessing, classes, providers=providers, threads=threads, gpu=gpu)
     with _loading if is_on_gpu(providers, gpu) else nullcontext():
-        reason = "control flow, operators that run on the CPU, or images of any size"
+        reason = None
         try:
             classifier = load(captures=True)
         except CaptureError as error:
             classifier, reason = None, str(error)
         # Not in the handler: the error refers to the session that failed, and to its memory.
         if classifier is None:
-            classifier = load(captures=False)
-    if classifier.provider == CUDA and not classifier.is_captured:
-        logger.warning("kernels are not captured", extra={"details": {"reason": reason}})
+            classifier = replace(load(captures=False), uncaptured=reason)
+    if classifier.uncaptured is not None:
+        logger.warning("kernels are not captured", extra={"details": {"reason": classifier.uncaptured}})
     return replace(classifier, limit=limit)
 
 
@@ -201,8 +222,10 @@ def _load(
     _check_signature(opened.session, preprocessing, classes)
     shape = opened.session.get_inputs()[0].shape
     images = trial_images(shape, preprocessing)
-    is_captured = opened.captures and image_shape(shape, preprocessing) is not None
-    runs, sizes = _runs(opened, gpu, is_captured=is_captured)
+    has_fixed_size = image_shape(shape, preprocessing) is not None
+    is_captured = opened.captures and has_fixed_size
+    runs = _runs(opened, gpu)
+    sizes = _batch_sizes(opened, gpu, is_captured=is_captured, has_fixed_size=has_fixed_size)
     classifier = Classifier(
         runs=runs,
         preprocessing=preprocessing,
@@ -214,28 +237,40 @@ def _load(
         preprocessing_digest=preprocessing_digest(preprocessing),
         unused_gpu=opened.unused_gpu,
         is_captured=is_captured,
+        uncaptured=opened.uncaptured if has_fixed_size else _of_any_size(opened),
     )
     if is_captured:
         capture(classifier, images)
-    is_coarse = opened.provider != CPU or computes_in_half(opened.session)
+    is_coarse = opened.provider != CPU or opened.is_on_gpu or computes_in_half(opened.session)
     check_outputs(classifier, images, is_coarse=is_coarse)
-    if opened.provider in ON_GPU and not is_captured:
+    if opened.is_on_gpu and not is_captured:
         warm_up(classifier, images[0])
     return classifier
 
 
-def _runs(opened: OpenSession, gpu: GpuUse, *, is_captured: bool) -> tuple[Run, tuple[int, ...] | None]:
-    """Return how the graph runs, and in which batch sizes; None: in any."""
-    session, described = opened.session, opened.session.get_inputs()[0]
-    kind, batch = _INPUT_TYPES[described.type], described.shape[0]
-    fixed = (batch,) if isinstance(batch, int) else None
-    if opened.provider not in ON_GPU:
-        return PlainRun(session, kind), fixed
-    memory = PageLockedMemory(gpu.device)
-    runs = BoundRun(session, kind, device="cuda", number=gpu.device, memory=memory)
-    if opened.provider == CUDA and not is_captured:
-        return runs, fixed or (min(UNCAPTURED_BATCH, gpu.maximum_batch_size),)
-    return runs, fixed or batch_sizes(gpu.maximum_batch_size)
+def _runs(opened: OpenSession, gpu: GpuUse) -> Run:
+    kind = _INPUT_TYPES[opened.session.get_inputs()[0].type]
+    if not opened.is_on_gpu:
+        return PlainRun(opened.session, kind)
+    return BoundRun(opened.session, kind, number=gpu.device, memory=PageLockedMemory(gpu.device))
+
+
+def _batch_sizes(
+    opened: OpenSession, gpu: GpuUse, *, is_captured: bool, has_fixed_size: bool
+) -> tuple[int, ...] | None:
+    """Sizes of the batches that run; None: any."""
+    batch = opened.session.get_inputs()[0].shape[0]
+    if isinstance(batch, int):
+        return (batch,)
+    if not opened.is_on_gpu:
+        return None
+    if is_captured or TENSORRT in opened.in_use:
+        return batch_sizes(gpu.maximum_batch_size)
+    return (min(UNCAPTURED_BATCH, gpu.maximum_batch_size),) if has_fixed_size else (1,)
+
+
+def _of_any_size(opened: OpenSession) -> str | None:
+    return "its images have no fixed size." if opened.captures else opened.uncaptured
 
 
 def _check_signature(

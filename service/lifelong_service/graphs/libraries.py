@@ -21,10 +21,14 @@ _CUDNN: Final = "libcudnn.so.9"
 _DRIVER: Final = "libcuda.so.1"
 _TENSORRT_LIBRARIES: Final = ("libnvinfer.so.10", "libnvonnxparser.so.10")
 _NOT_FOUND: Final = re.compile(r"^(\S+\.so[.\d]*): cannot open shared object file")
+_TENSORRT_SOURCE: Final = (
+    "It belongs to TensorRT 10 for CUDA 13: install it and set LD_LIBRARY_PATH to its libraries."
+)
 _SOURCES: Final = {
     "libcuda.so": "It belongs to the NVIDIA driver (580 or newer): install it, and give containers access to the GPU.",
     "libcudnn": "It belongs to cuDNN 9: `pip install 'lifelong[gpu]'`, or install cuDNN and set LD_LIBRARY_PATH.",
-    "libnv": "It belongs to TensorRT 10 for CUDA 13: install it and set LD_LIBRARY_PATH to its libraries.",
+    "libnvinfer": _TENSORRT_SOURCE,
+    "libnvonnxparser": _TENSORRT_SOURCE,
 }
 _CUDA_SOURCE: Final = (
     "It belongs to CUDA 13: `pip install 'lifelong[gpu]'`, or install CUDA and set LD_LIBRARY_PATH."

@@ -47,3 +47,4 @@ class GraphLoader:
                 future.set_result(self._load(model, task))
             except BaseException as error:  # noqa: BLE001 - raised to the caller of the future
                 future.set_exception(error)
+            del load, future, model, task  # frees the graph where nothing else refers to it

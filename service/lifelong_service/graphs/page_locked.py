@@ -4,7 +4,8 @@ import ctypes
 import math
 import weakref
 from collections.abc import Sequence
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 import numpy as np
@@ -56,9 +57,7 @@ class PageLockedMemory:
         Raises:
             ConfigurationError: the memory cannot be locked.
         """
-        while not _unused.empty():
-            runtime, unused = _unused.get()
-            runtime.cudaFreeHost(unused)
+        _free_unused()
         size = max(1, math.prod(shape) * np.dtype(kind).itemsize)
         address = ctypes.c_void_p()
         # The device belongs to the thread; otherwise this would occupy memory of GPU 0.
@@ -77,3 +76,10 @@ class PageLockedMemory:
                 field="gpu",
                 hint="Free memory of the host, or lower LIFELONG_MAXIMUM_BATCH_SIZE.",
             )
+
+
+def _free_unused() -> None:
+    with suppress(Empty):  # graphs on several threads free the same queue
+        while True:
+            runtime, unused = _unused.get_nowait()
+            runtime.cudaFreeHost(unused)

@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 from lifelong_service.graphs.captures import DEVICE, CaptureError
 from lifelong_service.graphs.graph_thread import GraphThread
 from lifelong_service.graphs.page_locked import HostMemory
+from lifelong_service.graphs.runtime_errors import lacks_memory
 
 _KEPT_BUFFERS = 16
 """Largest number of shapes of one graph whose buffers stay, beside those that were captured."""
 _CAPTURE_ID = "gpu_graph_id"
 """ONNX Runtime's name of the entry in the options of a run that says which captured kernels it replays."""
 _NOT_CAPTURED = "-1"
+_DEVICE = "cuda"
+"""ONNX Runtime's name of the type of the device."""
 _TOLERANCE = 1e-3
 """Relative and absolute; the same kernels run, but some of them sum in any order."""
 
@@ -69,8 +72,7 @@ class BoundRun:
     Args:
         session: of the graph.
         kind: type of its input.
-        device: type of the device in ONNX Runtime: cuda.
-        number: of the device.
+        number: of the GPU.
         memory: allocates the buffers of the host.
     """
 
@@ -79,13 +81,11 @@ class BoundRun:
         session: onnxruntime.InferenceSession,
         kind: type[np.generic],
         *,
-        device: str,
         number: int,
         memory: HostMemory,
     ) -> None:
         self._session = session
         self._kind = kind
-        self._device = device
         self._number = number
         self._memory = memory
         self._captured: dict[tuple[int, ...], _Buffers] = {}
@@ -118,9 +118,20 @@ class BoundRun:
         with DEVICE.used():
             if (captured := self._captured.get(shape)) is not None:
                 return captured.run(images, options)
-            # Only put back after success: the device may still use the buffers of a run that was ended.
-            buffers = self._others.pop(shape, None) or self._buffers(shape)
-            outputs = buffers.run(images, options)
+            try:
+                return self._run_uncaptured(images, shape, options)
+            except Exception as error:  # ONNX Runtime has an exception class for each of its status codes
+                if not self._others or not lacks_memory(error):
+                    raise
+            self._others.clear()  # buffers of other shapes take the memory
+            return self._run_uncaptured(images, shape, options)
+
+    def _run_uncaptured(
+        self, images: Sequence[NDArray[np.float32]], shape: tuple[int, ...], options: onnxruntime.RunOptions
+    ) -> NDArray[Any]:
+        # Only put back after success: the device may still use the buffers of a run that was ended.
+        buffers = self._others.pop(shape, None) or self._buffers(shape)
+        outputs = buffers.run(images, options)
         self._others[shape] = buffers
         if len(self._others) > _KEPT_BUFFERS:
             self._others.popitem(last=False)  # the one that was not used for the longest time
@@ -140,7 +151,7 @@ class BoundRun:
         self._captured[shape] = buffers
 
     def _buffers(self, shape: tuple[int, ...]) -> "_Buffers":
-        return _Buffers(self._session, shape, self._kind, self._device, self._number, self._memory)
+        return _Buffers(self._session, shape, self._kind, self._number, self._memory)
 
 
 class _Buffers:
@@ -151,20 +162,19 @@ class _Buffers:
         session: onnxruntime.InferenceSession,
         shape: tuple[int, ...],
         kind: type[np.generic],
-        device: str,
         number: int,
         memory: HostMemory,
     ) -> None:
         self._session = session
         self._inputs = memory.empty(shape, kind)
         # By the session's allocator, so that the limit of its memory counts the buffer.
-        self._on_device = session.create_ortvalue_from_shape_and_type(list(shape), kind, device, number)
+        self._on_device = session.create_ortvalue_from_shape_and_type(list(shape), kind, _DEVICE, number)
         self._output_name = session.get_outputs()[0].name
         self._capture_id = _NOT_CAPTURED
         self._binding = session.io_binding()
         # A host array would be copied when it is bound, not when the graph runs.
         self._binding.bind_ortvalue_input(session.get_inputs()[0].name, self._on_device)
-        self._binding.bind_output(self._output_name, device, number)
+        self._binding.bind_output(self._output_name, _DEVICE, number)
 
     def capture(self, number: int) -> None:
         """Capture the kernels under this number; later runs replay them.
@@ -183,6 +193,8 @@ class _Buffers:
         return np.array(self._binding.copy_outputs_to_cpu()[0])
 
     def _compute(self, options: onnxruntime.RunOptions) -> None:
+        if options.terminate:  # a replay does not look at it
+            raise TimeoutError("the time limit is over")
         options.add_run_config_entry(_CAPTURE_ID, self._capture_id)
         self._session.run_with_iobinding(self._binding, options)
         self._binding.synchronize_outputs()

@@ -15,6 +15,7 @@ _MEANINGS: Final = {
     "INVALID_ARGUMENT": "an operator was given what it cannot take",
 }
 _MEMORY: Final = (
+    "ALLOC_FAILED",
     "bad_alloc",
     "bad allocation",
     "allocate memory",

@@ -3,7 +3,7 @@
 import fcntl
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from lifelong_service.graphs.providers import (
     choose_providers,
     provider_of,
 )
-from lifelong_service.graphs.runtime_errors import describe_failure, device_failure
+from lifelong_service.graphs.runtime_errors import describe_failure, device_failure, lacks_memory
 
 ON_GPU: Final = frozenset({CUDA, TENSORRT})
 _ERROR: Final = 3
@@ -44,14 +44,23 @@ class OpenSession:
     Attributes:
         session: of ONNX Runtime.
         provider: the execution provider that runs most nodes.
+        in_use: the providers that ONNX Runtime has started, also where they run few nodes or none.
         unused_gpu: why the CPU runs the graph although CUDA is installed; None: there is nothing to tell.
+        uncaptured: why kernels of CUDA cannot be captured; None: they can, or were not to be.
         captures: whether kernels can be captured.
     """
 
     session: onnxruntime.InferenceSession
     provider: str
+    in_use: tuple[str, ...]
     unused_gpu: str | None
+    uncaptured: str | None
     captures: bool
+
+    @property
+    def is_on_gpu(self) -> bool:
+        """Whether the session takes memory of a GPU."""
+        return not ON_GPU.isdisjoint(self.in_use)
 
 
 def open_session(
@@ -83,11 +92,13 @@ def open_session(
     choice = choose_providers(providers, device=gpu.device)
     if ON_GPU & set(choice.names):
         _check_share(gpu)
-        onnxruntime.set_default_logger_severity(_ERROR)
+        if not _open:
+            onnxruntime.set_default_logger_severity(_ERROR)  # it prints why it does not start CUDA
     captures = captures and choice.names[0] == CUDA
+    uncaptured = None
     try:
-        opened = partial(_session, graph, choice, threads, gpu, preprocessing)
-        session, captures = _capturing(opened, captures=captures)
+        open_one = partial(_session, graph, choice, threads, gpu, preprocessing)
+        session, uncaptured = _capturing(open_one) if captures else (open_one(captures=False), None)
     except _DeviceError as error:
         failure = str(error)
         if providers:
@@ -97,9 +108,8 @@ def open_session(
                 hint="Compare the driver with the versions in docs/gpu.md, or change the setting.",
             ) from error
         choice = Choice((CPU,), f"{failure}. Compare the driver with the versions in docs/gpu.md.")
-        captures = False
         session = _session(graph, choice, threads, gpu, preprocessing, captures=False)
-    in_use = session.get_providers()
+    in_use = tuple(session.get_providers())
     check_providers(providers, in_use)
     if ON_GPU & set(in_use):
         _open.add(session)
@@ -110,7 +120,14 @@ def open_session(
         unused = (
             "its libraries and a GPU were found, but ONNX Runtime did not start it; see its message above."
         )
-    return OpenSession(session, provider_of(session, providers), unused, captures and CUDA in in_use)
+    return OpenSession(
+        session,
+        provider_of(session, providers),
+        in_use,
+        unused_gpu=unused,
+        uncaptured=uncaptured,
+        captures=captures and uncaptured is None and CUDA in in_use,
+    )
 
 
 def is_on_gpu(providers: Sequence[str], gpu: GpuUse) -> bool:
@@ -127,13 +144,16 @@ class _DeviceError(Exception):
 
 
 def _capturing(
-    open_session: Callable[..., onnxruntime.InferenceSession], *, captures: bool
-) -> tuple[onnxruntime.InferenceSession, bool]:
-    """Open a session that captures, if this is asked for and possible; and whether it does."""
-    if captures:
-        with suppress(InvalidInputError):  # control flow, or operators that CUDA does not know
-            return open_session(captures=True), True
-    return open_session(captures=False), False
+    open_one: Callable[..., onnxruntime.InferenceSession],
+) -> tuple[onnxruntime.InferenceSession, str | None]:
+    """Open a session that captures kernels, or one that does not; and why it does not."""
+    try:
+        return open_one(captures=True), None
+    except InvalidInputError as error:  # control flow, or operators that CUDA does not know
+        if isinstance(error.__cause__, Exception) and lacks_memory(error.__cause__):
+            raise
+        reason = error.message
+    return open_one(captures=False), reason
 
 
 def _session(

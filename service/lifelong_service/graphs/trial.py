@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.errors import InvalidInputError, LifelongError
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.graphs.captures import CaptureError
 from lifelong_service.graphs.runs import BoundRun
@@ -105,6 +105,7 @@ def capture(classifier: "Classifier", images: Sequence[NDArray[np.float32]]) -> 
 
     Raises:
         CaptureError: they cannot be captured, or give other outputs when they are replayed.
+        ConfigurationError: the host cannot lock memory for the batches.
         InvalidInputError: the largest batch takes more memory than there is.
     """
     runs = classifier.runs
@@ -113,7 +114,7 @@ def capture(classifier: "Classifier", images: Sequence[NDArray[np.float32]]) -> 
     for size in reversed(classifier.batch_sizes or ()):
         try:
             runs.capture(images, size)
-        except CaptureError:
+        except (CaptureError, LifelongError):
             raise
         except Exception as error:  # ONNX Runtime has an exception class for each of its status codes
             reason = describe_failure(error)

@@ -74,7 +74,10 @@ class Draining:
         return moment if self._end is None or moment is None else min(moment, self._end)
 
 
-def stop_orphaned_worker() -> None:
-    """Send SIGTERM to this process: without its parent it would hold the port and never be restarted or stopped."""
-    logger.error("the parent process has died, this worker stops")
+def stop_worker(reason: str) -> None:
+    """Send SIGTERM to this process; its parent, if it lives, starts another one.
+
+    Without its parent it would hold the port and never be restarted or stopped.
+    """
+    logger.error("this worker stops", extra={"details": {"reason": reason}})
     os.kill(os.getpid(), signal.SIGTERM)

@@ -79,6 +79,7 @@ class ModelLoader:
             return snapshot.classifier(model)
         with self._trying:
             if self._tried is None or self._tried[0] != model.id:
+                self._tried = None  # before the next one is loaded: graphs share the memory of a GPU
                 # From the database: task and model may be newer than the snapshot.
                 task = next(task for task in self._store().tasks.list() if task.id == model.task_id)
                 self._tried = (model.id, self.load(model, task))

@@ -42,7 +42,8 @@ class RegistryPoller:
         recall: returns the registry from the cache on the disk, or None; called once.
         changes: waits between two polls.
         published: called with each registry that is served from now on.
-        on_orphaned: called once when the parent process has died.
+        stop: called once with the reason why this process has to end: its parent has died, or `fault` gives one.
+        fault: reason why this process cannot answer any more; None: there is none.
         parent: process id of the parent; None: the present parent.
     """
 
@@ -56,7 +57,8 @@ class RegistryPoller:
         recall: Callable[[], Registry | None] = lambda: None,
         changes: Callable[[], Changes] | None = None,
         published: Callable[[Registry], None] = lambda _: None,
-        on_orphaned: Callable[[], None] = lambda: None,
+        stop: Callable[[str], None] = lambda _: None,
+        fault: Callable[[], str | None] = lambda: None,
         parent: int | None = None,
     ) -> None:
         self._fetch = fetch
@@ -66,7 +68,8 @@ class RegistryPoller:
         plain = Changes()
         self._changes = changes or (lambda: plain)
         self._published = published
-        self._on_orphaned = on_orphaned
+        self._stop = stop
+        self._fault = fault
         self._parent = os.getppid() if parent is None else parent
         self._reader = DeadlineThread("registry-reader")
         self._known_revision: int | None = None
@@ -169,8 +172,9 @@ class RegistryPoller:
                 self.poll()
             except Exception as error:  # noqa: BLE001 - the thread must outlive any fault; it is logged once
                 self._report(_unexpected(error), error)
-            if os.getppid() != self._parent:
-                self._on_orphaned()
+            reason = self._fault() if os.getppid() == self._parent else "its parent process has died"
+            if reason is not None:
+                self._stop(reason)
                 return
 
     def _report(self, problem: str | None, error: Exception | None = None) -> None:

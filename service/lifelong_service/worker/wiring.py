@@ -10,6 +10,7 @@ from lifelong_core.store.registry.cache import RegistryCache
 from lifelong_service import metrics
 from lifelong_service.decoding.decoder import ImageDecoder
 from lifelong_service.decoding.turns import Turns, usual_number
+from lifelong_service.graphs.captures import DEVICE
 from lifelong_service.graphs.run_limit import RunLimit
 from lifelong_service.http.authentication import Authenticator
 from lifelong_service.http.console_sessions import ConsoleSessions
@@ -27,7 +28,7 @@ from lifelong_service.prediction.shadow import Shadow
 from lifelong_service.prediction.shadow_images import ShadowQueue
 from lifelong_service.process.launch import parent_process
 from lifelong_service.worker.audit_tasks import AuditTask
-from lifelong_service.worker.draining import stop_orphaned_worker
+from lifelong_service.worker.draining import stop_worker
 from lifelong_service.worker.heartbeat import Heartbeat
 from lifelong_service.worker.model_loader import ModelLoader
 from lifelong_service.worker.periodic_tasks import CacheKeeper, PeriodicTasks
@@ -133,7 +134,8 @@ def build_parts(settings: Settings) -> WorkerParts:
             recall=cache.load,
             changes=connection.changes,
             published=periodic.offer,
-            on_orphaned=stop_orphaned_worker,
+            stop=stop_worker,
+            fault=lambda: DEVICE.failure,
             parent=parent_process(),
         ),
     )

@@ -6,6 +6,7 @@ import logging
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.registry.records import Model
+from lifelong_service.graphs.captures import DEVICE
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.limits.open_streams import OpenStreams
 from lifelong_service.worker.snapshot import Snapshot
@@ -128,6 +129,8 @@ class Worker:
             reasons.append(f"the micro-batcher has not finished a batch for {seconds:.0f} s.")
         if (failure := self.log.failure) is not None:
             reasons.append(failure)
+        if DEVICE.failure is not None:
+            reasons.append(f"{DEVICE.failure}; this worker is replaced.")
         return reasons
 
     def degraded(self) -> list[str]:

@@ -14,6 +14,7 @@ import onnxruntime
 import pytest
 
 from lifelong_service.graphs import libraries, sessions
+from lifelong_service.graphs.captures import DEVICE
 
 CUDA = "CUDAExecutionProvider"
 TENSORRT = "TensorrtExecutionProvider"
@@ -35,6 +36,9 @@ class Machine:
         bound_runs: number of runs with bound buffers.
         replayed: for each of them, the number of the captured kernels; -1: none.
         refuses_captures: whether kernels cannot be captured.
+        refuses_locks: whether no memory of the host can be locked.
+        lacks_captures: whether sessions that capture are refused.
+        runs_most_on: the provider of all nodes; None: the first one of the session.
         replays_nothing: whether a replay leaves the outputs as they are.
         locked: shapes in bytes of page-locked memory that is in use, by address.
     """
@@ -50,6 +54,9 @@ class Machine:
         self.bound_runs = 0
         self.replayed: list[str] = []
         self.refuses_captures = False
+        self.refuses_locks = False
+        self.lacks_captures = False
+        self.runs_most_on: str | None = None
         self.replays_nothing = False
         self.plain_runs = 0
         self.locked: dict[int, Any] = {}
@@ -77,6 +84,8 @@ class Machine:
             return 0 if device < self.devices else 101
 
         def allocate(place: Any, size: int, flags: int) -> int:
+            if self.refuses_locks:
+                return 2
             block = ctypes.create_string_buffer(size)
             self.locked[ctypes.addressof(block)] = block
             return _write(place, ctypes.addressof(block))
@@ -111,6 +120,10 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Machine:
         def __init__(
             self, graph: Any, sess_options: Any = None, providers: Sequence[Any] = (), **arguments: Any
         ) -> None:
+            if machine.lacks_captures and any(
+                dict(options).get("enable_cuda_graph") for _, options in providers
+            ):
+                raise RuntimeError("[ONNXRuntimeError] : 1 : FAIL : control flow nodes cannot be captured")
             named = [one if isinstance(one, tuple) else (one, {}) for one in providers]
             self.captured: set[str] = set()
             self.is_double = any(name in (CUDA, TENSORRT) for name, _ in named)
@@ -127,8 +140,9 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Machine:
             return self.names if self.is_double else super().get_providers()
 
         def get_provider_graph_assignment_info(self) -> Any:
+            name = machine.runs_most_on or self.names[0]
             parts = super().get_provider_graph_assignment_info()
-            return [SimpleNamespace(ep_name=self.names[0], get_nodes=part.get_nodes) for part in parts]
+            return [SimpleNamespace(ep_name=name, get_nodes=part.get_nodes) for part in parts]
 
         def run(self, *arguments: Any, **named: Any) -> Any:
             machine.plain_runs += 1
@@ -165,6 +179,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Machine:
     loads = SimpleNamespace(CDLL=machine.load, c_int=ctypes.c_int, byref=ctypes.byref)
     monkeypatch.setattr(libraries, "ctypes", loads)
     monkeypatch.setattr(sessions, "_open", type(sessions._open)())
+    monkeypatch.setattr(DEVICE, "failure", None)
     return machine
 
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 
+import onnxruntime
 import pytest
 
 from lifelong_core.errors import ConfigurationError
@@ -44,6 +45,29 @@ def test_a_service_on_the_gpu_says_so_and_predicts(
     assert "lifelong_unused_gpu 0.0" in text
     assert f'lifelong_execution_provider{{model="linear@1",provider="{CUDA}"}} 1.0' in text
     assert gpu.bound_runs > 0
+
+
+def test_a_worker_whose_gpu_fails_answers_503_is_not_ready_and_ends(
+    gpu: Machine, registered: None, serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reasons: list[str] = []
+    monkeypatch.setattr("lifelong_service.worker.wiring.stop_worker", reasons.append)
+    client = serve().client
+    eventually(lambda: client.post("/v1/predict", content=png()).status_code == 200)
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("CUDA failure 719: unspecified launch failure ; GPU=0 ; hostname=h")
+
+    monkeypatch.setattr(onnxruntime.InferenceSession, "run_with_iobinding", fail)
+    answer = client.post("/v1/predict", content=png())
+    assert answer.status_code == 503, answer.text
+    assert "CUDA failure 719" in answer.json()["error"]["message"]
+    ready = client.get("/readyz")
+    assert ready.status_code == 503
+    assert ready.json()["reasons"] == [
+        "the GPU fails: CUDA failure 719: unspecified launch failure; this worker is replaced."
+    ]
+    eventually(lambda: reasons == ["the GPU fails: CUDA failure 719: unspecified launch failure"])
 
 
 def test_a_service_with_a_configured_provider_that_cannot_be_started_does_not_start(

@@ -1,8 +1,10 @@
 """On a GPU, bound buffers give the logits of a plain run, in any batch and in any number of threads."""
 
+import itertools
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +12,14 @@ import onnxruntime
 import pytest
 from onnx import TensorProto
 
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.errors import ConfigurationError, InvalidInputError, LifelongError, UnavailableError
 from lifelong_core.gpu import GpuUse
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.graphs import sessions
 from lifelong_service.graphs.captures import DEVICE, SharedDevice
-from lifelong_service.graphs.classifier import Classifier, load_classifier
+from lifelong_service.graphs.classifier import Classifier, GraphTimeoutError, load_classifier
+from lifelong_service.graphs.page_locked import PageLockedMemory
+from lifelong_service.graphs.run_limit import RunLimit
 from lifelong_service.graphs.runs import _KEPT_BUFFERS
 from tests.unit.service import onnx_graphs
 from tests.unit.service.graphs.gpu_double import CPU, CUDA, Machine, images
@@ -150,7 +154,8 @@ def test_a_graph_that_cannot_be_captured_runs_batches_of_one_size(
 ) -> None:
     setattr(gpu, fault, True)
     bound, plain = pair(onnx_graphs.linear(), maximum=64)
-    assert "kernels are not captured" in caplog.text
+    [warned] = [one for one in caplog.records if one.message == "kernels are not captured"]
+    assert warned.__dict__["details"]["reason"]
     assert (bound.is_captured, bound.batch_sizes) == (False, (16,))
     gpu.replayed.clear()
     np.testing.assert_allclose(bound.logits(images(21)), plain.logits(images(21)), atol=1e-6)
@@ -160,8 +165,33 @@ def test_a_graph_that_cannot_be_captured_runs_batches_of_one_size(
 def test_images_of_any_size_are_not_captured(gpu: Machine, caplog: pytest.LogCaptureFixture) -> None:
     bound, _ = pair(onnx_graphs.mean_of_any_size())
     assert caplog.messages == ["kernels are not captured"]
-    assert (bound.is_captured, bound.batch_sizes) == (False, (8,))
+    assert caplog.records[0].__dict__["details"]["reason"] == "its images have no fixed size."
+    assert (bound.is_captured, bound.batch_sizes) == (False, (1,))
     assert set(gpu.replayed) == {"-1"}
+    assert {shape[0] for _, _, shape in gpu.placed} == {1}
+
+
+def test_a_graph_with_control_flow_is_not_captured_and_the_reason_is_told(
+    gpu: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    gpu.lacks_captures = True
+    bound, plain = pair(onnx_graphs.linear(), maximum=64)
+    assert (bound.is_captured, bound.batch_sizes) == (False, (16,))
+    assert [one.__dict__["details"]["reason"] for one in caplog.records] == [bound.uncaptured]
+    assert "ONNX Runtime cannot load the graph" in str(bound.uncaptured)
+    np.testing.assert_allclose(bound.logits(images(3)), plain.logits(images(3)), atol=1e-6)
+
+
+def test_a_graph_with_most_nodes_on_the_cpu_still_uses_buffers_and_the_thread_of_the_gpu(
+    gpu: Machine,
+) -> None:
+    gpu.runs_most_on = CPU
+    bound = load_classifier(onnx_graphs.linear(), GREY, classes=3)
+    plain = load_classifier(onnx_graphs.linear(), GREY, classes=3, providers=[CPU])
+    assert (bound.provider, bound.is_captured) == (CPU, True)
+    before = gpu.bound_runs
+    np.testing.assert_allclose(bound.logits(images(3)), plain.logits(images(3)), atol=1e-6)
+    assert gpu.bound_runs == before + 1
 
 
 def test_a_capture_waits_for_the_runs_of_other_graphs_and_they_wait_for_it() -> None:
@@ -217,27 +247,121 @@ def test_buffers_of_a_failed_run_are_not_used_again(gpu: Machine, monkeypatch: p
     bound, plain = pair(onnx_graphs.mean_of_any_size())
     bound.logits(images(2))
     placed = len(gpu.placed)
-    session = type_of_session()
-    real = session.run_with_iobinding
-
-    def fail(self: Any, *arguments: Any) -> None:
-        raise RuntimeError("CUDA failure 700: an illegal memory access was encountered")
-
-    monkeypatch.setattr(session, "run_with_iobinding", fail)
+    fail_runs(monkeypatch, "[ONNXRuntimeError] : 1 : FAIL : Non-zero status code", times=1)
     with pytest.raises(InvalidInputError, match="the model fails on an input of shape"):
         bound.logits(images(2))
-    monkeypatch.setattr(session, "run_with_iobinding", real)
     np.testing.assert_allclose(bound.logits(images(2)), plain.logits(images(2)), atol=1e-6)
     assert len(gpu.placed) == placed + 1
+
+
+def fail_runs(monkeypatch: pytest.MonkeyPatch, message: str, *, times: float = math.inf) -> None:
+    """Let the next runs on the GPU fail."""
+    session = type_of_session()
+    real: Callable[..., None] = session.run_with_iobinding
+    runs = itertools.count(1)
+
+    def run(self: Any, *arguments: Any) -> None:
+        if next(runs) <= times:
+            raise RuntimeError(message)
+        real(self, *arguments)
+
+    monkeypatch.setattr(session, "run_with_iobinding", run)
+
+
+ILLEGAL = "CUDA failure 700: an illegal memory access was encountered ; GPU=0 ; hostname=h"
+
+
+def test_a_gpu_that_fails_for_every_image_is_a_fault_of_the_worker(
+    gpu: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound, _ = pair(onnx_graphs.linear())
+    fail_runs(monkeypatch, ILLEGAL)
+    with pytest.raises(UnavailableError, match="CUDA failure 700") as raised:
+        bound.logits(images(2))
+    assert "hostname" not in str(raised.value)
+    assert DEVICE.failure is not None
+
+
+def test_a_gpu_that_fails_for_one_image_only_is_a_fault_of_the_image(
+    gpu: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound, plain = pair(onnx_graphs.mean_of_any_size())
+    fail_runs(monkeypatch, "CUDNN failure 9: CUDNN_STATUS_NOT_SUPPORTED ; GPU=0", times=1)
+    with pytest.raises(InvalidInputError, match="the model fails on an input of shape"):
+        bound.logits(images(1, edge=9))
+    assert DEVICE.failure is None
+    np.testing.assert_allclose(bound.logits(images(1)), plain.logits(images(1)), atol=1e-6)
+
+
+def test_buffers_of_other_shapes_make_room_when_memory_is_full(
+    gpu: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound, plain = pair(onnx_graphs.mean_of_any_size())
+    for edge in range(4, 9):
+        bound.logits(images(1, edge=edge))
+    fail_runs(monkeypatch, "[ONNXRuntimeError] : 1 : FAIL : CUDNN_STATUS_ALLOC_FAILED", times=1)
+    held = len(gpu.locked)
+    np.testing.assert_allclose(bound.logits(images(1, edge=9)), plain.logits(images(1, edge=9)), atol=1e-6)
+    bound.logits(images(1, edge=10))  # frees what is unused
+    assert len(gpu.locked) < held
+
+
+def test_a_late_call_of_captured_kernels_is_ended(gpu: Machine) -> None:
+    """A frozen batch of one: each image is a replay, which does not look at the time."""
+    limit = RunLimit(0.2)
+    bound = load_classifier(onnx_graphs.linear(batch=1), GREY, classes=3, providers=[CUDA], limit=limit)
+    assert bound.is_captured
+    limit.start()
+    try:
+        with DEVICE.taken():
+            late = threading.Thread(target=lambda: outcome.append(error_of(bound, images(8))))
+            outcome: list[type[Exception] | None] = []
+            late.start()
+            time.sleep(1)
+        before = gpu.bound_runs
+        late.join(30)
+        assert outcome == [GraphTimeoutError]
+        assert gpu.bound_runs == before
+    finally:
+        limit.close()
+
+
+def error_of(bound: Classifier, some: Sequence[np.ndarray]) -> type[Exception] | None:
+    try:
+        bound.logits(some)
+    except LifelongError as error:
+        return type(error)
+    return None
+
+
+def test_host_memory_that_cannot_be_locked_is_named(gpu: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu.refuses_locks = True
+    with pytest.raises(ConfigurationError, match="CUDA cannot lock host memory"):
+        load_classifier(onnx_graphs.linear(), GREY, classes=3, providers=[CUDA])
+    gpu.refuses_locks = False
+    bound, _ = pair(onnx_graphs.mean_of_any_size())
+    gpu.refuses_locks = True
+    with pytest.raises(ConfigurationError, match="CUDA cannot lock host memory"):
+        bound.logits(images(1, edge=9))
+
+
+def test_threads_free_unused_memory_together(gpu: Machine) -> None:
+    memory = PageLockedMemory(0, gpu.runtime())
+    for _ in range(50):
+        arrays = [memory.empty((4,), np.float32) for _ in range(40)]
+        del arrays
+        threads = [threading.Thread(target=memory.empty, args=((4,), np.float32)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+            assert not thread.is_alive(), "it waits for memory that another thread has freed"
 
 
 def test_memory_of_a_full_gpu_is_named(gpu: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     bound, _ = pair(onnx_graphs.linear())
 
-    def fail(self: Any, *arguments: Any) -> None:
-        raise RuntimeError("[ONNXRuntimeError] : 1 : FAIL : CUDA failure 2: out of memory ; GPU=0")
-
-    monkeypatch.setattr(type_of_session(), "run_with_iobinding", fail)
+    fail_runs(monkeypatch, "[ONNXRuntimeError] : 1 : FAIL : CUDA failure 2: out of memory ; GPU=0")
     with pytest.raises(InvalidInputError, match="more memory than there is"):
         bound.logits(images(2))
 

@@ -1,17 +1,21 @@
 """Models that cannot be loaded are reported and not promoted; loaded graphs, and models without a head."""
 
 import json
+import weakref
 from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
 from onnx import TensorProto
 
+from lifelong_core.errors import LifelongError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store, promote_calibrated, register_calibration
 from lifelong_core.store.registry.registry import bump_revision
 from lifelong_core.store.schema import tables
+from lifelong_service.graphs.loader import GraphLoader
 from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import GREY, Service, calibration, png
 from tests.unit.service.routes.test_operations import error_of
@@ -172,3 +176,22 @@ def test_a_promoted_model_without_a_head_is_told_of_everywhere(service: Service)
     assert ready["reasons"] == [f"{said}."]
     assert said in ready["degraded"]
     assert "lifelong_models_without_head 1.0" in service.client.get("/metrics").text
+
+
+def test_the_thread_keeps_neither_the_last_graph_nor_the_last_error() -> None:
+    class Graph:
+        pass
+
+    def load(model: Any, _: Any) -> Any:
+        if model == "broken":
+            raise LifelongError("it cannot be loaded")
+        return Graph()
+
+    loader = GraphLoader(load)
+    future = loader.submit(cast("Any", "sound"), cast("Any", "task"))
+    graph = weakref.ref(future.result())
+    failed = loader.submit(cast("Any", "broken"), cast("Any", "task"))
+    error = weakref.ref(cast("Exception", failed.exception()))
+    del future, failed
+    eventually(lambda: graph() is None and error() is None)
+    loader.close()

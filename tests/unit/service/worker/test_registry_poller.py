@@ -28,6 +28,7 @@ from lifelong_service.process import launch
 from lifelong_service.worker.registry_poller import RegistryPoller, describe_damage
 from lifelong_service.worker.serving_state import ServingState
 from lifelong_service.worker.worker import Worker
+from tests.unit.service.waiting import eventually
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HEAD = PostProcessingHead(1.0, [0, 0], [[0, 1], [1, 0]], [0.5, 0.5], ("no", "yes"))
@@ -492,20 +493,41 @@ def test_models_without_a_head_are_not_loaded(source: Source) -> None:
 
 @pytest.mark.parametrize("alive", [True, False])
 def test_a_worker_whose_parent_died_before_it_looked_is_an_orphan(source: Source, alive: bool) -> None:
-    orphaned = threading.Event()
+    stopped = threading.Event()
     parent = os.getppid() if alive else os.getpid()  # the latter is certainly not the parent
     poller = RegistryPoller(
         source.fetch,
         source.load,
         serving=ServingState(),
         seconds=0.001,
-        on_orphaned=orphaned.set,
+        stop=lambda _: stopped.set(),
         parent=parent,
     )
     poller.start()
-    found = orphaned.wait(0.2 if alive else 10)
+    found = stopped.wait(0.2 if alive else 10)
     poller.close()
     assert found is not alive
+
+
+def test_a_worker_with_a_fault_ends_once_with_its_reason(source: Source) -> None:
+    reasons: list[str] = []
+    fault: list[str | None] = [None]
+    poller = RegistryPoller(
+        source.fetch,
+        source.load,
+        serving=ServingState(),
+        seconds=0.001,
+        stop=reasons.append,
+        fault=lambda: fault[0],
+    )
+    poller.start()
+    time.sleep(0.05)
+    assert reasons == []
+    fault[0] = "the GPU fails"
+    eventually(lambda: reasons)
+    time.sleep(0.05)
+    poller.close()
+    assert reasons == ["the GPU fails"]
 
 
 def test_the_parent_is_the_one_that_the_starter_named(monkeypatch: pytest.MonkeyPatch) -> None:
