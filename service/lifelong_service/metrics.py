@@ -135,11 +135,11 @@ CLOSED_CONNECTIONS = Counter(
     "Connections that a limit closed. header_timeout: the head of a request did not arrive in time. large_head: head,"
     " chunk framing or trailers of a request are too large. malformed: bytes are no request of HTTP/1, or too many"
     " requests wait for an earlier answer. evicted: too many connections, and this one waited longest for a request."
-    " refused: too many, and all others carried requests.",
+    " refused: too many, and all others carried requests. unread: its client hardly read an answer.",
     ["reason"],
     registry=REGISTRY,
 )
-for _reason in ("header_timeout", "large_head", "malformed", "evicted", "refused"):
+for _reason in ("header_timeout", "large_head", "malformed", "evicted", "refused", "unread"):
     CLOSED_CONNECTIONS.labels(_reason)
 MODELS_WITHOUT_HEAD = Gauge(
     "lifelong_models_without_head",

@@ -17,7 +17,7 @@ def client_address(request: Request) -> str:
     """IP address of the client: the peer, or the one that a trusted proxy names; `local` on a Unix socket."""
     if request.client is None:
         return LOCAL
-    return _normalised(request.client.host)
+    return normalised_address(request.client.host)
 
 
 def network_of(address: str) -> str:
@@ -37,7 +37,8 @@ def network_of(address: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _normalised(text: str) -> str:
+def normalised_address(text: str) -> str:
+    """The usual form of an IP address: that of IPv4 where it is mapped to IPv6; `unknown` for other text."""
     try:
         return str(_parsed(text))
     except ValueError:

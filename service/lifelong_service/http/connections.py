@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
+from lifelong_service.http.client_addresses import network_of
+
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
@@ -31,7 +33,7 @@ class Connections:
 
     Args:
         maximum: largest number of connections.
-        per_address: connections from one address.
+        per_address: connections from one address; for IPv6 from the network of one customer.
         proxies: networks to which `per_address` does not apply.
     """
 
@@ -40,7 +42,8 @@ class Connections:
         self._per_address = per_address
         self._proxies = proxies
         self._counts: Counter[str] = Counter()
-        self._open: set[Connection] = set()
+        self._open: dict[Connection, str] = {}
+        """with the network of its client"""
         self._waiting: dict[Connection, None] = {}  # those that have waited longest come first
 
     def __len__(self) -> int:
@@ -52,14 +55,14 @@ class Connections:
         Returns:
             False: there is no room, because every other connection carries a request. It is not counted.
         """
-        address = connection.address
-        if self._counts[address] >= self._per_address and not self._is_proxy(address):
-            if not self._evict(address):
+        network = network_of(connection.address)
+        if self._counts[network] >= self._per_address and not self._is_proxy(connection.address):
+            if not self._evict(network):
                 return False
         elif len(self._open) >= self._maximum and not self._evict():
             return False
-        self._open.add(connection)
-        self._counts[address] += 1
+        self._open[connection] = network
+        self._counts[network] += 1
         self._waiting[connection] = None
         return True
 
@@ -76,17 +79,17 @@ class Connections:
     def remove(self, connection: Connection) -> None:
         """Remove a closed connection; an unknown one is ignored."""
         self._waiting.pop(connection, None)
-        if connection not in self._open:
+        network = self._open.pop(connection, None)
+        if network is None:
             return
-        self._open.remove(connection)
-        self._counts[connection.address] -= 1
-        if not self._counts[connection.address]:
-            del self._counts[connection.address]
+        self._counts[network] -= 1
+        if not self._counts[network]:
+            del self._counts[network]
 
-    def _evict(self, address: str | None = None) -> bool:
-        """Close the connection that is idle longest, of one address or of all; return whether there was one."""
+    def _evict(self, network: str | None = None) -> bool:
+        """Close the connection that is idle longest, of one network or of all; return whether there was one."""
         for connection in self._waiting:
-            if address is None or connection.address == address:
+            if network is None or self._open[connection] == network:
                 self.remove(connection)
                 connection.evict()
                 return True

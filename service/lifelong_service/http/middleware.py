@@ -47,11 +47,12 @@ class RequestMiddleware:
             return
         began = time.perf_counter()
         status = 0
+        has_begun = False
 
         async def send_named(message: Message) -> None:
-            nonlocal status
+            nonlocal status, has_begun
             if message["type"] == "http.response.start":
-                status = message["status"]
+                has_begun = True
                 message["headers"] = [
                     *message["headers"],
                     (b"x-lifelong-worker", self._worker),
@@ -60,6 +61,8 @@ class RequestMiddleware:
                 if self._draining.has_begun:
                     message["headers"].append((b"connection", b"close"))
             await send(message)
+            if message["type"] == "http.response.start":  # not before: an earlier answer may hold it up
+                status = message["status"]
 
         try:
             async with self._draining.limit(self._timeout) as limit:
@@ -74,7 +77,7 @@ class RequestMiddleware:
             status = metrics.CLIENT_CLOSED_REQUEST
         except Exception:  # the last line of defence
             logger.exception("a request failed", extra={"details": {"path": scope["path"]}})
-            if status == 0:
+            if not has_begun:
                 await internal_error_response()(scope, receive, send_named)
         finally:
             route = getattr(scope.get("route"), "path", "unmatched")

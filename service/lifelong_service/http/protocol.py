@@ -4,6 +4,7 @@ They apply before a request reaches the application, whose own limits are in `gu
 """
 
 import asyncio
+import functools
 import json
 import socket
 from collections.abc import Iterator
@@ -12,22 +13,28 @@ from http import HTTPStatus
 from typing import Any, NamedTuple, cast
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from lifelong_core.settings import Settings
 from lifelong_service import metrics
+from lifelong_service.http.client_addresses import normalised_address
 from lifelong_service.http.connections import Connections
 from lifelong_service.http.joined_writes import JoinedWrites
 
 UNREAD_SECONDS = 30
 """Time in seconds without any acknowledgement by the client after which an answer is dropped."""
+LEAST_READ_BYTES = 65_536
+"""Bytes of an answer that a client has to read in that time while more than a full buffer waits for it."""
 MAXIMUM_HEAD_BYTES = 65_536
-"""Largest head of a request: URL, names and values. Also the limit of an incomplete head, and of framing and trailers
-of a body, without the received piece in which the request begins; the last piece may exceed it."""
+"""Largest head of a request: URL, names and values, and `HEADER_BYTES` for each header. Also the limit of an incomplete
+head, and of framing and trailers of a body, without the received piece in which the request begins; the last piece may
+exceed it."""
+HEADER_BYTES = 32
+"""What a header counts besides its name and value, as in HTTP/2 (RFC 9113, 6.5.2): it limits their number."""
 MAXIMUM_PIPELINED = 32
 """Largest number of requests of a connection that wait for the answer to an earlier one."""
 TINY_CHUNK_BYTES = 64
-"""Size below which a chunk counts as framing, too."""
+"""Size below which the missing bytes of a chunk count as framing, too."""
 CHUNK_FRAMING_BYTES = 16
 """Usual framing of a chunk: its size in hexadecimal and two line ends."""
 
@@ -85,7 +92,6 @@ _TIMED_OUT = _Refusal(
     ),
 )
 _NEVER_BEGUN = _Refusal("header_timeout", b"")
-_EVICTED = _Refusal("evicted", b"")
 _NO_ROOM = _Refusal(
     "refused",
     _answer(
@@ -103,11 +109,13 @@ class LimitedProtocol(HttpToolsProtocol):
     - The time limit of the first request head starts with the connection, that of each further head with its first
       byte. Bytes that follow an early answer count as the next head.
     - An idle connection is closed after `keep_alive_seconds`.
-    - The kernel closes the connection of a client that does not read its answer.
+    - A connection whose client does not read its answer is closed: by the kernel, or here if the client reads some
+      bytes now and then.
     - Everything of a request but its body has a largest size: head, framing of chunks, and trailers, which are ignored.
     - Offers to upgrade the connection are ignored (RFC 9110, 7.8); there are no WebSockets and no tunnels.
     - What is refused here (400, 431) is refused after the answers to the requests before it. The rest of a request that
-      has its answer gets no second one (400, 408): the connection is closed.
+      has its answer gets no second one (400, 408): the connection is closed. What is refused in the piece that ends its
+      head does not reach the application.
 
     Args:
         app: answers the requests.
@@ -132,12 +140,13 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._is_offer = False
         self._refusal: _Refusal | None = None
+        self._reading_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Count the new connection."""
         super().connection_made(cast("asyncio.Transport", JoinedWrites(transport, self.loop)))
         peer = transport.get_extra_info("peername")
-        self.address = str(peer[0]) if isinstance(peer, tuple) else ""
+        self.address = normalised_address(str(peer[0])) if isinstance(peer, tuple) else ""
         _give_up_unread_answers(transport.get_extra_info("socket"))
         if self._all.admit(self):
             self._start_timer()
@@ -175,15 +184,14 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a header, but no trailer: they would be added to the headers that were checked."""
         if self._is_in_head:
-            self._head_bytes += len(name) + len(value)
+            self._head_bytes += len(name) + len(value) + HEADER_BYTES
+            self._check_head()
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """End the head of a request."""
         self._is_in_head = False
-        if self._head_bytes + len(self.url) > MAXIMUM_HEAD_BYTES:
-            self._refusal = _LARGE_HEAD
-            raise ValueError("a large head")
+        self._check_head()
         parser = self._parser
         if parser.get_method() == b"CONNECT" or parser.get_http_version() not in _VERSIONS:
             raise ValueError("a tunnel, or another version of HTTP")
@@ -223,11 +231,26 @@ class LimitedProtocol(HttpToolsProtocol):
         """Remove the closed connection."""
         super().connection_lost(exc)
         self._stop_timer()
+        self._stop_reading_timer()
         self._all.remove(self)
 
     def evict(self) -> None:
         """Close this connection in favour of another one."""
-        self._close(_EVICTED)
+        metrics.CLOSED_CONNECTIONS.labels("evicted").inc()
+        self._stop_timer()
+        self.transport.close()
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()  # else it would stay until its client reads
+
+    def pause_writing(self) -> None:
+        """Watch a client that leaves more than a full buffer unread."""
+        super().pause_writing()
+        self._watch_reading()
+
+    def resume_writing(self) -> None:
+        """Go on: the client has read most of it."""
+        super().resume_writing()
+        self._stop_reading_timer()
 
     @property
     def _parser(self) -> httptools.HttpRequestParser:
@@ -281,6 +304,30 @@ class LimitedProtocol(HttpToolsProtocol):
         elif not self._carries_request:
             self._close(refusal)
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        super()._start_asgi_task(cycle, functools.partial(_answer_unless_refused, cycle, app))
+
+    def _check_head(self) -> None:
+        if self._head_bytes + len(self.url) > MAXIMUM_HEAD_BYTES:
+            self._refusal = _LARGE_HEAD
+            raise ValueError("a large head")
+
+    def _watch_reading(self) -> None:
+        unread = self.transport.get_write_buffer_size()
+        self._reading_timer = self.loop.call_later(UNREAD_SECONDS, self._check_reading, unread)
+
+    def _check_reading(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() <= before - LEAST_READ_BYTES:
+            self._watch_reading()
+            return
+        metrics.CLOSED_CONNECTIONS.labels("unread").inc()
+        self.transport.abort()
+
+    def _stop_reading_timer(self) -> None:
+        if self._reading_timer is not None:
+            self._reading_timer.cancel()
+            self._reading_timer = None
+
     def _start_timer(self) -> None:
         self._head_timer = self.loop.call_later(self._head_seconds, self._time_out)
 
@@ -307,6 +354,14 @@ class LimitedProtocol(HttpToolsProtocol):
             self.cycle.message_event.set()
 
 
+async def _answer_unless_refused(
+    cycle: RequestResponseCycle, app: Any, scope: Any, receive: Any, send: Any
+) -> None:
+    """Call the application, unless the connection was closed before the request reached it."""
+    if not cycle.disconnected:
+        await app(scope, receive, send)
+
+
 def _without_offer(headers: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
     for name, value in headers:
         if name == b"connection":
@@ -321,4 +376,4 @@ def _give_up_unread_answers(connection: socket.socket | None) -> None:
     option = getattr(socket, "TCP_USER_TIMEOUT", None)  # Linux only
     if connection is not None and option is not None:
         with suppress(OSError):  # a Unix socket
-            connection.setsockopt(socket.IPPROTO_TCP, option, UNREAD_SECONDS * 1000)
+            connection.setsockopt(socket.IPPROTO_TCP, option, int(UNREAD_SECONDS * 1000))

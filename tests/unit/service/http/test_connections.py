@@ -65,6 +65,13 @@ def test_a_proxy_has_only_the_common_limit() -> None:
     assert [client.is_evicted for client in clients] == [True, False, False, False]
 
 
+def test_the_addresses_of_one_ipv6_customer_are_counted_together() -> None:
+    connections = Connections(maximum=9, per_address=2, proxies=[PROXY])
+    other, first, second = opened(connections, "2001:db8:0:8::1", "2001:db8:0:7::1", "2001:db8:0:7::2")
+    opened(connections, "2001:db8:0:7::3")
+    assert [client.is_evicted for client in (other, first, second)] == [False, True, False]
+
+
 def test_clients_without_an_address_are_counted_together() -> None:
     connections = Connections(maximum=9, per_address=1, proxies=[PROXY])
     (first,) = opened(connections, "")

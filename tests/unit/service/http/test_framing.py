@@ -12,8 +12,15 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from lifelong_core.settings import Settings
+from lifelong_service import metrics
+from lifelong_service.http import protocol
 from lifelong_service.http.connections import Connections
-from lifelong_service.http.protocol import MAXIMUM_HEAD_BYTES, MAXIMUM_PIPELINED, LimitedProtocol
+from lifelong_service.http.protocol import (
+    HEADER_BYTES,
+    MAXIMUM_HEAD_BYTES,
+    MAXIMUM_PIPELINED,
+    LimitedProtocol,
+)
 
 SECONDS = 10
 UNREAD_BYTES = 32 * 1024**2
@@ -316,9 +323,82 @@ def test_the_size_of_a_head_is_limited(cut: Callable[[bytes], list[bytes]], offe
     assert paths == []
 
 
-def test_a_malformed_body_is_refused_at_once() -> None:
-    received, _ = answers([CHUNKED + b"not a size\r\n"])
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_the_number_of_headers_is_limited(*, is_complete: bool) -> None:
+    """Tiny headers take a hundred times their size in memory."""
+    flood = b"GET /head HTTP/1.1\r\n" + b"a:\r\n" * (MAXIMUM_HEAD_BYTES // HEADER_BYTES)
+    received, paths = answers([flood + b"\r\n" * is_complete])
+    assert received.startswith(b"HTTP/1.1 431 ")
+    assert paths == []
+
+
+def test_a_malformed_body_is_refused_at_once_and_its_request_does_not_reach_the_application() -> None:
+    received, paths = answers([CHUNKED + b"not a size\r\n"])
     assert received.startswith(b"HTTP/1.1 400 ")
+    assert paths == []
+
+
+def test_a_client_that_hardly_reads_loses_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with a further request, which keeps its place among the connections."""
+    monkeypatch.setattr(protocol, "UNREAD_SECONDS", 0.05)
+
+    async def scenario() -> None:
+        application = Application()
+        application.gate.set()
+        server = Server(application)
+        async with server.reader() as reader:
+            (connection,) = server.made
+            connection.transport.write(bytes(UNREAD_BYTES))
+            connection.data_received(b"GET /next HTTP/1.1\r\nHost: a\r\n\r\n")
+            lost = connection.loop.create_task(until_lost(connection))
+            while not lost.done():
+                await reader.read(1)
+                await asyncio.sleep(0.01)
+            assert application.paths == ["/next"]
+            await asyncio.sleep(0.01)
+            assert not connection.tasks
+
+    before = unread()
+    asyncio.run(asyncio.wait_for(scenario(), SECONDS))
+    assert unread() == before + 1
+
+
+def test_a_slow_client_that_reads_enough_gets_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "UNREAD_SECONDS", 1)
+
+    async def scenario() -> None:
+        server = Server(Application())
+        async with server.reader() as reader:
+            (connection,) = server.made
+            connection.transport.write(bytes(UNREAD_BYTES))
+            for _ in range(8):
+                await reader.readexactly(UNREAD_BYTES // 8)
+                await asyncio.sleep(0.3)
+
+    before = unread()
+    asyncio.run(asyncio.wait_for(scenario(), SECONDS))
+    assert unread() == before
+
+
+async def until_lost(connection: LimitedProtocol) -> None:
+    while connection in connection.connections:
+        await asyncio.sleep(0.005)
+
+
+def unread() -> float:
+    return metrics.CLOSED_CONNECTIONS.labels("unread")._value.get()
+
+
+def test_an_evicted_connection_ends_although_its_client_does_not_read() -> None:
+    async def scenario() -> None:
+        server = Server(Application(), maximum=1)
+        async with server.reader():
+            (first,) = server.made
+            first.transport.write(bytes(UNREAD_BYTES))
+            async with server.reader():
+                await asyncio.wait_for(until_lost(first), SECONDS)
+
+    asyncio.run(scenario())
 
 
 def numbered(count: int) -> list[bytes]:
