@@ -101,3 +101,12 @@ def sync_to_disk(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def file_identity(file: Path | None) -> tuple[int, int] | None:
+    """Device and inode of the file; None: it is missing or unreachable."""
+    try:
+        status = os.stat(file) if file is not None else None  # noqa: PTH116 - as fast as can be: it is asked for each transaction
+    except OSError:
+        return None
+    return None if status is None else (status.st_dev, status.st_ino)

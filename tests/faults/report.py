@@ -15,7 +15,9 @@ Guarantees, on SQLite and on PostgreSQL:
 - A prediction that was answered is in the log exactly once, with the values that were answered, even if any process is
   killed at any moment (`log_durability = "process"`), or the machine loses power (`"power"`).
 - A request that is repeated with the same request id gets the same answer and is logged once. One exception: the
-  database is away, and another machine gave the first answer. Then the answer is new, and the log keeps the first.
+  database is away, and this machine does not hold the first answer: another machine gave it, or it is beyond the age or
+  size that is kept (`LIFELONG_RECENT_REQUESTS_HOURS`, `LIFELONG_MAXIMUM_RECENT_REQUESTS_BYTES`), or `/readyz` says that
+  the file cannot be used. Then the answer is new, and the log keeps the first.
 - While the database is away, hangs or is locked, predictions are answered as before and wait in a spool on the local
   disk; workers that start meanwhile serve, too. All predictions are in the log within {delivery:g} s after the database
   is back.

@@ -6,6 +6,7 @@ import sqlite3
 import struct
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from typing import TypeVar
 
 from lifelong_core.errors import LifelongError
 from lifelong_core.store.engine.database import database_origin
-from lifelong_core.store.files import make_folder, make_private_file
+from lifelong_core.store.files import file_identity, make_folder, make_private_file
 from lifelong_core.store.log.records import LogEntry, RequestKey, StoredRequest
 from lifelong_core.store.spool.encoding import decode_entries, encode_entries
 
@@ -35,7 +36,7 @@ _CLAIMED = "SELECT entry, is_logged FROM requests WHERE key = ?"
 _REPLACE = "INSERT OR REPLACE INTO requests VALUES (?, ?, 1, ?)"
 _CONFIRM = "UPDATE requests SET is_logged = 1 WHERE key = ?"
 _WITHDRAW = "DELETE FROM requests WHERE key = ?"
-_FIND = "SELECT entry FROM requests WHERE key = ? AND claimed_at >= ? AND is_logged"
+_FIND = "SELECT entry, is_logged FROM requests WHERE key = ? AND claimed_at >= ?"
 # Row ids increase with time. The limit is in the inner query, so that the whole table is not read.
 _FORGET = (
     "DELETE FROM requests WHERE rowid IN (SELECT rowid FROM"
@@ -44,6 +45,9 @@ _FORGET = (
 _CALLS_BETWEEN_PRUNING = 16
 _CLAIM_SECONDS = 600
 """A claim that is not confirmed is void after this time: its worker has died, and others log its answer until then."""
+
+_MOST_CONFIRMED = 10_000
+"""Largest number of confirmations that wait for the next claim; more wait only while the file cannot be written."""
 
 logger = logging.getLogger(__name__)
 
@@ -96,9 +100,11 @@ class RecentRequests:
         self._clock = clock
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+        """of the file that was opened last"""
         self._added = 0
         self._calls = 0
-        self._confirmed: list[tuple[bytes]] = []
+        self._confirmed: deque[tuple[bytes]] = deque(maxlen=_MOST_CONFIRMED)
         self.problem: str | None = None
 
     def claim(self, entries: Sequence[LogEntry]) -> dict[RequestKey, Claim]:
@@ -114,9 +120,9 @@ class RecentRequests:
         return self._try(lambda connection: self._claim(connection, keyed, now)) or {}
 
     def confirm(self, keys: Collection[RequestKey]) -> None:
-        """Note that claimed requests are in the log or in the spool; other processes see it after the next call."""
+        """Note that claimed requests are in the log or in the spool; other processes see it after the next claim."""
         with self._lock:
-            self._confirmed += [(self._hash(key),) for key in keys]
+            self._confirmed.extend((self._hash(key),) for key in keys)
 
     def replace(self, entries: Sequence[LogEntry]) -> None:
         """Store entries that were logged although others had claimed their requests: these have been erased."""
@@ -155,7 +161,7 @@ class RecentRequests:
         rows = [(hashed[key], now, _encoded(entry), *since) for key, entry in entries.items()]
         connection.execute("BEGIN IMMEDIATE")
         try:
-            self._write_confirmed(connection)
+            connection.executemany(_CONFIRM, self._confirmed)
             claimed = connection.executemany(_CLAIM, rows).rowcount
             self._added += claimed
             self._calls += 1
@@ -169,12 +175,12 @@ class RecentRequests:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             raise
+        self._confirmed.clear()
         return {key: one for key, one in found.items() if not _is_of(one.first, entries[key])}
 
     def _write_confirmed(self, connection: sqlite3.Connection) -> None:
-        confirmed, self._confirmed = self._confirmed, []
-        if confirmed:
-            connection.executemany(_CONFIRM, confirmed)
+        connection.executemany(_CONFIRM, self._confirmed)
+        self._confirmed.clear()
 
     def _prune(self, connection: sqlite3.Connection, now: int) -> None:
         """Delete at most twice as many rows as were added: each call is short, and the size of the file is bounded."""
@@ -190,12 +196,13 @@ class RecentRequests:
     def _select(
         self, connection: sqlite3.Connection, keys: Collection[RequestKey]
     ) -> dict[RequestKey, StoredRequest]:
-        self._write_confirmed(connection)
         found: dict[RequestKey, StoredRequest] = {}
         since = self._clock() - self._keep_seconds
+        confirmed = set(self._confirmed)
         for key in keys:
-            row = connection.execute(_FIND, (self._hash(key), since)).fetchone()
-            if row is not None:
+            hashed = (self._hash(key),)
+            row = connection.execute(_FIND, (*hashed, since)).fetchone()
+            if row is not None and (row[1] or hashed in confirmed):
                 found[key] = _decoded(key, row[0])
         return found
 
@@ -214,9 +221,12 @@ class RecentRequests:
         return result
 
     def _connected(self) -> sqlite3.Connection:
+        if self._connection is not None and file_identity(self._path) != self._identity:
+            self._disconnect()  # another process has begun a new file
         if self._connection is None:
             make_folder(self._path.parent)
             make_private_file(self._path)
+            self._identity = file_identity(self._path)
             connection = sqlite3.connect(
                 self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
@@ -238,8 +248,11 @@ class RecentRequests:
             logger.warning("repeated requests may not be recognised", extra={"details": {"reason": problem}})
         self.problem = problem
         self._disconnect()
-        if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
-            # The file is damaged or no database: a new one replaces it.
+        is_damaged = isinstance(error, sqlite3.DatabaseError) and not isinstance(
+            error, sqlite3.OperationalError
+        )
+        if is_damaged and file_identity(self._path) == self._identity:
+            # The file is damaged or no database: a new one replaces it. Another process may have begun it already.
             for suffix in ("", "-wal", "-shm"):
                 with suppress(OSError):
                     Path(f"{self._path}{suffix}").unlink()

@@ -20,11 +20,13 @@ class ClaimedEntries:
         to_log: the entries to log. Where another worker has claimed the request before, and it is not known whether its
             answer was logged, with its predictions. Both workers may log these: by their ids they are
             in the log once.
-        answered: keys of requests that are answered already, unless they were erased.
+        others: keys of requests that other entries have claimed before.
+        answered: those of them that are answered already, unless they were erased.
     """
 
     entries: tuple[LogEntry, ...]
     to_log: tuple[LogEntry, ...]
+    others: frozenset[RequestKey]
     answered: frozenset[RequestKey]
 
 
@@ -90,6 +92,7 @@ class AnsweredRequests:
         return ClaimedEntries(
             tuple(entries),
             tuple(_with_first_answer(entry, claims) for entry in entries) if claims else tuple(entries),
+            frozenset(claims),
             frozenset(key for key, claim in claims.items() if claim.is_logged),
         )
 
@@ -99,11 +102,11 @@ class AnsweredRequests:
         for entry, one, is_new in zip(claimed.entries, claimed.to_log, written, strict=True):
             if one.request is None:
                 continue
-            if one.request in claimed.answered:
-                renewed += [one] if is_new else []
+            if is_new and one is entry and one.request in claimed.others:
+                renewed.append(one)  # the first answer was erased, or made to another body and not logged
             elif is_new or one is not entry:
                 logged.add(one.request)
-            else:
+            elif one.request not in claimed.others:
                 lost.add(one.request)
         self._recent.confirm(logged)
         self._recent.replace(renewed)
@@ -113,7 +116,7 @@ class AnsweredRequests:
         """Forget own claims to requests that the log refuses."""
         pairs = zip(claimed.entries, claimed.to_log, strict=True)
         own = {one.request for entry, one in pairs if one is entry and one.request is not None}
-        self._recent.withdraw(own - claimed.answered)
+        self._recent.withdraw(own - claimed.others)
 
     def head(self, model: str, version: int) -> HeadRecord:
         """Return a head that is no longer served, for a repeated answer.

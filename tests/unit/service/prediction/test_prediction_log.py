@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 from uuid import UUID
@@ -627,3 +627,43 @@ def test_a_request_whose_first_answer_was_erased_is_new(bench: Bench) -> None:
         assert (
             bench.log.answered.first_answers([again.request])[again.request].predictions == again.predictions
         )
+
+
+@only_sqlite
+def test_another_body_under_the_same_id_leaves_the_claim_of_the_first_answer(
+    bench: Bench, settings: Settings
+) -> None:
+    """Of another worker, which has not written yet that it is logged."""
+    first, other_body = entry(request_id="r"), replace(entry(request_id="r"), body_digest=b"another digest")
+    bench.append(first)
+    assert first.request is not None
+    other_worker = PredictionLog(settings, store=lambda: bench.store, environments=frozenset)
+    other_worker._database.start()
+    other_worker.begin()
+    assert other_worker.append([other_body]) == (False,)
+    other_worker._database.close()
+    bench.append(entry(request_id="next"))  # writes that the first one is logged
+    with bench.away():
+        bench.log.begin()
+        assert bench.log.append([entry(request_id="r")]) == (False,)
+        found = bench.log.answered.first_answers([first.request])
+        assert found[first.request].predictions == first.predictions
+
+
+@only_sqlite
+def test_a_claim_of_a_dead_worker_to_another_body_is_replaced_by_what_is_logged(
+    bench: Bench, settings: Settings
+) -> None:
+    never_logged = replace(entry(request_id="r"), body_digest=b"another digest")
+    dead_worker = PredictionLog(settings, store=lambda: bench.store, environments=frozenset)
+    dead_worker.answered.claim([never_logged])
+    dead_worker.answered._recent.close()
+    logged = entry(request_id="r")
+    bench.append(logged)
+    bench.append(entry(request_id="next"))
+    assert logged.request is not None
+    with bench.away():
+        bench.log.begin()
+        assert bench.log.append([entry(request_id="r")]) == (False,)
+        found = bench.log.answered.first_answers([logged.request])
+        assert found[logged.request].predictions == logged.predictions

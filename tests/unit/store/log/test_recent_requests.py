@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.store import LogEntry, Prediction, RequestKey, new_prediction_id
+from lifelong_core.store.log import recent_requests
 from lifelong_core.store.log.recent_requests import RecentRequests
 
 URL = "postgresql+psycopg://user@somewhere/lifelong"
@@ -180,6 +181,52 @@ def test_a_damaged_file_is_begun_anew(tmp_path: Path, content: bytes) -> None:
     assert recent.problem is None
     assert one.request is not None
     assert recent.find([one.request])
+
+
+def test_workers_that_meet_the_same_damage_go_on_with_one_new_file(tmp_path: Path) -> None:
+    one, other = opened(tmp_path), opened(tmp_path)
+    for recent in (one, other):
+        recent.claim([entry("before")])
+    damaged = sqlite3.DatabaseError("database disk image is malformed")
+    one._fail(damaged)
+    one.claim([first := entry("r")])
+    other._fail(damaged)
+    [claim] = other.claim([entry("r")]).values()
+    assert claim.first.predictions == first.predictions
+
+
+def test_a_worker_follows_to_the_file_that_another_one_has_begun(tmp_path: Path) -> None:
+    one, other = opened(tmp_path), opened(tmp_path)
+    for recent in (one, other):
+        recent.claim([entry("before")])
+    one._fail(sqlite3.DatabaseError("database disk image is malformed"))
+    one.claim([first := entry("r")])
+    [claim] = other.claim([entry("r")]).values()
+    assert claim.first.predictions == first.predictions
+
+
+def test_a_confirmation_is_kept_until_it_is_written(tmp_path: Path) -> None:
+    recent, reader, one = opened(tmp_path), opened(tmp_path), entry("r")
+    recent.claim([one])
+    assert one.request is not None
+    recent.confirm([one.request])
+    with closing(sqlite3.connect(tmp_path / "recent.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert recent.claim([entry("locked out")]) == {}
+        assert recent.problem is not None
+    recent.claim([entry("next")])
+    assert set(reader.find([one.request])) == {one.request}
+
+
+def test_confirmations_do_not_pile_up_while_the_file_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "recent.db").mkdir()
+    recent = opened(tmp_path)
+    for _ in range(3):
+        keys = [RequestKey(1, "default", f"r{number}") for number in range(recent_requests._MOST_CONFIRMED)]
+        recent.confirm(keys)
+    assert len(recent._confirmed) == recent_requests._MOST_CONFIRMED
 
 
 def test_where_it_cannot_be_written_nothing_fails_and_the_problem_is_told(tmp_path: Path) -> None:
