@@ -1,18 +1,17 @@
 """One engine with equal transactions on both databases: `read` sees one snapshot, `write` is atomic."""
 
 import hashlib
-import os
 import random
 import sqlite3
 import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy import event, exc
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
 from lifelong_core.store.engine.errors import (
@@ -23,6 +22,7 @@ from lifelong_core.store.engine.errors import (
     url_error,
 )
 from lifelong_core.store.engine.kept_connection import KeptConnection
+from lifelong_core.store.files import file_identity
 
 Durability: TypeAlias = Literal["process", "power"]
 """Failures that a commit survives: the end of any process, or a power failure, too."""
@@ -78,12 +78,14 @@ class Database:
         self.durability: Durability = durability
         self._patience = writer_patience_seconds
         self._was_open = False
+        self._is_closed = False
         self._file = sqlite_file(self.url)
         self.is_postgresql = self.url.get_backend_name() == "postgresql"
         try:
             self.engine = self._postgresql_engine() if self.is_postgresql else self._sqlite_engine()
         except exc.ArgumentError as error:
             raise url_error(error) from error
+        event.listen(self.engine, "checkin", self._close_if_late)
         self._kept = KeptConnection(self.engine)
 
     @contextmanager
@@ -142,7 +144,7 @@ class Database:
         """
         with self._explained(), self._kept.lend() as pooled:
             driver: Any = pooled.dbapi_connection
-            if pooled.info.get(_FILE) != _identity(self._file):
+            if pooled.info.get(_FILE) != file_identity(self._file):
                 pooled.invalidate()
                 raise self._file_is_gone()
             _execute_patiently(driver, "BEGIN IMMEDIATE", self._patience)
@@ -152,6 +154,7 @@ class Database:
 
     def close(self) -> None:
         """Close all connections; one that is lent follows at the end of its transaction."""
+        self._is_closed = True
         self._kept.close()
         self.engine.dispose()
 
@@ -210,9 +213,14 @@ class Database:
         event.listen(engine, "checkout", partial(_check_alive, engine.dialect))
         return engine
 
+    def _close_if_late(self, _: object, record: ConnectionPoolEntry) -> None:
+        """Close a connection that is returned after the end: a pool that was disposed would keep it open."""
+        if self._is_closed:
+            record.invalidate()
+
     def _check_sqlite_file(self, *_: object) -> None:
         # SQLite would create an empty file in place of a removed one.
-        if self._was_open and _identity(self._file) is None:
+        if self._was_open and file_identity(self._file) is None:
             raise self._file_is_gone()
 
     def _file_is_gone(self) -> UnavailableError:
@@ -224,7 +232,7 @@ class Database:
     def _prepare_sqlite(self, driver: Any, record: Any) -> None:
         """Set a new connection up: explicit transactions, WAL, and the durability of commits."""
         driver.isolation_level = None
-        record.info[_FILE] = _identity(self._file)
+        record.info[_FILE] = file_identity(self._file)
         self._was_open = True
         # SQLite's switch of a new file to WAL does not wait for locks.
         _execute_patiently(driver, "PRAGMA journal_mode = WAL", self._patience)
@@ -240,7 +248,7 @@ class Database:
 
     def _begin_sqlite(self, connection: sa.Connection) -> None:
         driver: Any = connection.connection.dbapi_connection
-        if connection.info.get(_FILE) != _identity(self._file):
+        if connection.info.get(_FILE) != file_identity(self._file):
             # Commits to an unlinked file are lost when the last process closes it.
             connection.invalidate()
             raise self._file_is_gone()
@@ -310,15 +318,6 @@ def database_origin(url: str) -> str:
     hosts = parsed.normalized_query.get("host", ())
     parts = (parsed.get_backend_name(), parsed.host, parsed.port, parsed.database, *hosts)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
-
-
-def _identity(file: Path | None) -> tuple[int, int] | None:
-    """Device and inode of the file; None: it is missing or unreachable."""
-    try:
-        status = os.stat(file) if file is not None else None  # noqa: PTH116 - as fast as can be: it is asked for each transaction
-    except OSError:
-        return None
-    return None if status is None else (status.st_dev, status.st_ino)
 
 
 def _without_values(error: exc.DBAPIError | sqlite3.Error) -> str:

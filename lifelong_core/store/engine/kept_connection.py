@@ -29,14 +29,14 @@ class KeptConnection:
             try:
                 yield pooled
             finally:
-                self._give_back(pooled)
+                pooled.close()
             return
         try:
             pooled, self._kept = self._kept or self._engine.raw_connection(), None
             try:
                 yield pooled
             except BaseException:
-                self._give_back(pooled)
+                pooled.close()
                 raise
             self._kept = pooled
         finally:
@@ -57,12 +57,4 @@ class KeptConnection:
         finally:
             self._lock.release()
         if pooled is not None:
-            self._give_back(pooled)
-
-    def _give_back(self, pooled: PoolProxiedConnection) -> None:
-        """Return a connection to the pool; after `close`, close it."""
-        # A pool that was disposed would keep it open. The block may have invalidated it already.
-        if self._is_closed and pooled.is_valid:
-            pooled.invalidate()
-        else:
             pooled.close()

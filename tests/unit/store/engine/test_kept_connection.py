@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -99,17 +100,18 @@ def test_a_connection_that_was_lent_when_the_database_was_closed_is_closed_after
     database.close()
 
 
-def test_all_connections_that_were_lent_at_the_end_are_closed_after_their_blocks(engine: sa.Engine) -> None:
-    kept, drivers = KeptConnection(engine), list[sqlite3.Connection]()
+def test_all_connections_that_were_lent_at_the_end_are_closed_after_their_blocks(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'file.db'}")
     with ExitStack() as lent:
-        for _ in range(2):  # the second one is from the pool
-            driver = lent.enter_context(kept.lend()).dbapi_connection
-            assert isinstance(driver, sqlite3.Connection)
-            drivers.append(driver)
-        kept.close()
-        engine.dispose()
-        assert [is_open(driver) for driver in drivers] == [True, True]
-    assert [is_open(driver) for driver in drivers] == [False, False]
+        kept = lent.enter_context(database._kept.lend())
+        others = [lent.enter_context(lend()) for lend in (database._kept.lend, database.read, database.read)]
+        drivers: list[Any] = [
+            one.connection.dbapi_connection if isinstance(one, sa.Connection) else one.dbapi_connection
+            for one in (kept, *others)
+        ]
+        database.close()
+        assert all(map(is_open, drivers))
+    assert not any(map(is_open, drivers))
 
 
 def test_a_connection_that_its_block_invalidated_is_returned_after_the_end(engine: sa.Engine) -> None:
