@@ -246,6 +246,9 @@ def test_refused_requests_are_audited_with_what_is_known_of_the_token(
     monkeypatch.setattr(lookups, "PATIENCE_SECONDS", 60)  # the machine may be busy
     _, ended = service.store.tokens.create("ended", [Scope.ADMIN], actor="test")
     service.store.tokens.revoke("ended", actor="test")
+    # A worker that has read the token before it was revoked accepts it until its next poll.
+    revision = service.store.registry().revision
+    eventually(lambda: service.worker.serving.revision == revision)
     for secret in ("ll_wrong", ended, service.secrets["predict"]):
         for _ in range(2):
             service.client.get("/v1/admin/tasks", headers={"Authorization": f"Bearer {secret}"})
