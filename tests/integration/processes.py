@@ -190,7 +190,7 @@ def running_service(
     variables = {name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")}
     given = {name: value for name, value in values.items() if value is not None}
     variables |= {f"LIFELONG_{name.upper()}": str(value) for name, value in given.items()}
-    # As where a user installs it: without bytecode each process compiles 500 modules, a third of its start.
+    # As where a user installs it: without bytecode each process compiles 500 modules.
     variables |= {"PYTHONDONTWRITEBYTECODE": ""} | dict(environment or {})
     log = folder / "service.log"
     with log.open("ab") as output:
