@@ -237,7 +237,9 @@ def _load(
         preprocessing_digest=preprocessing_digest(preprocessing),
         unused_gpu=opened.unused_gpu,
         is_captured=is_captured,
-        uncaptured=opened.uncaptured if has_fixed_size else _of_any_size(opened),
+        uncaptured="its images have no fixed size."
+        if opened.captures and not is_captured
+        else opened.uncaptured,
     )
     if is_captured:
         capture(classifier, images)
@@ -267,10 +269,6 @@ def _batch_sizes(
     if is_captured or TENSORRT in opened.in_use:
         return batch_sizes(gpu.maximum_batch_size)
     return (min(UNCAPTURED_BATCH, gpu.maximum_batch_size),) if has_fixed_size else (1,)
-
-
-def _of_any_size(opened: OpenSession) -> str | None:
-    return "its images have no fixed size." if opened.captures else opened.uncaptured
 
 
 def _check_signature(

@@ -376,4 +376,4 @@ def _give_up_unread_answers(connection: socket.socket | None) -> None:
     option = getattr(socket, "TCP_USER_TIMEOUT", None)  # Linux only
     if connection is not None and option is not None:
         with suppress(OSError):  # a Unix socket
-            connection.setsockopt(socket.IPPROTO_TCP, option, int(UNREAD_SECONDS * 1000))
+            connection.setsockopt(socket.IPPROTO_TCP, option, UNREAD_SECONDS * 1000)

@@ -340,7 +340,6 @@ def test_a_malformed_body_is_refused_at_once_and_its_request_does_not_reach_the_
 
 def test_a_client_that_hardly_reads_loses_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also with a further request, which keeps its place among the connections."""
-    monkeypatch.setattr(protocol, "UNREAD_SECONDS", 0.05)
 
     async def scenario() -> None:
         application = Application()
@@ -348,6 +347,7 @@ def test_a_client_that_hardly_reads_loses_its_connection(monkeypatch: pytest.Mon
         server = Server(application)
         async with server.reader() as reader:
             (connection,) = server.made
+            monkeypatch.setattr(protocol, "UNREAD_SECONDS", 0.05)  # not before: the kernel has the same limit
             connection.transport.write(bytes(UNREAD_BYTES))
             connection.data_received(b"GET /next HTTP/1.1\r\nHost: a\r\n\r\n")
             lost = connection.loop.create_task(until_lost(connection))
@@ -364,12 +364,12 @@ def test_a_client_that_hardly_reads_loses_its_connection(monkeypatch: pytest.Mon
 
 
 def test_a_slow_client_that_reads_enough_gets_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "UNREAD_SECONDS", 1)
 
     async def scenario() -> None:
         server = Server(Application())
         async with server.reader() as reader:
             (connection,) = server.made
+            monkeypatch.setattr(protocol, "UNREAD_SECONDS", 1)
             connection.transport.write(bytes(UNREAD_BYTES))
             for _ in range(8):
                 await reader.readexactly(UNREAD_BYTES // 8)

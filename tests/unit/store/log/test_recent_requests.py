@@ -5,6 +5,7 @@ import stat
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -205,7 +206,7 @@ def test_a_worker_follows_to_the_file_that_another_one_has_begun(tmp_path: Path)
     assert claim.first.predictions == first.predictions
 
 
-def test_a_confirmation_is_kept_until_it_is_written(tmp_path: Path) -> None:
+def test_a_confirmation_is_kept_until_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recent, reader, one = opened(tmp_path), opened(tmp_path), entry("r")
     recent.claim([one])
     assert one.request is not None
@@ -214,18 +215,27 @@ def test_a_confirmation_is_kept_until_it_is_written(tmp_path: Path) -> None:
         other.execute("BEGIN IMMEDIATE")
         assert recent.claim([entry("locked out")]) == {}
         assert recent.problem is not None
+
+    def fill(*_: object) -> NoReturn:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(recent_requests, "_CALLS_BETWEEN_PRUNING", 0)
+        patched.setattr(recent, "_prune", fill)
+        assert recent.claim([entry("not written")]) == {}
+        assert recent.problem is not None
     recent.claim([entry("next")])
     assert set(reader.find([one.request])) == {one.request}
 
 
-def test_confirmations_do_not_pile_up_while_the_file_cannot_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_confirmations_do_not_pile_up_while_the_file_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "recent.db").mkdir()
     recent = opened(tmp_path)
     for _ in range(3):
         keys = [RequestKey(1, "default", f"r{number}") for number in range(recent_requests._MOST_CONFIRMED)]
         recent.confirm(keys)
+        assert recent.claim([entry("r")]) == {}
+        assert recent.problem is not None
     assert len(recent._confirmed) == recent_requests._MOST_CONFIRMED
 
 
