@@ -41,15 +41,15 @@ def monitoring_files() -> Mapping[str, bytes]:
     return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
 
 
-def export_monitoring_files(folder: Path, *, force: bool = False) -> Export:
+def export_monitoring_files(folder: Path, *, replace: bool = False) -> Export:
     """Write all files to the folder, which is made if it is missing; or none of them.
 
     Args:
         folder: where to.
-        force: replace files with another content.
+        replace: replace files with another content.
 
     Raises:
-        ConflictError: files with another content are there, and `force` is not given.
+        ConflictError: files with another content are there, and `replace` is not given.
         ConfigurationError: the folder cannot be written.
     """
     files = monitoring_files()
@@ -59,11 +59,11 @@ def export_monitoring_files(folder: Path, *, force: bool = False) -> Export:
             name for name in files if name in there and (folder / name).read_bytes() == files[name]
         )
         different = sorted(there.difference(unchanged))
-        if different and not force:
+        if different and not replace:
             raise ConflictError(
                 f"{folder} has other versions of {', '.join(different)}.",
                 field="FOLDER",
-                hint="Export to a new folder and compare, or replace them with --force.",
+                hint="Export to a new folder and compare, or replace them with --replace.",
             )
         written = tuple(name for name in files if name not in unchanged)
         for name in written:

@@ -1,22 +1,15 @@
-"""Helpers that several commands share: the store, the actor, names and counts."""
+"""What several commands share: arguments and options, the store, the actor, names and counts."""
 
 import getpass
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
     from lifelong_core.store import Store
-
-url_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
-    "--url", help="URL of the running service; default: LIFELONG_HOST and LIFELONG_PORT."
-)
-
-as_json: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON instead of a table."
-)
 
 
 class CommandGroup(click.Group):
@@ -50,6 +43,77 @@ class Name(click.ParamType):
             else param.opts[0].upper()
         )
         return check_name(value, field=field or "name")
+
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+# A command takes what it acts on by position: TASK, MODEL, ENVIRONMENT, or a population: MODEL [ENVIRONMENT]. Where one
+# of them only narrows (rows of a list, whose head), it is an option. Each is declared here, and nowhere else.
+
+task_argument: Decorator = click.argument("task", type=Name())
+model_argument: Decorator = click.argument("model")
+environment_argument: Decorator = click.argument("environment", type=Name())
+
+
+def population_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add MODEL [ENVIRONMENT], by default the environment `default`."""
+    return model_argument(click.argument("environment", type=Name(), default="default")(command))
+
+
+def task_option(help_text: str = "Only of this task.", **settings: Any) -> Decorator:
+    """`--task`: the name of a task."""
+    return click.option("--task", type=Name(), help=help_text, **settings)
+
+
+def model_option(
+    help_text: str = "Only of this model: its name, or name@version.", **settings: Any
+) -> Decorator:
+    """`--model`: a registered model."""
+    return click.option("--model", help=help_text, **settings)
+
+
+def environment_option(help_text: str = "Only of this environment.", **settings: Any) -> Decorator:
+    """`--environment`: the name of an environment."""
+    return click.option("--environment", type=Name(), help=help_text, **settings)
+
+
+def images_argument(*, required: bool) -> Decorator:
+    """IMAGES: folders, and CSV, tar or zip files."""
+    return click.argument("images", nargs=-1, required=required, type=click.Path(exists=True, path_type=Path))
+
+
+def output_option(help_text: str = "File to write.", *, required: bool = False) -> Decorator:
+    """`--output`: the file of the result."""
+    return click.option(
+        "--output", type=click.Path(dir_okay=False, path_type=Path), required=required, help=help_text
+    )
+
+
+def replace_option(help_text: str = "Replace what is there already.") -> Decorator:
+    """`--replace`: what exists is overwritten."""
+    return click.option("--replace", is_flag=True, help=help_text)
+
+
+def level_option(default: float = 0.95) -> Decorator:
+    """`--level`: coverage of the intervals."""
+    return click.option(
+        "--level",
+        type=click.FloatRange(0.5, 1, max_open=True),
+        default=default,
+        show_default=True,
+        help="Coverage of the intervals.",
+    )
+
+
+def seed_option(help_text: str = "Seed of all draws.") -> Decorator:
+    """`--seed`: with the same seed, the result is the same."""
+    return click.option("--seed", type=click.IntRange(0, 2**62), default=0, show_default=True, help=help_text)
+
+
+as_json: Decorator = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+url_option: Decorator = click.option(
+    "--url", help="URL of the running service; default: LIFELONG_HOST and LIFELONG_PORT."
+)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.common import Name, as_json, open_store
+from lifelong.commands.common import as_json, open_store, population_arguments
 from lifelong.commands.tables import print_rows, wrap_text
 
 if TYPE_CHECKING:
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("model")
-@click.argument("environment", type=Name(), default="default")
+@population_arguments
 @as_json
 def performance(model: str, environment: str, *, as_json: bool) -> None:
     """Compare estimated and realised performance.

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import click
 
-from lifelong.commands.common import CommandGroup, Name, actor, as_json, open_store
+from lifelong.commands.common import CommandGroup, actor, as_json, environment_option, open_store, task_option
 from lifelong.commands.tables import print_rows, wrap_text
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ def proposals() -> None:
 
 
 @proposals.command("list")
-@click.option("--task", type=Name(), help="Only of this task.")
-@click.option("--environment", type=Name(), help="Only of this environment.")
+@task_option()
+@environment_option()
 @click.option("--reason", type=click.Choice(REASONS), help="Only for this reason.")
 @click.option("--state", type=click.Choice(STATES), help="Only in this state.")
 @click.option(

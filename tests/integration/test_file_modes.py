@@ -99,7 +99,7 @@ def test_only_their_owner_may_use_the_files(umask: None, tmp_path: Path) -> None
             assert predict(service, "outage") == 200
             eventually(lambda: service.send("GET", "/readyz").body["spool"]["predictions"], "the spool")
             assert open_paths(data) == {}
-    lifelong(data, "export", "--environment", "clinic", "--output", str(data / "log.csv"))
+    lifelong(data, "export", "clinic", "--output", str(data / "log.csv"))
     found = {path.name for path in data.rglob("*")}
     assert {
         "lifelong.db",

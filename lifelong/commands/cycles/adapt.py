@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from lifelong.commands.common import as_json, output_option
 from lifelong.commands.cycles.inputs import (
     name_file_in_errors,
     read_calibration,
@@ -44,8 +45,8 @@ existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
     show_default=True,
     help="Metric to estimate without labels, such as BA, PPV or TPR[2]; may be repeated.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Write the new head here, if there is one.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@output_option("Write the new head here, if there is one.")
+@as_json
 def adapt(calibration: Path, window: Path, **options: Any) -> None:
     """Judge one window of unlabelled logits: has the prevalence shifted, and would a new head pay?
 
@@ -55,7 +56,7 @@ def adapt(calibration: Path, window: Path, **options: Any) -> None:
     \b
     Examples:
       lifelong adapt calibration.npz window.npy
-      lifelong adapt calibration.npz window.npy --head head.json --out new_head.json
+      lifelong adapt calibration.npz window.npy --head head.json --output new_head.json
     """
     _judge(calibration, window, options)
 
@@ -66,7 +67,7 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
     from lifelong_core.deploy.adaptation.adapt import DEFAULT_QUANTIFIER
     from lifelong_core.errors import InvalidInputError
 
-    out: Path | None = options["out"]
+    out: Path | None = options["output"]
     _check_out(out)
     data = read_calibration(calibration)
     head = read_head(data, options)
@@ -88,7 +89,7 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
     # The file first: printing fails where the reader of the output has gone.
     failure = None
     if report.candidate is not None:
-        failure = write_texts([(out, report.candidate.to_json(), "--out")])
+        failure = write_texts([(out, report.candidate.to_json(), "--output")])
     if options["as_json"]:
         click.echo(report.to_json())
     else:
@@ -111,11 +112,9 @@ def _check_out(out: Path | None) -> None:
     if out is None:
         return
     problem = None
-    if out.is_dir():
-        problem = f"{out} is a folder, not a file."
-    elif not out.parent.is_dir():
+    if not out.parent.is_dir():
         problem = f"there is no folder {out.parent}."
     elif not os.access(out if out.exists() else out.parent, os.W_OK):
         problem = f"{out} cannot be written: no permission."
     if problem is not None:
-        raise InvalidInputError(problem, field="--out")
+        raise InvalidInputError(problem, field="--output")

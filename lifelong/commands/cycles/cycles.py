@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.common import CommandGroup, Name, as_json, open_store
+from lifelong.commands.common import CommandGroup, as_json, environment_option, model_option, open_store
 from lifelong.commands.cycles.affected_text import print_figures, print_predictions
 from lifelong.commands.cycles.cycle_text import print_cycle
 from lifelong.commands.cycles.replay import replay
@@ -34,8 +34,8 @@ cycles.add_command(run)
 
 
 @cycles.command("list")
-@click.option("--model", help="Only those of this model.")
-@click.option("--environment", type=Name(), help="Only those of this environment.")
+@model_option()
+@environment_option()
 @click.option(
     "--outcome",
     type=click.Choice(["keep", "swap", "refuse"]),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lifelong.commands.common import as_json
 from lifelong.commands.cycles.inputs import (
     fitting_names,
     name_file_in_errors,
@@ -41,7 +42,7 @@ UNKNOWN = 1.0
     show_default=True,
     help="With --accuracy: calibration cases of each class.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@as_json
 def plan(calibration: Path | None, **options: Any) -> None:
     """Plan the size of a window: how wide are the intervals of the estimated prevalence?
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import click
 
-from lifelong.commands.common import Name, as_json, open_store
+from lifelong.commands.common import as_json, open_store, population_arguments
 from lifelong.commands.cycles.cycle_text import print_cycle
 from lifelong.commands.jobs import run_job, timeout_option
 from lifelong.commands.tables import wrap_text
@@ -16,21 +16,19 @@ NOT_RECORDED = 1
 
 
 @click.command(short_help="Run a cycle of a population now.")
-@click.option("--model", required=True, help="Reference of the model, name@version.")
-@click.option(
-    "--environment", type=Name(), default="default", show_default=True, help="Environment of the population."
-)
+@population_arguments
 @timeout_option
 @as_json
 def run(model: str, environment: str, timeout: timedelta, *, as_json: bool) -> None:
-    """Run a cycle of one population now, whether predictions are new or not; a monitor does it, as a job.
+    """Run a cycle of MODEL in ENVIRONMENT (`default`) now, whether predictions are new or not.
 
-    The cycle is one like any other: it holds the lease of the population, is recorded, and obeys policy, mode and pins.
-    The audit log names who asked for it. It exits with 0 where the cycle was recorded, else with 1.
+    A monitor runs it, as a job. The cycle is one like any other: it holds the lease of the population, is recorded, and
+    obeys policy, mode and pins. The audit log names who asked for it. It exits with 0 where the cycle was recorded,
+    else with 1.
 
     \b
     Example:
-      lifelong cycles run --model resnet@1 --environment clinic-a
+      lifelong cycles run resnet clinic-a
     """
     with open_store() as store:
         payload = {

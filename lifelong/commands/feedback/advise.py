@@ -8,7 +8,15 @@ from uuid import UUID
 
 import click
 
-from lifelong.commands.common import Name, as_json, format_count, open_store
+from lifelong.commands.common import (
+    as_json,
+    environment_option,
+    format_count,
+    model_option,
+    open_store,
+    output_option,
+    population_arguments,
+)
 from lifelong.commands.durations import Duration
 from lifelong.commands.feedback.plan_text import print_plan
 from lifelong.commands.jobs import run_job, timeout_option
@@ -18,16 +26,11 @@ if TYPE_CHECKING:
     from lifelong_core.store import Store
     from lifelong_core.store.labelling.records import LabellingPlan
 
-_output = click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="CSV file for the predictions to label; an existing one is replaced.",
-)
+_output = output_option("CSV file for the predictions to label; an existing one is replaced.")
 
 
 @click.command(short_help="Choose which recent predictions to label next.")
-@click.argument("model")
-@click.argument("environment", type=Name())
+@population_arguments
 @click.option("--size", type=click.IntRange(min=1), required=True, help="Number of labels wanted.")
 @click.option(
     "--window-samples", type=click.IntRange(min=1), help="Largest number of predictions to choose from."
@@ -76,8 +79,8 @@ def advise(
 
 @click.command(short_help="List labelling plans, or show one.")
 @click.argument("plan", required=False, type=click.UUID)
-@click.option("--model", help="Only of this model: name@version.")
-@click.option("--environment", type=Name(), help="Only of this environment.")
+@model_option()
+@environment_option()
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Number of plans.")
 @_output
 @as_json

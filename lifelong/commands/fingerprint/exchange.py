@@ -5,9 +5,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import Name, actor, open_store
+from lifelong.commands.common import (
+    actor,
+    open_store,
+    output_option,
+    replace_option,
+    task_argument,
+    task_option,
+)
 from lifelong.commands.fingerprint.files import read_fingerprint_file, write_file
-from lifelong.commands.fingerprint.options import output_option, replace_option
 
 if TYPE_CHECKING:
     from lifelong_core.store.knowledge.records import FingerprintRecord, KnowledgeRecord
@@ -15,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.command("import", short_help="Put a fingerprint of a task into the knowledge base.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--task", type=Name(), help="A task of the knowledge base, or a registered one.")
+@task_option("A task of the knowledge base, or a registered one.")
 @click.option(
     "--card",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -44,12 +50,12 @@ def import_(file: Path, task: str | None, card: Path | None) -> None:
 
 
 @click.command(short_help="Write a fingerprint of the knowledge base into a file.")
-@click.argument("task")
+@task_argument
 @click.option("--kind", help="Kind of the fingerprint, if the task has several.")
 @click.option("--bins", type=int, help="Its number of bins, if the task has several.")
 @click.option("--unshareable", is_flag=True, help="Also a fingerprint that can identify images.")
-@output_option
-@replace_option
+@output_option(required=True)
+@replace_option()
 def export(
     task: str, kind: str | None, bins: int | None, output: Path, *, unshareable: bool, replace: bool
 ) -> None:

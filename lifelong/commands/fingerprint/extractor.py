@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
-from lifelong.commands.common import CommandGroup, as_json
+from lifelong.commands.common import CommandGroup, as_json, images_argument, output_option, replace_option
 from lifelong.commands.fingerprint.files import expect_writable, read_extractor_file, write_file
 from lifelong.commands.fingerprint.options import (
     Reading,
     expect_features,
     limits_of,
-    output_option,
     pretrained_option,
     reading_options,
-    replace_option,
     weights_option,
 )
 from lifelong.commands.fingerprint.progress import show_progress
@@ -38,19 +36,13 @@ def extractor() -> None:
 @weights_option
 @pretrained_option
 @click.option("--architecture", default="resnet34", show_default=True, help="Name of a model of timm.")
-@click.option(
-    "--images",
-    multiple=True,
-    required=True,
-    type=click.Path(exists=True, path_type=Path),
-    help="Folder, CSV, tar or zip file of reference images of many kinds; can be repeated.",
-)
+@images_argument(required=True)
 @click.option(
     "--edge", type=click.IntRange(8, 4096), default=256, show_default=True, help="Images are scaled to it."
 )
 @reading_options
-@output_option
-@replace_option
+@output_option(required=True)
+@replace_option()
 @as_json
 def make_reference(
     weights: Path | None,
@@ -64,7 +56,10 @@ def make_reference(
     as_json: bool,
     **reading: Unpack[Reading],
 ) -> None:
-    """Make an extractor reference: bin edges are the 5 % and 95 % quantiles of each feature over reference images."""
+    """Make an extractor reference: bin edges are the 5 % and 95 % quantiles of each feature over reference images.
+
+    IMAGES are folders, CSV, tar or zip files of images of many kinds.
+    """
     expect_writable(output, replace=replace)
     expect_features()
     from lifelong_core.develop.features.backbone import load_backbone

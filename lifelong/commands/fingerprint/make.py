@@ -6,16 +6,21 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
-from lifelong.commands.common import Name, as_json, format_count
+from lifelong.commands.common import (
+    Name,
+    as_json,
+    format_count,
+    images_argument,
+    output_option,
+    replace_option,
+)
 from lifelong.commands.fingerprint.files import expect_writable, write_file
 from lifelong.commands.fingerprint.options import (
     Reading,
     expect_features,
     limits_of,
-    output_option,
     pretrained_option,
     reading_options,
-    replace_option,
     weights_option,
 )
 from lifelong.commands.fingerprint.progress import show_progress
@@ -30,7 +35,7 @@ MOST_NAMED = 5
 
 
 @click.command(short_help="Make the fingerprint of a folder of images.")
-@click.argument("images", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@images_argument(required=False)
 @click.option(
     "--extractor",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -57,8 +62,8 @@ MOST_NAMED = 5
 @click.option("--classes", type=click.IntRange(2), help="Number of classes, where images have no labels.")
 @click.option("--modality", help="On the card.")
 @reading_options
-@output_option
-@replace_option
+@output_option(required=True)
+@replace_option()
 @as_json
 def make(
     images: tuple[Path, ...],

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
+from lifelong.commands.common import seed_option
+
 if TYPE_CHECKING:
     from lifelong_core.develop.features.sources.limits import Limits
 
@@ -20,12 +22,6 @@ weights_option: Callable[[Command], Command] = click.option(
 )
 pretrained_option: Callable[[Command], Command] = click.option(
     "--pretrained", is_flag=True, help="Take the weights from timm's hub instead; needs a network."
-)
-output_option: Callable[[Command], Command] = click.option(
-    "--output", type=_FILE, required=True, help="File to write."
-)
-replace_option: Callable[[Command], Command] = click.option(
-    "--replace", is_flag=True, help="Replace the output if it exists."
 )
 
 
@@ -50,7 +46,6 @@ _READING: tuple[tuple[str, dict[str, Any]], ...] = (
             "help": "Images that are drawn at random; all if there are fewer.",
         },
     ),
-    ("--seed", {"type": click.IntRange(0, 2**62), "default": 0, "help": "Seed of the draw."}),
     (
         "--batch-size",
         {"type": click.IntRange(1, 4096), "default": 32, "help": "Images that are computed at once."},
@@ -80,7 +75,7 @@ def reading_options(command: Command) -> Command:
     """Add the options of `Reading`."""
     for name, settings in reversed(_READING):
         command = click.option(name, show_default="default" in settings, **settings)(command)
-    return command
+    return seed_option("Seed of the draw.")(command)
 
 
 def limits_of(reading: Reading) -> "Limits":

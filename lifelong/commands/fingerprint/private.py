@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+from lifelong.commands.common import output_option, replace_option
 from lifelong.commands.fingerprint.files import read_extractor_file, read_fingerprint_file, write_file
-from lifelong.commands.fingerprint.options import output_option, replace_option
 
 
 @click.command(short_help="Add noise to a fingerprint, so that it is differentially private.")
@@ -35,8 +35,8 @@ from lifelong.commands.fingerprint.options import output_option, replace_option
     required=True,
     help="Largest number of images of one patient among the sampled ones.",
 )
-@output_option
-@replace_option
+@output_option(required=True)
+@replace_option()
 def make_private(
     file: Path,
     extractor: Path,

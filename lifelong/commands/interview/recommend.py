@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.common import actor, open_store
+from lifelong.commands.common import actor, as_json, open_store, output_option
 from lifelong.commands.interview.files import (
     DEFAULT_STATE,
     load_interview,
@@ -51,8 +51,8 @@ file = click.Path(dir_okay=False, path_type=Path)
     help="Costs by a rule (50:1; linear; quadratic; all 1 but malignant -> benign = 50; blocks 1, 10: a, b | c), or a"
     " table exported from a spreadsheet.",
 )
-@click.option("--output", type=file, help="Write the recommendation here, as JSON.")
-@click.option("--json", "as_json", is_flag=True, help="Print the recommendation as JSON.")
+@output_option("Write the recommendation here, as JSON.")
+@as_json
 @click.option(
     "--attach", metavar="TASK", help="Attach the recommendation to this task: its models are judged by it."
 )

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import CommandGroup, Name, actor, as_json, format_count, open_store
+from lifelong.commands.common import (
+    CommandGroup,
+    Name,
+    actor,
+    as_json,
+    format_count,
+    open_store,
+    output_option,
+    replace_option,
+    task_argument,
+)
 from lifelong.commands.tables import print_rows, wrap_text
 
 if TYPE_CHECKING:
@@ -67,7 +77,7 @@ def list_(limit: int, after: str | None, *, as_json: bool) -> None:
 
 
 @knowledge.command()
-@click.argument("task", type=Name())
+@task_argument
 @as_json
 def show(task: str, *, as_json: bool) -> None:
     """Show what is known of TASK: its card, its fingerprints and the transfers to it; --json has all values."""
@@ -102,7 +112,7 @@ def add(file: Path) -> None:
 
 @knowledge.command("import")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
-@click.option("--replace", is_flag=True, help="Replace also entries of another origin, such as local ones.")
+@replace_option("Replace also entries of another origin, such as local ones.")
 @click.option(
     "--accept-unsigned", is_flag=True, help="Import a bundle without a signature: anyone may have changed it."
 )
@@ -147,9 +157,7 @@ def import_(path: Path, *, replace: bool, accept_unsigned: bool, as_json: bool) 
 
 @knowledge.command()
 @click.argument("tasks", nargs=-1, type=Name())
-@click.option(
-    "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="File of the bundle."
-)
+@output_option("File of the bundle.", required=True)
 def export(tasks: tuple[str, ...], output: Path) -> None:
     """Write TASKS, or all that were entered here, as a signed bundle.
 
@@ -168,7 +176,7 @@ def export(tasks: tuple[str, ...], output: Path) -> None:
 
 
 @knowledge.command()
-@click.argument("task", type=Name())
+@task_argument
 def delete(task: str) -> None:
     """Delete the entry of TASK with its fingerprints; trainings of other tasks that name it as their source stay."""
     with open_store() as store:

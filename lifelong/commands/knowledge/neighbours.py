@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.common import Name, as_json, open_store
+from lifelong.commands.common import as_json, level_option, open_store, task_argument
 from lifelong.commands.tables import print_rows, wrap_text
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ SCENARIOS = ("architecture", "pretraining", "augmentation", "co_training")
 
 
 @click.command(short_help="What to transfer from which task, with the evidence.")
-@click.argument("task", type=Name())
+@task_argument
 @click.option("--scenario", required=True, type=click.Choice(SCENARIOS), help="What would be transferred.")
 @click.option("--measure", default="BA", show_default=True, help="Acronym of the measure of the gain.")
 @click.option(
@@ -25,15 +25,13 @@ SCENARIOS = ("architecture", "pretraining", "augmentation", "co_training")
     show_default=True,
     help="learned, a method of fingerprints such as VDNA, or a baseline.",
 )
-@click.option(
-    "--confidence", type=click.FloatRange(0.5, 0.99), default=0.8, show_default=True, help="Of the intervals."
-)
+@level_option(0.8)
 @click.option(
     "--limit", type=click.IntRange(1, 1000), default=5, show_default=True, help="Largest number of sources."
 )
 @as_json
 def neighbours(
-    task: str, scenario: Any, measure: str, strategy: str, confidence: float, limit: int, *, as_json: bool
+    task: str, scenario: Any, measure: str, strategy: str, level: float, limit: int, *, as_json: bool
 ) -> None:
     """Rank the tasks of the knowledge base as sources for TASK, best first.
 
@@ -53,7 +51,7 @@ def neighbours(
             scenario=scenario,
             measure=measure,
             strategy=strategy,
-            confidence=confidence,
+            confidence=level,
             limit=limit if as_json else None,
             build_index=True,
         )

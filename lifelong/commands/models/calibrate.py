@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.common import service_url, url_option
+from lifelong.commands.common import model_argument, service_url, url_option
 from lifelong.commands.models.calibration_text import print_refusals, print_report
 from lifelong.commands.tables import wrap_text
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Calibrate a model with labelled images or logits.")
-@click.argument("model")
+@model_argument
 @click.argument("source", type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--groups",

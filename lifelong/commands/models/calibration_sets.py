@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import CommandGroup, actor, as_json, format_count, open_store
+from lifelong.commands.common import CommandGroup, actor, as_json, format_count, model_argument, open_store
 from lifelong.commands.tables import print_rows
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def calibration_sets() -> None:
 
 
 @calibration_sets.command("list")
-@click.argument("model")
+@model_argument
 @as_json
 def list_(model: str, *, as_json: bool) -> None:
     """List the calibration sets of MODEL, oldest first.
@@ -44,7 +44,7 @@ def list_(model: str, *, as_json: bool) -> None:
 
 
 @calibration_sets.command()
-@click.argument("model")
+@model_argument
 @click.argument("identifier", metavar="ID", type=click.IntRange(1, 2**31 - 1))
 def activate(model: str, identifier: int) -> None:
     """Make calibration set ID of MODEL the active one: cycles fit heads on it.

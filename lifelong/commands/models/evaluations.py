@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import click
 
-from lifelong.commands.common import actor, open_store
+from lifelong.commands.common import (
+    actor,
+    as_json,
+    environment_option,
+    level_option,
+    model_argument,
+    open_store,
+    output_option,
+)
 from lifelong.commands.cycles.inputs import name_file_in_errors
 from lifelong.commands.interview.files import write_texts
 from lifelong.commands.jobs import expect_monitor, finish_job, timeout_option
@@ -52,16 +60,10 @@ def _output_options(command: Any) -> Any:
             show_default=True,
             help="Resampled data sets.",
         ),
-        click.option(
-            "--level",
-            type=click.FloatRange(0.5, 1, max_open=True),
-            default=0.95,
-            show_default=True,
-            help="Coverage of the intervals.",
-        ),
+        level_option(),
         click.option("--html", type=_file, help="Write an HTML report."),
-        click.option("--output", type=_file, help="Write the result here, as JSON."),
-        click.option("--json", "as_json", is_flag=True, help="Print the result as JSON."),
+        output_option("Write the result here, as JSON."),
+        as_json,
         timeout_option,
     )
     for option in reversed(options):
@@ -70,9 +72,9 @@ def _output_options(command: Any) -> Any:
 
 
 @click.command()
-@click.argument("model")
+@model_argument
 @click.option("--data", type=_existing_file, required=True, help="npz file of labelled logits.")
-@click.option("--environment", help="Environment of the head that decides; without it, the default head.")
+@environment_option("Its head decides; without it, the model's default head.")
 @uncertainty_options
 @aggregate_option
 @_output_options
@@ -122,7 +124,7 @@ def validate(
 
 
 @click.command()
-@click.argument("new")
+@model_argument
 @click.option(
     "--against", metavar="MODEL", help="The current model; without it, the promoted one of the task."
 )
@@ -133,13 +135,15 @@ def validate(
 )
 @click.option("--origin", default="", help="Where the cases come from, in words, for the report.")
 @_output_options
-def report(new: str, against: str | None, data: Path | None, origin: str, **outputs: Unpack[Outputs]) -> None:
-    """Compare the model NEW (name@version) with the current one on the same labelled cases: the promotion report.
+def report(
+    model: str, against: str | None, data: Path | None, origin: str, **outputs: Unpack[Outputs]
+) -> None:
+    """Compare MODEL (name@version) with the current one on the same labelled cases: the promotion report.
 
-    The file holds logits (N, C) of NEW, current_logits (N, C) and labels (N,), perhaps groups (N,), names (N,),
-    metadata_KEY (N,), which defines subgroups, and models (2,): NEW and the current model as name@version, so that
+    The file holds logits (N, C) of MODEL, current_logits (N, C) and labels (N,), perhaps groups (N,), names (N,),
+    metadata_KEY (N,), which defines subgroups, and models (2,): MODEL and the current model as name@version, so that
     logits of others are refused. Use cases that neither model was trained or calibrated on. A monitor does the work;
-    the report counts as a validation of NEW.
+    the report counts as a validation of MODEL.
 
     The command exits with 3 if the report advises against the promotion.
     """
@@ -151,7 +155,7 @@ def report(new: str, against: str | None, data: Path | None, origin: str, **outp
     from lifelong_core.store.evaluations.comparisons import find_pair, paired_test_set, submit_comparison
 
     with open_store() as store:
-        pair = find_pair(store, new, against)
+        pair = find_pair(store, model, against)
         if data is None:
             cases = paired_test_set(store, pair)
             origin = origin or f"test split of the training of {pair.new.reference}"

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.common import CommandGroup, Name, actor, as_json, open_store
+from lifelong.commands.common import (
+    CommandGroup,
+    actor,
+    as_json,
+    environment_option,
+    model_argument,
+    model_option,
+    open_store,
+)
 from lifelong.commands.operation.workers import format_running, place_name, workers
 from lifelong.commands.tables import print_rows
 
@@ -17,9 +25,7 @@ if TYPE_CHECKING:
 MOST_SHARES = 12
 """Classes of a proposal that are shown, those that move most."""
 
-environment_option = click.option(
-    "--environment", type=Name(), help="The environment; without it, the model's default head."
-)
+head_environment = environment_option("Its head; without it, the model's default head.")
 
 sequence_option = click.option(
     "--expected-sequence",
@@ -39,7 +45,7 @@ def heads() -> None:
 
 
 @heads.command("list")
-@click.argument("model")
+@model_argument
 @as_json
 def list_(model: str, *, as_json: bool) -> None:
     """List the heads of MODEL, where each is active, how many workers run it there, and where it is pinned."""
@@ -86,8 +92,8 @@ def list_(model: str, *, as_json: bool) -> None:
 
 
 @heads.command()
-@click.argument("model")
-@environment_option
+@model_argument
+@head_environment
 @as_json
 def history(model: str, environment: str | None, *, as_json: bool) -> None:
     """List the heads that were active in one place, newest first; --expected-sequence takes the number."""
@@ -107,7 +113,7 @@ def history(model: str, environment: str | None, *, as_json: bool) -> None:
 
 
 @heads.command()
-@click.argument("model")
+@model_argument
 @click.argument("version", type=int)
 def show(model: str, version: int) -> None:
     """Print one head of MODEL as JSON, and its decision rule in words on the standard error."""
@@ -122,9 +128,9 @@ def show(model: str, version: int) -> None:
 
 
 @heads.command()
-@click.argument("model")
+@model_argument
 @click.argument("head", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@environment_option
+@head_environment
 @sequence_option
 @click.option("--digest", help="Digest of the head; a head with another digest is refused.")
 def publish(
@@ -149,8 +155,8 @@ def publish(
 
 
 @heads.command()
-@click.argument("model")
-@environment_option
+@model_argument
+@head_environment
 @sequence_option
 @click.option(
     "--to",
@@ -191,8 +197,8 @@ def rollback(
 
 
 @heads.command()
-@click.argument("model")
-@environment_option
+@model_argument
+@head_environment
 @sequence_option
 @click.option("--reason", required=True, help="Why the head is pinned; `lifelong heads list` shows it.")
 def pin(model: str, environment: str | None, expected_sequence: int | None, reason: str) -> None:
@@ -209,8 +215,8 @@ def pin(model: str, environment: str | None, expected_sequence: int | None, reas
 
 
 @heads.command()
-@click.argument("model")
-@environment_option
+@model_argument
+@head_environment
 @sequence_option
 def unpin(model: str, environment: str | None, expected_sequence: int | None) -> None:
     """Let cycles replace the head again."""
@@ -220,7 +226,7 @@ def unpin(model: str, environment: str | None, expected_sequence: int | None) ->
 
 
 @heads.command()
-@click.option("--model", help="Only those for this model.")
+@model_option()
 @as_json
 def proposals(model: str | None, *, as_json: bool) -> None:
     """List the heads that cycles propose and that wait for approval."""

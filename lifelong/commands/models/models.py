@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import CommandGroup, Name, actor, as_json, open_store
+from lifelong.commands.common import (
+    CommandGroup,
+    Name,
+    actor,
+    as_json,
+    model_argument,
+    open_store,
+    task_option,
+)
 from lifelong.commands.models.evaluations import report, validate
 from lifelong.commands.models.preprocessing import preprocessing as preprocessing_command
 from lifelong.commands.models.trials import canary, promotions, rollback, shadow, trial
@@ -42,9 +50,7 @@ for _command in (
 
 @models.command()
 @click.argument("name", type=Name())
-@click.option(
-    "--task", type=Name(), required=True, help="The task that the model solves (`lifelong tasks add`)."
-)
+@task_option("The task that the model solves (`lifelong tasks add`).", required=True)
 @click.option("--onnx", type=existing_file, help="ONNX graph: one image tensor in, logits (N, C) out.")
 @click.option(
     "--preprocessing",
@@ -230,7 +236,7 @@ def list_(*, as_json: bool) -> None:
 
 
 @models.command()
-@click.argument("model")
+@model_argument
 @click.option(
     "--force-because",
     metavar="REASON",
@@ -267,7 +273,7 @@ def promote(model: str, force_because: str | None) -> None:
 
 
 @models.command()
-@click.argument("model")
+@model_argument
 def remove(model: str) -> None:
     """Remove the unused MODEL (name@version) with its calibration sets, heads and graph.
 

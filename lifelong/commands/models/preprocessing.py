@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from lifelong.commands.common import output_option
+
 FIELD = "SOURCE"
 
 
@@ -15,9 +17,7 @@ FIELD = "SOURCE"
     "--size", type=click.IntRange(1, 8192), help="Edge of the model's input, if not timm's default."
 )
 @click.option("--test-size", is_flag=True, help="Take timm's input size for tests where there is one.")
-@click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write; else standard output."
-)
+@output_option("File to write; else standard output.")
 def preprocessing(source: str, size: int | None, output: Path | None, *, test_size: bool) -> None:
     """Write the JSON document for `lifelong models add --preprocessing`.
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.common import Name, actor, as_json, open_store
+from lifelong.commands.common import actor, as_json, model_argument, open_store, task_argument
 from lifelong.commands.tables import print_rows
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _MOST_CLASSES = 6
 
 
 @click.command()
-@click.argument("model")
+@model_argument
 def shadow(model: str) -> None:
     """Let MODEL (name@version) decide about the images of its task, too, for the log only.
 
@@ -28,7 +28,7 @@ def shadow(model: str) -> None:
 
 
 @click.command()
-@click.argument("model")
+@model_argument
 @click.option(
     "--share",
     type=click.FloatRange(0, 1, min_open=True),
@@ -49,7 +49,7 @@ def canary(model: str, share: float, force_because: str | None) -> None:
 
 
 @click.command()
-@click.argument("task", type=Name())
+@task_argument
 @click.option("--end", is_flag=True, help="End the trial: the promoted model answers all requests again.")
 @as_json
 def trial(task: str, *, end: bool, as_json: bool) -> None:
@@ -80,7 +80,7 @@ def trial(task: str, *, end: bool, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("task", type=Name())
+@task_argument
 @click.option(
     "--expected-sequence",
     type=click.IntRange(min=0),
@@ -100,7 +100,7 @@ def rollback(task: str, expected_sequence: int | None) -> None:
 
 
 @click.command()
-@click.argument("task", type=Name())
+@task_argument
 @as_json
 def promotions(task: str, *, as_json: bool) -> None:
     """List the promoted models of TASK, newest first; `lifelong models rollback` restores an earlier one."""

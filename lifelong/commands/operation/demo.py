@@ -4,12 +4,12 @@ from pathlib import Path
 
 import click
 
+from lifelong.commands.common import as_json, seed_option
+
 
 @click.command(short_help="Train, serve, shift and swap within two minutes.")
-@click.option(
-    "--seed", default=0, show_default=True, help="Seed of the images, the training and the streams."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object of figures at the end.")
+@seed_option("Seed of the images, the training and the streams.")
+@as_json
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Where to save the plot (PNG).")
 @click.option("--keep-running", is_flag=True, help="Keep service and monitor running until Ctrl-C.")
 def demo(seed: int, *, as_json: bool, plot: Path | None, keep_running: bool) -> None:

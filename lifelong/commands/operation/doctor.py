@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lifelong.commands.common import as_json
 from lifelong.commands.tables import wrap_text
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ _COLOURS = {"ok": "green", "warning": "yellow", "failure": "red"}
 
 
 @click.command(short_help="Check the whole installation.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@as_json
 @click.option(
     "--quick",
     is_flag=True,

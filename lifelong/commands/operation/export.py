@@ -5,7 +5,13 @@ from pathlib import Path
 
 import click
 
-from lifelong.commands.common import Name, open_store
+from lifelong.commands.common import (
+    environment_argument,
+    model_option,
+    open_store,
+    output_option,
+    replace_option,
+)
 
 
 class Moment(click.ParamType):
@@ -27,19 +33,12 @@ class Moment(click.ParamType):
 
 
 @click.command(short_help="Write the log of an environment to a file.")
-@click.option(
-    "--environment", type=Name(), required=True, help="The environment whose predictions are written."
-)
-@click.option(
-    "--output",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The file; its suffix is the format: *.parquet, *.csv or *.csv.gz.",
-)
-@click.option("--model", help="Only predictions of this model; needed where models have different classes.")
+@environment_argument
+@output_option("The file; its suffix is the format: *.parquet, *.csv or *.csv.gz.", required=True)
+@model_option("Only predictions of this model; needed where models have different classes.")
 @click.option("--since", type=Moment(), help="Only predictions at or after this time (UTC, or with a zone).")
 @click.option("--until", type=Moment(), help="Only predictions before this time.")
-@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@replace_option()
 def export(
     environment: str,
     output: Path,
@@ -47,22 +46,22 @@ def export(
     since: datetime | None,
     until: datetime | None,
     *,
-    force: bool,
+    replace: bool,
 ) -> None:
-    """Write the predictions of an environment with their labels to a file; service and monitor may run.
+    """Write the predictions of ENVIRONMENT with their labels to a file; service and monitor may run.
 
     Groups are in it as hashes only. A CSV file has a column logit_<class> for each class. In a Parquet file, logits are
     one column of lists, and the names of the classes are in the metadata of the schema, under "lifelong".
 
     \b
     Examples:
-      lifelong export --environment clinic-a --output log.parquet
-      lifelong export --environment clinic-a --output log.csv.gz --since 2026-05-01
+      lifelong export clinic-a --output log.parquet
+      lifelong export clinic-a --output log.csv.gz --since 2026-05-01
     """
     from lifelong_core.errors import ConfigurationError, ConflictError
 
-    if output.exists() and not force:
-        raise ConflictError(f"{output} exists already.", field="--output", hint="Replace it with --force.")
+    if output.exists() and not replace:
+        raise ConflictError(f"{output} exists already.", field="--output", hint="Replace it with --replace.")
     if not output.parent.is_dir():
         raise ConfigurationError(f"the folder {output.parent} does not exist.", field="--output")
     try:

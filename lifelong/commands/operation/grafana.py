@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from lifelong.commands.common import CommandGroup
+from lifelong.commands.common import CommandGroup, replace_option
 
 
 @click.group(cls=CommandGroup, short_help="Write dashboards and alert rules.")
@@ -15,8 +15,8 @@ def grafana() -> None:
 
 @grafana.command(short_help="Write dashboards, alert rules and provisioning to a folder.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--force", is_flag=True, help="Replace existing files that differ.")
-def export(folder: Path, *, force: bool) -> None:
+@replace_option()
+def export(folder: Path, *, replace: bool) -> None:
     """Write the files for Prometheus and Grafana to FOLDER.
 
     They are alert rules with tests, a scrape configuration, the dashboard, and Grafana's provisioning.
@@ -25,7 +25,7 @@ def export(folder: Path, *, force: bool) -> None:
     """
     from lifelong.monitoring_files import export_monitoring_files
 
-    outcome = export_monitoring_files(folder, force=force)
+    outcome = export_monitoring_files(folder, replace=replace)
     for name in outcome.written:
         click.echo(f"wrote {folder / name}")
     if outcome.unchanged:

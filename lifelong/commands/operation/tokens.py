@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import CommandGroup, Name, actor, as_json, format_count, open_store
+from lifelong.commands.common import (
+    CommandGroup,
+    Name,
+    actor,
+    as_json,
+    environment_option,
+    format_count,
+    open_store,
+)
 from lifelong.commands.durations import Duration, Moment
 from lifelong.commands.tables import print_rows
 
@@ -39,19 +47,17 @@ def tokens() -> None:
     type=click.Choice(["predict", "feedback", "metrics", "read", "operate", "admin"]),
     help="May be given several times; operate includes read, admin includes all.",
 )
-@click.option(
-    "--environment",
-    "environments",
-    multiple=True,
-    help="Predict and label only there; may be given several times, and adds the environment if it is new. With"
+@environment_option(
+    "Predict and label only there; may be given several times, and adds the environment if it is new. With"
     " exactly one, requests that name no environment get it.",
+    multiple=True,
 )
 @expires_in
 @expires_at
 def create(
     name: str,
     scopes: tuple[str, ...],
-    environments: tuple[str, ...],
+    environment: tuple[str, ...],
     expires_in: timedelta | None,
     expires_at: datetime | None,
 ) -> None:
@@ -66,11 +72,11 @@ def create(
             {Scope(scope) for scope in scopes},
             actor=actor(),
             expires_at=moment,
-            environments=environments or None,
+            environments=environment or None,
         )
-    if new := sorted(set(environments) - set(known)):
+    if new := sorted(set(environment) - set(known)):
         click.echo(f"Added the environments: {', '.join(new)}.", err=True)
-    if "predict" in scopes and not environments:
+    if "predict" in scopes and not environment:
         click.echo(
             "Note: it may predict in every environment. --environment NAME binds a token to those of its client.",
             err=True,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.common import Name, actor, as_json, open_store
+from lifelong.commands.common import Name, actor, as_json, model_option, open_store, task_argument
 from lifelong.commands.tables import wrap_text
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _images = click.Path(exists=True, path_type=Path)
 
 
 @click.command(short_help="Train a model of a task, and compare it with the promoted one.")
-@click.argument("task", type=Name())
+@task_argument
 @click.option(
     "--data",
     type=_images,
@@ -40,11 +40,7 @@ _images = click.Path(exists=True, path_type=Path)
 @click.option(
     "--source-data", type=_images, help="Images of the source task, for pretraining and co_training."
 )
-@click.option(
-    "--model",
-    type=Name(),
-    help="Name of the model whose next version this is; else that of the promoted one.",
-)
+@model_option("Name of the model whose next version this is; else that of the promoted one.", type=Name())
 @click.option("--proposal", help="The proposal that this retraining answers: an id or its beginning.")
 @click.option(
     "--plan", is_flag=True, help="Print what would be done, how long and what it needs; start nothing."

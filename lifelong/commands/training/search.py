@@ -5,11 +5,11 @@ from pathlib import Path
 
 import click
 
-from lifelong.commands.common import Name, actor, as_json, open_store
+from lifelong.commands.common import actor, as_json, open_store, task_argument
 
 
 @click.command("search-augmentation", short_help="Search the augmentation policy that suits a task.")
-@click.argument("task", type=Name())
+@task_argument
 @click.option("--data", type=click.Path(exists=True, path_type=Path), required=True, help="Labelled images.")
 @click.option(
     "--recipe",

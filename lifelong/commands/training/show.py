@@ -5,11 +5,11 @@ from pathlib import Path
 
 import click
 
-from lifelong.commands.common import as_json, open_store
+from lifelong.commands.common import as_json, model_argument, open_store
 
 
 @click.command()
-@click.argument("model")
+@model_argument
 @click.option(
     "--recipe",
     type=click.Path(dir_okay=False, path_type=Path),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.common import as_json
+from lifelong.commands.common import as_json, level_option, output_option, seed_option
 from lifelong.commands.interview.files import write_text
 from lifelong.commands.tables import print_rows, wrap_text
 
@@ -24,12 +24,10 @@ METHODS = ("AC", "TS", "DoC", "ATC", "TS-ATC", "CS-TS", "CS-DoC", "CS-ATC", "CS-
 @click.option("--method", type=click.Choice(METHODS), default="CS-ATC", show_default=True)
 @click.option("--background", type=int, default=0, show_default=True, help="Index of the background class.")
 @click.option("--classes", help="Names of the classes in the order of the scores, separated by commas.")
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="Coverage of the intervals.")
+@level_option()
 @click.option("--replicates", type=int, default=200, show_default=True, help="Drawn calibration sets.")
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the estimate here, as JSON."
-)
+@seed_option()
+@output_option("Write the estimate here, as JSON.")
 @as_json
 def estimate_dice(calibration: Path, maps: Path, **options: Any) -> None:
     """Estimate the mean Dice of each class over the cases in MAPS, from the labelled cases in CALIBRATION.
@@ -54,7 +52,7 @@ def estimate_dice(calibration: Path, maps: Path, **options: Any) -> None:
         read_cases(maps, labelled=False, field="MAPS"),
         method=options["method"],
         background=options["background"],
-        confidence=options["confidence"],
+        confidence=options["level"],
         replicates=options["replicates"],
         rng=options["seed"],
     )

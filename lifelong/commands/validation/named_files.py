@@ -20,6 +20,22 @@ def named_file(text: str, option: str) -> tuple[str | None, Path]:
     return name.strip() or None, Path(path)
 
 
+def data_by_model(given: Sequence[str]) -> dict[str, Path]:
+    """The labelled data of each model by its name: as given, else that of the file.
+
+    Raises:
+        click.UsageError: there is no such file, or two have one name.
+    """
+    files: dict[str, Path] = {}
+    for text in given:
+        named, path = named_file(text, "DATA")
+        name = named or path.stem
+        if name in files:
+            raise click.UsageError(f"two models have the name {name}; give names: NAME=FILE.")
+        files[name] = path
+    return files
+
+
 def files_by_model(models: Sequence[str], given: Sequence[str], option: str) -> dict[str, list[Path]]:
     """The files of each model, in the order of the options; the name may be left out where there is one model.
 

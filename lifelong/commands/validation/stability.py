@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lifelong.commands.common import as_json, level_option, output_option
 from lifelong.commands.interview.files import write_text
 from lifelong.commands.tables import print_rows, wrap_text
 
@@ -31,9 +32,9 @@ OF_PAIRS = ("adjusted_positive_jaccard", "adjusted_jaccard", "spearman")
 @click.option(
     "--threshold", type=float, default=0.5, show_default=True, help="Least score of a positive instance."
 )
-@click.option("--level", type=float, default=0.95, show_default=True, help="Coverage of the intervals.")
-@click.option("--output", type=file, help="Write an HTML report here.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@level_option()
+@output_option("Write an HTML report here.")
+@as_json
 def stability(classifiers: Sequence[str], labels: Path | None, **options: Any) -> None:
     """Compare the instance maps of classifiers A, B, ... for the same images, pair by pair.
 

@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.common import open_store
+from lifelong.commands.common import (
+    as_json,
+    level_option,
+    open_store,
+    output_option,
+    seed_option,
+    task_option,
+)
 from lifelong.commands.cycles.inputs import name_file_in_errors
 from lifelong.commands.interview.files import write_texts
 from lifelong.commands.validation.aggregate_option import aggregate_option
 from lifelong.commands.validation.custom_metrics import load_metrics
-from lifelong.commands.validation.named_files import file_by_model, files_by_model, named_file
+from lifelong.commands.validation.named_files import data_by_model, file_by_model, files_by_model
 from lifelong.commands.validation.uncertainty_options import settings_of, uncertainty_options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lifelong.commands.validation.labelled_files import LabelledOutputs
     from lifelong_core.design import (
         AcceptanceThreshold,
@@ -38,18 +43,11 @@ HISTORY = re.compile(rb'"history"\s*:')
 
 
 @click.command(short_help="Compute the recommended metrics on labelled data.")
-@click.argument("data", type=existing_file, required=False)
+@click.argument("data", nargs=-1, required=True, metavar="[NAME=]FILE ...")
 @click.option(
     "--recommendation", type=existing_file, help="File of `lifelong recommend`: --output, or --state."
 )
-@click.option("--task", help="Take recommendation, class names and thresholds from this task.")
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    metavar="NAME=FILE",
-    help="A model's labelled data; repeat to compare.",
-)
+@task_option("Take recommendation, class names and thresholds from this task.")
 @click.option(
     "--cut-offs",
     multiple=True,
@@ -93,18 +91,18 @@ HISTORY = re.compile(rb'"history"\s*:')
     help="An acceptance threshold, e.g. BA=0.8; repeatable. LABEL[CLASS]=VALUE for one class.",
 )
 @click.option("--replicates", type=int, default=1000, show_default=True, help="Resampled data sets.")
-@click.option("--level", type=float, default=0.95, show_default=True, help="Coverage of the intervals.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@level_option()
+@seed_option()
 @click.option("--html", type=file, help="Write an HTML report.")
-@click.option("--output", type=file, help="Write the result here, as JSON.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def validate(data: Path | None, **options: Any) -> None:
-    """Compute the recommended metrics on DATA, with intervals; several --model are compared.
+@output_option("Write the result here, as JSON.")
+@as_json
+def validate(data: tuple[str, ...], **options: Any) -> None:
+    """Compute the recommended metrics of one model, or of several that are compared, with intervals.
 
-    DATA is an npz file with labels (N,) and probabilities or logits (N, C), or decisions (N,) with -1 for no valid
-    output. Optional arrays are groups (N,), class_names (C,) and metadata_KEY (N,), which defines subgroups. Names of
-    classes come from --classes, the task, the recommendation or class_names. Groups and metadata of several models are
-    those of the first file.
+    For each model give one npz file with labels (N,) and probabilities or logits (N, C), or decisions (N,) with -1 for
+    no valid output. Optional arrays are groups (N,), class_names (C,) and metadata_KEY (N,), which defines subgroups.
+    Names of classes come from --classes, the task, the recommendation or class_names. Groups and metadata of several
+    models are those of the first file.
 
     In a task of two classes, uncertainties (N,), or the logits of members (N, C) as logits_1, logits_2, ..., give
     uncertainty-aware scores; a file of members only is judged by their mean probabilities.
@@ -112,7 +110,7 @@ def validate(data: Path | None, **options: Any) -> None:
     \b
     Examples:
       lifelong validate test.npz --recommendation found.json --threshold BA=0.8 --html report.html
-      lifelong validate --task lesions --model old=old.npz --model new=new.npz
+      lifelong validate old=old.npz new=new.npz --task lesions
       lifelong validate test.npz --task lesions --metric my_metrics:LOSS
       lifelong validate test.npz --task lesions --members a.npy --members b.npy --html report.html
 
@@ -120,7 +118,7 @@ def validate(data: Path | None, **options: Any) -> None:
     """
     from lifelong.commands.validation.labelled_files import read_outputs
 
-    files = {name: read_outputs(path) for name, path in _files(data, options["models"]).items()}
+    files = {name: read_outputs(path) for name, path in data_by_model(data).items()}
     recommendation, names, thresholds = _judged_by(options, files)
     found = _found(recommendation, names, thresholds, files, options)
     if options["cut_offs"] and not _needs_cut_offs(recommendation, files):
@@ -128,19 +126,6 @@ def validate(data: Path | None, **options: Any) -> None:
     _deliver(found, options)
     if thresholds and not _accepted(found):
         raise click.exceptions.Exit(NOT_ACCEPTED)
-
-
-def _files(data: Path | None, models: "Sequence[str]") -> dict[str, Path]:
-    """Labelled data by the name of the model."""
-    files = {} if data is None else {data.stem: data}
-    for text in models:
-        name, file = named_file(text, "--model")
-        if name is None or name in files:
-            raise click.UsageError(f"--model takes a name of its own for each file, got {text!r}.")
-        files[name] = file
-    if not files:
-        raise click.UsageError("give labelled data: DATA, or --model NAME=FILE.")
-    return files
 
 
 def _judged_by(
@@ -267,7 +252,7 @@ def _check_same_samples(read: "dict[str, LabelledOutputs]") -> None:
         if not np.array_equal(data.labels, first.labels):
             raise InvalidInputError(
                 f"the labels of {name} are others than those of {next(iter(read))}.",
-                field="--model",
+                field="DATA",
                 hint="Give the outputs of all models on the same samples, in the same order.",
             )
 

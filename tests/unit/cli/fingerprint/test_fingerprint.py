@@ -27,9 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *reference,
         "--weights",
         "weights.pth",
-        "--images",
         "one",
-        "--images",
         "two",
         "--output",
         "x.npz",
@@ -130,7 +128,7 @@ def test_a_private_copy_has_noise_and_says_so(folder: Path) -> None:
 
 def test_fingerprints_of_other_extractors_are_not_compared(folder: Path) -> None:
     reference = ["fingerprint", "extractor", "make", "--architecture", ARCHITECTURE, "--edge", str(EDGE)]
-    run(folder, *reference, "--weights", "weights.pth", "--images", "one", "--output", "y.npz")
+    run(folder, *reference, "one", "--weights", "weights.pth", "--output", "y.npz")
     run(
         folder,
         "fingerprint",

@@ -27,7 +27,7 @@ from lifelong_core.store.schema import tables
 from tests.unit.store.samples import CLASSES, COSTS, calibration
 
 NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
-ARGUMENTS = ("export", "--environment", "clinic", "--output", "log.parquet")
+ARGUMENTS = ("export", "clinic", "--output", "log.parquet")
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_a_model_and_a_span_of_time(store: Store, installed: Callable[..., str],
         (("--until", "2026-05-20"), 0),
         (("--since", "2026-05-20"), 60),
     ):
-        installed(*ARGUMENTS, "--force", *arguments)
+        installed(*ARGUMENTS, "--replace", *arguments)
         assert len(rows_of(tmp_path / "log.parquet")) == expected
     with pytest.raises(AssertionError, match="is no time"):
         installed(*ARGUMENTS, "--since", "yesterday")
@@ -232,7 +232,7 @@ def test_a_file_is_replaced_only_on_demand_and_only_as_a_whole(
 ):
     log(store, predictions(3))
     installed(*ARGUMENTS)
-    with pytest.raises(ConflictError, match="--force"):
+    with pytest.raises(ConflictError, match="--replace"):
         installed(*ARGUMENTS)
     before = sorted(tmp_path.iterdir())
 
@@ -242,10 +242,10 @@ def test_a_file_is_replaced_only_on_demand_and_only_as_a_whole(
     with monkeypatch.context() as patched:
         patched.setattr(pq.ParquetWriter, "write_table", full)
         with pytest.raises(ConfigurationError, match="No space left"):
-            installed(*ARGUMENTS, "--force")
+            installed(*ARGUMENTS, "--replace")
     assert sorted(tmp_path.iterdir()) == before
     assert len(rows_of(tmp_path / "log.parquet")) == 3
-    installed(*ARGUMENTS, "--force", "--model", "other")
+    installed(*ARGUMENTS, "--replace", "--model", "other")
     assert rows_of(tmp_path / "log.parquet") == []
 
 

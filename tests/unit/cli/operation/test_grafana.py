@@ -44,11 +44,11 @@ def test_a_changed_file_is_kept_and_nothing_is_written_beside_it(tmp_path: Path)
     assert not (tmp_path / "dashboards" / "lifelong.json").exists()
 
 
-def test_force_replaces_what_was_changed_and_leaves_the_rest(tmp_path: Path) -> None:
+def test_replace_replaces_what_was_changed_and_leaves_the_rest(tmp_path: Path) -> None:
     export_monitoring_files(tmp_path)
     (tmp_path / "prometheus" / "rules.yml").write_text("groups: []")
     (tmp_path / "prometheus" / "own.yml").write_text("groups: []")
-    outcome = export_monitoring_files(tmp_path, force=True)
+    outcome = export_monitoring_files(tmp_path, replace=True)
     assert outcome.written == ("prometheus/rules.yml",)
     assert len(outcome.unchanged) == len(monitoring_files()) - 1
     assert (tmp_path / "prometheus" / "own.yml").read_text() == "groups: []"

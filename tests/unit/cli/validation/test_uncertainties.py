@@ -117,7 +117,7 @@ def test_the_scores_are_printed_and_in_the_report():
 
 
 def test_models_have_their_own_files():
-    options = ("--model", "one=test.npz", "--model", "two=members.npz", "--uncertainties", "one=u.npy")
+    options = ("one=test.npz", "two=members.npz", "--uncertainties", "one=u.npy")
     results = ModelComparison.from_json(run("--json", *options, data="").stdout).results
     assert results["one"].uncertainty_aware.members is None
     assert results["two"].uncertainty_aware.members == 3

@@ -168,7 +168,7 @@ def test_net_benefit_is_that_of_use():
 
 
 def test_models_are_compared():
-    models = ("--model", "poor=poor.npz", "--model", "good=good.npz")
+    models = ("poor=poor.npz", "good=good.npz")
     options = ("--recommendation", "found.json", "--output", "compared.json")
     # one that is good enough is enough
     said = run(*models, *options, "--html", "page.html", "--threshold", "AP=0.9").stdout
@@ -183,7 +183,7 @@ def test_models_are_compared():
 def test_cut_offs_are_chosen_on_other_samples():
     result = run("good.npz", "--recommendation", "found.json", "--cut-offs", "tuning.npz", "--json").stdout
     assert ValidationResult.from_json(result).value("TNR@(TPR=0.95)").cut_off.chosen_on == "other_data"
-    models = ("--model", "a=good.npz", "--model", "b=poor.npz", "--recommendation", "found.json")
+    models = ("a=good.npz", "b=poor.npz", "--recommendation", "found.json")
     tuning = ("--cut-offs", "a=tuning.npz", "--cut-offs", "b=poor.npz")
     compared = ModelComparison.from_json(run(*models, *tuning, "--json").stdout)
     cut_offs = [one.value("TNR@(TPR=0.95)").cut_off for one in compared.results.values()]
@@ -199,7 +199,7 @@ def test_files_may_lie_in_folders_with_any_name():
     for name in ("good", "tuning"):
         Path(f"{name}.npz").rename(f"day=1/{name}.npz")
     options = ("--recommendation", "found.json", "--json")
-    result = run("--model", "net=day=1/good.npz", "--cut-offs", "day=1/tuning.npz", *options).stdout
+    result = run("net=day=1/good.npz", "--cut-offs", "day=1/tuning.npz", *options).stdout
     found = ValidationResult.from_json(result)
     assert (found.name, found.value("TNR@(TPR=0.95)").cut_off.chosen_on) == ("net", "other_data")
 
@@ -261,9 +261,8 @@ def test_a_task_knows_what_its_models_are_judged_by(installed):
         ("good.npz",),
         ("--recommendation", "found.json"),
         ("good.npz", "--recommendation", "found.json", "--task", "lesions"),
-        ("good.npz", "--recommendation", "found.json", "--model", "good=poor.npz"),
-        ("--recommendation", "found.json", "--model", "good.npz"),
-        ("--recommendation", "found.json", "--model", "a=missing.npz"),
+        ("good.npz", "--recommendation", "found.json", "good=poor.npz"),
+        ("--recommendation", "found.json", "a=missing.npz"),
         ("good.npz", "--recommendation", "found.json", "--cut-offs", "a=tuning.npz"),
         (
             "good.npz",
@@ -293,7 +292,7 @@ def test_options_that_do_not_go_together_are_refused(options):
         (("good.npz", "--recommendation", "found.json", "--threshold", "AP[c]=0.5"), "no class 'c'"),
         (("good.npz", "--recommendation", "found.json", "--classes", "a,b,c"), "expected 2 different names"),
         (
-            ("--recommendation", "found.json", "--model", "a=good.npz", "--model", "b=other.npz"),
+            ("--recommendation", "found.json", "a=good.npz", "b=other.npz"),
             "the labels of b are others than those of a",
         ),
         (
@@ -328,19 +327,17 @@ def test_calibration_errors_are_printed_beside_those_of_calibrated_predictions(m
     assert "if perfectly calibrated" in said
     assert calibrated_in_words(found) in said
     assert f"by chance {calibrated_in_words(found)}" in Path("page.html").read_text()
-    models = ("--model", "poor=poor.npz", "--model", "good=good.npz")
+    models = ("poor=poor.npz", "good=good.npz")
     assert "excess" in run(*models, *options[:-2]).stdout
     assert "excess over perfectly calibrated" in Path("page.html").read_text()
 
 
-@pytest.mark.parametrize(
-    "further", [(), ("--json",), ("--model", "poor=poor.npz", "--model", "good=good.npz")]
-)
+@pytest.mark.parametrize("further", [(), ("--json",), ("poor=poor.npz", "good=good.npz")])
 def test_files_are_written_even_where_nothing_reads_the_output(further):
-    data = () if "--model" in further else ("good.npz",)
+    data = () if "poor=poor.npz" in further else ("good.npz",)
     options = ("--recommendation", "interview.json", "--output", "result.json", "--html", "report.html")
     without_a_reader("validate", *data, *QUICK, *options, *further)
-    kind = ModelComparison if "--model" in further else ValidationResult
+    kind = ModelComparison if "poor=poor.npz" in further else ValidationResult
     assert "malignant" in str(kind.from_json(Path("result.json").read_text()))
     assert "</html>" in Path("report.html").read_text()
 
@@ -396,7 +393,7 @@ def test_a_value_of_both_classes_is_printed_once_with_its_costs():
 
 
 def test_a_comparison_starts_with_who_comes_first():
-    models = ("--model", "poor=poor.npz", "--model", "good=good.npz")
+    models = ("poor=poor.npz", "good=good.npz")
     said = run(*models, "--recommendation", "found.json").stdout
     assert said.startswith("good comes first. By all metrics together, it stays first in ")
     places = [
@@ -451,7 +448,7 @@ def test_names_in_files_are_no_commands_to_the_terminal():
     with np.load("good.npz") as arrays:
         site = np.where(np.arange(200) < 100, "A\x1b[2J", "B")
         np.savez("evil.npz", **{**arrays, "class_names": evil, "metadata_scanner": site})
-    for options in (("evil.npz",), ("--model", "a\x1b[1m=evil.npz", "--model", "b=poor.npz")):
+    for options in (("evil.npz",), ("a\x1b[1m=evil.npz", "b=poor.npz")):
         said = run(*options, "--recommendation", "found.json").stdout
         assert "\x1b" not in said
         assert "\x07" not in said

@@ -131,7 +131,7 @@ class CommandLine:
         return done.returncode, done.stdout, done.stderr
 
     def run(self, *options: str) -> tuple[int, str, str]:
-        return self.cycles("run", "--model", "lesions@1", "--environment", "clinic", *options)
+        return self.cycles("run", "lesions@1", "clinic", *options)
 
 
 @pytest.fixture
