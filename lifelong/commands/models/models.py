@@ -241,7 +241,7 @@ def list_(*, as_json: bool) -> None:
     "--force-because",
     metavar="REASON",
     help="Promote it although it misses thresholds, is worse than the promoted model, or was calibrated with another"
-    " preprocessing; the reason goes to the audit log.",
+    " preprocessing, or its promotion report advises against it; the reason goes to the audit log.",
 )
 def promote(model: str, force_because: str | None) -> None:
     """Let MODEL (name@version) answer the requests that name no model.
@@ -250,8 +250,9 @@ def promote(model: str, force_because: str | None) -> None:
     here.
 
     A model is refused if it misses the acceptance thresholds of its task or was not validated by them (`lifelong models
-    validate`), if it is far worse on its calibration set than the promoted model on its own, or if that set was made
-    with another preprocessing than this installation uses for it.
+    validate`), if it is far worse on its calibration set than the promoted model on its own, if its newest promotion
+    report (`lifelong models report`) advises against it, or if its calibration set was made with another preprocessing
+    than this installation uses for it.
     """
     from lifelong_core.graph_check import check_servable
     from lifelong_core.settings import Settings

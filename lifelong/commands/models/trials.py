@@ -38,7 +38,7 @@ def shadow(model: str) -> None:
 @click.option(
     "--force-because",
     metavar="REASON",
-    help="Let it answer although it misses acceptance thresholds; the reason goes to the audit log.",
+    help="Let it answer although `lifelong models promote` would refuse it; the reason goes to the audit log.",
 )
 def canary(model: str, share: float, force_because: str | None) -> None:
     """Let MODEL (name@version) answer a share of the requests that name no version, always the same groups.

@@ -180,6 +180,21 @@ def reports_of(store: Store, model: Model) -> list[StoredReport]:
     return sorted(own, key=lambda one: one.created_at, reverse=True)
 
 
+def advice_against(store: Store, model: Model, promoted: Model) -> str | None:
+    """What the newest promotion report of a model against the promoted one says, if it advises against it.
+
+    Raises:
+        UnavailableError: the database or the artifact storage does not answer.
+    """
+    newest = next((one for one in reports_of(store, model) if one.against == promoted.reference), None)
+    if newest is None or newest.advice != "reject":
+        return None
+    return (
+        f"the promotion report of {model.reference} against {promoted.reference}, of {newest.created_at:%Y-%m-%d %H:%M}"
+        f" UTC, says: {newest.headline}."
+    )
+
+
 def find_report(store: Store, reference: str, job_id: UUID) -> StoredReport:
     """One of the promotion reports of a model.
 

@@ -17,6 +17,7 @@ from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.names import check_reason
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store.evaluations.acceptance import check_accepted
+from lifelong_core.store.evaluations.comparisons import advice_against
 from lifelong_core.store.heads.calibration_sets import check_classes, insert_calibration_set
 from lifelong_core.store.heads.checks import follows_task
 from lifelong_core.store.heads.expectations import with_expectation
@@ -63,11 +64,11 @@ class RefusedCalibrationError(InvalidInputError):
 class WorseModelError(ConflictError):
     """The model is significantly worse than the promoted one of its task; promotion needs a reason."""
 
-    def __init__(self, finding: Finding) -> None:
+    def __init__(self, text: str, hint: str) -> None:
         super().__init__(
-            finding.text,
+            text,
             field="model",
-            hint=f"{finding.hint} If it is right all the same, give the reason as `force_reason` (`--force-because`).",
+            hint=f"{hint} If it is right all the same, give the reason as `force_reason` (`--force-because`).",
         )
 
 
@@ -214,7 +215,7 @@ def promote_calibrated(store: Store, reference: str, *, actor: str, force_reason
         CalibratedOtherwiseError: its calibration set was made with another preprocessing than this installation uses,
             and there is no reason.
         WorseModelError: it is significantly worse on its calibration set than the promoted model on the latter's set,
-            and there is no reason.
+            or its newest promotion report against that model advises against it, and there is no reason.
         ConflictError: it has no default head yet, its stored graph is missing or damaged, another model is on trial as
             a canary, or the heads of the task changed meanwhile.
         UnavailableError: the artifact storage cannot be read.
@@ -235,12 +236,13 @@ def promote_calibrated(store: Store, reference: str, *, actor: str, force_reason
 def check_promotion(
     store: Store, reference: str, *, force_reason: str | None = None
 ) -> dict[str, Any] | None:
-    """Make sure that nothing stands against promoting a model, or that there is a reason to do it all the same.
+    """Make sure that nothing stands against letting a model answer requests, promoted or as a canary, or that there is
+    a reason to do it all the same.
 
     Args:
         store: the store of the model.
         reference: the model.
-        force_reason: reason for promoting it all the same.
+        force_reason: reason for letting it answer all the same.
 
     Returns:
         Details for the audit log: the reason and what it overrides; None: nothing stands against the model.
@@ -254,14 +256,21 @@ def check_promotion(
         model = model_referenced(connection, reference)
         task = task_with_id(connection, model.task_id)
         other = other_preprocessing(connection, model)
+        promoted = (
+            None if task.promoted_model_id is None else model_with_id(connection, task.promoted_model_id)
+        )
     if other is not None and force_reason is None:
         raise other
     labelled = _active_set(store, model)
     worse = () if labelled is None else _beside_promoted(store, task, labelled, model)
     if worse and force_reason is None:
-        raise WorseModelError(worse[0])
+        raise WorseModelError(worse[0].text, worse[0].hint or "")
+    advice = None if promoted is None else advice_against(store, model, promoted)
+    if advice is not None and force_reason is None:
+        hint = f"Read it: GET /v1/admin/models/{model.reference}/reports."
+        raise WorseModelError(advice, hint)
     preprocessing = None if other is None else other.message
-    said = (not_accepted, preprocessing, *(one.text for one in worse))
+    said = (not_accepted, preprocessing, *(one.text for one in worse), advice)
     findings = [finding for finding in said if finding is not None]
     return {"force_reason": force_reason, "finding": " ".join(findings)} if findings else None
 

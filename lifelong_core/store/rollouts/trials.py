@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from lifelong_core.store.evaluations.acceptance import check_accepted
+from lifelong_core.store.heads.registration import check_promotion
 from lifelong_core.store.registry.models import check_graph_is_stored, model_with_id
 from lifelong_core.store.registry.records import Model
 from lifelong_core.store.registry.registry import change_registry
@@ -48,12 +48,12 @@ def start_trial(
         stage: `shadow` decides for the log only; `canary` answers requests.
         share: of the requests that name no version, above 0 and at most 1; not used by a shadow.
         actor: name for the audit log.
-        force_reason: reason for a canary that fails its acceptance thresholds, for the audit log.
+        force_reason: reason for a canary that would not be promoted (see `check_promotion`), for the audit log.
 
     Raises:
         NotFoundError: there is no such model.
         InvalidInputError: the share or the reason is not valid.
-        NotAcceptedError: a canary misses its acceptance thresholds, and there is no reason.
+        NotAcceptedError, CalibratedOtherwiseError, WorseModelError: as for `promote_calibrated`, of a canary.
         ConflictError: the model cannot be tried (see `rollouts.check_candidate`), its stored graph is missing or
             damaged, or the heads of its task changed meanwhile.
         UnavailableError: the database or the artifact storage does not answer.
@@ -65,8 +65,8 @@ def start_trial(
     check_graph_is_stored(store.artifacts, model)
     details: dict[str, Any] = {}
     # A shadow answers no request, and its decisions may give the evidence that the gate needs.
-    if stage == "canary" and (finding := check_accepted(store, model.reference, force_reason)) is not None:
-        details |= {"force_reason": force_reason, "finding": finding}
+    if stage == "canary":
+        details |= check_promotion(store, model.reference, force_reason=force_reason) or {}
     heads = fit_candidate_heads(store, model)
     with change_registry(store.database) as connection:
         model = model_with_id(connection, model.id)

@@ -55,6 +55,16 @@ def add_serving_model(store: Store) -> tuple[Model, HeadRecord]:
     return model, register_calibration(store, model.reference, calibration(), actor="tests")
 
 
+def record_report(store: Store, model: Model, *, against: str, advice: str) -> None:
+    """Record a promotion report, as the job of a comparison does."""
+    headline = {"reject": "Do not promote: it is worse", "decide": "A person has to decide"}[advice]
+    store.jobs.submit("compare", {}, actor="ann")
+    claimed = store.jobs.claim("monitor", kinds=("compare",), lease_seconds=60)
+    assert claimed is not None
+    result = {"model": model.reference, "against": against, "advice": advice, "headline": headline}
+    store.jobs.succeed(claimed, result | {"result": "a digest", "report": "another"})
+
+
 def prediction(
     model_id: int = 1,
     environment: str = "default",

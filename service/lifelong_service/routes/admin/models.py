@@ -73,7 +73,7 @@ def promote(
         str | None,
         Query(
             description="Why it is promoted although it misses acceptance thresholds or is worse than the promoted"
-            " model; kept in the audit log."
+            " model, or its promotion report advises against it; kept in the audit log."
         ),
     ] = None,
 ) -> PromotedAnswer:
@@ -81,10 +81,11 @@ def promote(
 
     Status 409 with the code `not_accepted` if the task has acceptance thresholds and the newest validation of the model
     with its present head, by the present recommendation, misses one, or there is none; status 409 if it is
-    significantly worse on its calibration set than the promoted model on its own, or if its calibration set was made
-    with another preprocessing than this worker computes for it. `force_reason` overrides all three. Status 409, too, if
-    a worker cannot load it, or has not loaded it within half of the request's time limit. `serving` is a sentence with
-    the number of workers that run the model afterwards.
+    significantly worse on its calibration set than the promoted model on its own, if its newest promotion report
+    against that model advises against it, or if its calibration set was made with another preprocessing than this
+    worker computes for it. `force_reason` overrides all four. Status 409, too, if a worker cannot load it, or has not
+    loaded it within half of the request's time limit. `serving` is a sentence with the number of workers that run the
+    model afterwards.
     """
     check_parameters(request.query_params, ("force_reason",))
     worker = worker_of(request)

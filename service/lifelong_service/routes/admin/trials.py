@@ -30,7 +30,7 @@ class NewCanary(RequestDocument):
     )
     force_reason: str | None = Field(
         None,
-        description="Why it answers although it misses acceptance thresholds; kept in the audit log.",
+        description="Why it answers although it would not be promoted without a reason; kept in the audit log.",
     )
 
 
@@ -56,8 +56,8 @@ def start_shadow(request: Request, reference: str) -> StartedTrialAnswer:
 def start_canary(request: Request, reference: str, new: NewCanary) -> StartedTrialAnswer:
     """Let this version answer a share of the requests that name no version, always the same groups; or change it.
 
-    Status 409 as for a shadow, and with the code `not_accepted` if it misses the acceptance thresholds of its task;
-    `force_reason` overrides these.
+    Status 409 as for a shadow, and where its promotion would be refused without a reason; `force_reason` overrides
+    the latter.
     """
     return _start(request, reference, "canary", new.share, new.force_reason)
 

@@ -1,6 +1,7 @@
 """The gate: nothing that misses its acceptance thresholds is promoted, unless there is a reason."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -12,12 +13,14 @@ from lifelong_core.store import (
     Model,
     NotAcceptedError,
     Store,
+    WorseModelError,
     check_accepted,
+    check_promotion,
     promote_calibrated,
     register_calibration,
 )
 from tests.unit.store.design_samples import recommendation_without_costs
-from tests.unit.store.samples import add_model, add_serving_model, blurred, calibration, head
+from tests.unit.store.samples import add_model, add_serving_model, blurred, calibration, head, record_report
 
 THRESHOLD = AcceptanceThreshold(metric="BA", value=0.7)
 MISSED = {
@@ -186,3 +189,29 @@ def test_a_refusal_stands_without_the_stored_result(store: Store, challenger: Mo
 def test_an_unknown_model_is_named(store: Store) -> None:
     with pytest.raises(NotFoundError):
         check_accepted(store, "nobody@1")
+
+
+def test_a_model_that_its_newest_report_advises_against_is_promoted_only_with_a_reason(
+    store: Store, challenger: Model
+) -> None:
+    evaluate(store, challenger, accepted=True)
+    record_report(store, challenger, against="other@7", advice="reject")
+    assert check_promotion(store, challenger.reference) is None, "a report against another model"
+    record_report(store, challenger, against="dermatology@1", advice="reject")
+    said = f"report of {challenger.reference} against dermatology@1, of .* UTC, says: Do not promote: it is worse"
+    for force in (None, " "):
+        with pytest.raises(WorseModelError if force is None else InvalidInputError) as refused:
+            promote_calibrated(store, challenger.reference, actor="ann", force_reason=force)
+        if force is None:
+            assert re.search(said, refused.value.message)
+    promote_calibrated(store, challenger.reference, actor="ann", force_reason="the old one leaks memory")
+    (entry,) = store.audit.list(action="models.promote", limit=1)
+    assert entry.details["force_reason"] == "the old one leaks memory"
+    assert re.search(said, entry.details["finding"])
+
+
+def test_a_newer_report_takes_back_the_advice_of_an_older_one(store: Store, challenger: Model) -> None:
+    evaluate(store, challenger, accepted=True)
+    record_report(store, challenger, against="dermatology@1", advice="reject")
+    record_report(store, challenger, against="dermatology@1", advice="decide")
+    assert check_promotion(store, challenger.reference) is None

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.store import Rollout, Store, promote_calibrated, start_trial
+from lifelong_core.store import Rollout, Store, WorseModelError, promote_calibrated, start_trial
 from tests.unit.store.rollouts.images import TASK, add_calibrated, newest_audit
-from tests.unit.store.samples import add_model
+from tests.unit.store.samples import add_model, record_report
 
 
 def canary(share: float, *, rollout_id: int = 1) -> Rollout:
@@ -40,6 +40,16 @@ def test_a_trial_goes_through_its_stages_and_ends_with_the_promotion(store: Stor
     ended = store.rollouts.list(TASK)[0]
     assert (ended.outcome, ended.ended_by) == ("promoted", "me")
     assert newest_audit(store, "rollouts.end")[1]["outcome"] == "promoted"
+
+
+def test_a_canary_whose_promotion_would_be_refused_needs_a_reason_and_a_shadow_does_not(store: Store):
+    promoted, candidate = add_calibrated(store), add_calibrated(store, seed=1)
+    record_report(store, candidate, against=promoted.reference, advice="reject")
+    start_trial(store, candidate.reference, stage="shadow", actor="me")
+    with pytest.raises(WorseModelError, match="Do not promote: it is worse"):
+        start_trial(store, candidate.reference, stage="canary", share=0.1, actor="me")
+    start_trial(store, candidate.reference, stage="canary", share=0.1, actor="me", force_reason="a study")
+    assert newest_audit(store, "rollouts.change")[1]["force_reason"] == "a study"
 
 
 def test_an_ended_trial_is_kept_and_another_may_start(store: Store):
