@@ -21,8 +21,8 @@ def performance(model: str, environment: str, *, as_json: bool) -> None:
     MODEL is judged in ENVIRONMENT, by default in `default`.
 
     Each row is a day (UTC) and a head version: the last estimate of a cycle without labels, and what the labelled
-    predictions of that day and head show, both with intervals. A monitor computes them in each round with new labels or
-    a new cycle.
+    predictions of that day and head show, both with intervals. A monitor computes them about a minute after new labels
+    or a new cycle.
 
     Where a recommendation states prevalences, its expected cost on the labelled predictions is shown at the stated, the
     estimated and the realised ones.

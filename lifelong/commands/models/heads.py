@@ -1,6 +1,7 @@
 """`lifelong heads`: the post-processing heads of a model."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from lifelong.commands.tables import print_rows
 
 if TYPE_CHECKING:
     from lifelong_core.deploy import PostProcessingHead
-    from lifelong_core.store import Cycle, HeadRecord
+    from lifelong_core.store import Cycle, HeadRecord, Store
 
 MOST_SHARES = 12
 """Classes of a proposal that are shown, those that move most."""
@@ -49,6 +50,7 @@ def heads() -> None:
 @as_json
 def list_(model: str, *, as_json: bool) -> None:
     """List the heads of MODEL, where each is active, how many workers run it there, and where it is pinned."""
+    from lifelong_core.store.heads.outlook import describe_users
     from lifelong_core.store.heads.wording import describe_expectation, describe_head_rule
 
     with open_store() as store:
@@ -69,6 +71,7 @@ def list_(model: str, *, as_json: bool) -> None:
             version = own.get(pin.environment, own.get(None))
             if version is not None:
                 pinned.setdefault(version, []).append(f"{place_name(pin.environment)}: {pin.reason}")
+        users = describe_users(registry, chosen)
         alive = [worker for worker in store.workers.list() if not worker.is_lost]
         rows = [
             {
@@ -87,6 +90,8 @@ def list_(model: str, *, as_json: bool) -> None:
         damaged = [reason for (model_id, _), reason in registry.damaged.items() if model_id == chosen.id]
         damaged = sorted({*damaged, *store.heads.list_damaged(model).values()})
     print_rows(rows, as_json=as_json, empty="No head yet: `lifelong calibrate`.", below="assumed_prevalence")
+    if rows and not as_json:
+        click.echo(f"The default head is {users}.")
     for reason in damaged:
         click.echo(f"Warning: {reason}.", err=True)
 
@@ -149,9 +154,11 @@ def publish(
             expected_digest=digest,
         )
         calibration = store.calibration_sets.of_head(record)
+        outlook = _outlook(store, record, environment)
     click.echo(f"Published head {record.version}.")
     if environment is None or calibration.is_at_risk:
         click.echo(calibration.sentence())
+    click.echo(outlook)
 
 
 @heads.command()
@@ -165,10 +172,19 @@ def publish(
     metavar="VERSION",
     help="Version of the head to go back to; without it, the one that was active before the present one.",
 )
+@click.option(
+    "--pin", "pin_reason", metavar="REASON", help="Also pin the restored head, so that no cycle replaces it."
+)
 def rollback(
-    model: str, environment: str | None, expected_sequence: int | None, to_version: int | None
+    model: str,
+    environment: str | None,
+    expected_sequence: int | None,
+    to_version: int | None,
+    pin_reason: str | None,
 ) -> None:
     """Go back to an earlier head of MODEL; every worker serves it within a second.
+
+    In mode auto a cycle may publish a head again within minutes, unless the head is pinned: --pin.
 
     The calibration set that a default head was fitted on becomes the active one of MODEL again, so
     that no cycle fits a head on a set that was withdrawn. In an environment the active set stays.
@@ -176,7 +192,7 @@ def rollback(
     \b
     Examples:
       lifelong heads rollback resnet
-      lifelong heads rollback resnet --environment clinic-a --to 3
+      lifelong heads rollback resnet --environment clinic-a --pin "wrong since the new scanner"
     """
     with open_store() as store:
         record = store.heads.rollback(
@@ -185,15 +201,15 @@ def rollback(
             actor=actor(),
             expected_sequence=expected_sequence,
             to_version=to_version,
+            pin_reason=pin_reason,
         )
-        pinned = any(pin.environment == environment for pin in store.heads.pins(model))
         calibration = store.calibration_sets.of_head(record)
+        outlook = _outlook(store, record, environment)
     place = "as the default head" if environment is None else f"in {environment}"
     click.echo(f"Head {record.version} is active again {place}.")
     if environment is None or calibration.is_at_risk:
         click.echo(calibration.sentence())
-    if pinned:
-        click.echo("It is pinned: cycles leave it alone.")
+    click.echo(outlook)
 
 
 @heads.command()
@@ -329,6 +345,14 @@ def _cut_offs(change: dict[str, float | None] | None) -> list[str]:
         return []
     now = "none" if change["now"] is None else f"{change['now']:.3g}"
     return [f"  cut-off: {now} -> {change['proposed']:.3g}"]
+
+
+def _outlook(store: "Store", record: "HeadRecord", environment: str | None) -> str:
+    """What cycles may do to a head that has just come in force."""
+    from lifelong_core.store.heads.outlook import describe_outlook
+
+    model = store.registry().models[record.model_id]
+    return describe_outlook(store, model, environment, at=datetime.now(UTC))
 
 
 def _head_in(environment: str | None) -> str:

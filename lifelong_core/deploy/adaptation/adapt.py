@@ -31,7 +31,7 @@ from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.base import Analysis, FittedQuantifier
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
 from lifelong_core.deploy.quantification.registry import quantifier
-from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence, update_evidence
+from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence, samples_to_alarm, update_evidence
 from lifelong_core.deploy.shift.shift_test import ShiftTest, prevalence_shift_test, sequential_shift_test
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 
@@ -188,7 +188,7 @@ def _judge(report: AdaptationReport, found: Findings) -> AdaptationReport:
     kind = found.assumption_test
     report = replace(report, shift_test=shift, assumption_test=kind)
     if not shift.rejected and not found.superseded:
-        report = report.because(reasons.unchanged(shift))
+        report = report.because(_no_shift(report, found, shift))
         return report.because(reasons.assumption_violated(kind)) if kind.rejected else report
     if found.superseded:
         text = "The head was fitted on another calibration set."
@@ -201,6 +201,26 @@ def _judge(report: AdaptationReport, found: Findings) -> AdaptationReport:
         if policy.assumption_violated == "refuse":
             return replace(report, outcome="refuse")
     return _decide(report, refitted)
+
+
+def _no_shift(report: AdaptationReport, found: Findings, test: ShiftTest) -> Reason:
+    """Reason to keep the head: there is no shift, or too little evidence to tell."""
+    evidence, policy = report.evidence, report.policy
+    if evidence is None:
+        return reasons.unchanged(test, None)
+    estimate, head = found.analysis.estimate, found.head
+    missing = None
+    if prevalence_shift_test(estimate, head.assumed_prevalence, policy.level).rejected:
+        missing = samples_to_alarm(
+            evidence,
+            found.fitted.score_reference(head),
+            estimate.prevalence,
+            tolerance=policy.tolerance,
+            average_run_length=policy.average_run_length,
+        )
+    if evidence.samples and missing is None:
+        return reasons.unchanged(test, evidence.samples)
+    return reasons.not_enough_evidence(estimate, head, test, evidence.samples, missing)
 
 
 def _decide(report: AdaptationReport, refitted: Refitted) -> AdaptationReport:

@@ -33,6 +33,7 @@ ReasonCode: TypeAlias = Literal[
     "prevalence_changed",
     "prevalence_fluctuates",
     "prevalence_unchanged",
+    "evidence_insufficient",
     "prevalence_shifted",
     "calibration_changed",
     "assumption_violated",
@@ -95,7 +96,10 @@ def labels_combined(without: PrevalenceEstimate, combined: PrevalenceEstimate, l
 
 def too_few_samples(estimate: PrevalenceEstimate, minimum: int) -> Reason:
     """Reason: the window is too small."""
-    text = f"The window is worth {estimate.effective_n:.0f} independent samples; {minimum} are needed."
+    text = (
+        f"The window is worth {estimate.effective_n:.0f} independent samples; {minimum} are needed."
+        " No shift was tested."
+    )
     return Reason("window_too_small", text)
 
 
@@ -129,21 +133,50 @@ def prevalence_fluctuates(pattern: Pattern, *, is_followed: bool) -> Reason:
     return Reason("prevalence_fluctuates", text)
 
 
-def unchanged(test: ShiftTest) -> Reason:
-    """Reason: there is no significant shift."""
+def unchanged(test: ShiftTest, counted: int | None) -> Reason:
+    """Reason: there is no significant shift; `counted` are the predictions of the evidence, None: one window."""
     text = f"The prevalence does not differ significantly from what the head assumes ({_strength(test)})."
+    if counted is not None:
+        number = "1 prediction" if counted == 1 else f"{counted:,} predictions"
+        text = (
+            f"The evidence of {number} shows no shift beyond what the policy and the calibration set"
+            f" leave open ({_strength(test)})."
+        )
     return Reason("prevalence_unchanged", text)
+
+
+def not_enough_evidence(
+    estimate: PrevalenceEstimate,
+    head: PostProcessingHead,
+    test: ShiftTest,
+    counted: int,
+    missing: int | None,
+) -> Reason:
+    """Reason: too few predictions were counted to tell whether the prevalence has shifted.
+
+    Args:
+        estimate: of the window, whose predictions may have been counted with an earlier head.
+        head: the current head.
+        test: of the evidence.
+        counted: predictions of the evidence.
+        missing: about so many more raise an alarm if the estimate is right; None: no number does.
+    """
+    number = "no prediction" if counted == 0 else f"only {counted:,}"
+    more = (
+        "" if missing is None else f" If the estimate is right, about {_two_digits(missing):,} more show it."
+    )
+    text = (
+        f"No evidence yet whether the prevalence has shifted: the evidence started anew with this head and policy, and"
+        f" counts {number} since then ({_strength(test)}). The window's estimate differs most for"
+        f" {_assumed_and_estimated(_moved_most(estimate, head), estimate, head)}.{more}"
+    )
+    return Reason("evidence_insufficient", text)
 
 
 def shifted(estimate: PrevalenceEstimate, head: PostProcessingHead, test: ShiftTest) -> Reason:
     """Reason: the prevalence has shifted; names the class that moved most."""
-    k = int(np.argmax(np.abs(estimate.prevalence - head.assumed_prevalence)))
-    text = (
-        f"The prevalence has shifted ({_strength(test)}): most for {head.class_names[k]!r}, assumed "
-        f"{head.assumed_prevalence[k]:.3f}, estimated {estimate.prevalence[k]:.3f} "
-        f"({estimate.low[k]:.3f} to {estimate.high[k]:.3f})."
-    )
-    return Reason("prevalence_shifted", text)
+    most = _assumed_and_estimated(_moved_most(estimate, head), estimate, head)
+    return Reason("prevalence_shifted", f"The prevalence has shifted ({_strength(test)}): most for {most}.")
 
 
 def pooled(own: PrevalenceEstimate, found: PooledAnalysis, head: PostProcessingHead) -> Reason:
@@ -288,6 +321,23 @@ def _strength(test: ShiftTest) -> str:
     if test.p_value is not None:
         return f"{_probability(test.p_value)}, level {test.level:g}"
     return f"evidence {_power_of_ten(test.statistic)}, an alarm needs {_power_of_ten(-np.log(test.level))}"
+
+
+def _moved_most(estimate: PrevalenceEstimate, head: PostProcessingHead) -> int:
+    return int(np.argmax(np.abs(estimate.prevalence - head.assumed_prevalence)))
+
+
+def _assumed_and_estimated(k: int, estimate: PrevalenceEstimate, head: PostProcessingHead) -> str:
+    return (
+        f"{head.class_names[k]!r}, assumed {head.assumed_prevalence[k]:.3f}, estimated {estimate.prevalence[k]:.3f} "
+        f"({estimate.low[k]:.3f} to {estimate.high[k]:.3f})"
+    )
+
+
+def _two_digits(number: int) -> int:
+    """Rounded up to two significant digits."""
+    unit = 10 ** max(0, len(str(number)) - 2)
+    return -(-number // unit) * unit
 
 
 def _power_of_ten(logarithm: float) -> str:

@@ -24,7 +24,7 @@ from lifelong_core.policy_defaults import Mode
 from lifelong_core.values import ArrayValue
 
 Outcome: TypeAlias = Literal["keep", "swap", "refuse"]
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 OUTCOMES: tuple[Outcome, ...] = ("keep", "swap", "refuse")
 
 
@@ -218,7 +218,7 @@ def _as_present(document: object) -> object:
         found.update(performance=None, candidate_performance=None, prevalence_without_labels=None)
     if found.get("schema_version") in (1, 4, 5):
         found.update(rule_gain=None, criterion=None, candidate_criterion=None)
-    if found.get("schema_version") in (4, 5):
+    if found.get("schema_version") in (4, 5, 6):
         found["schema_version"] = SCHEMA_VERSION
     if found.get("schema_version") != 1:
         return found

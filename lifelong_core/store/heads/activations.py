@@ -61,7 +61,9 @@ def rollback(connection: sa.Connection, model: Model, environment: str | None, *
         raise ConflictError(
             "no head was in force before the present one.",
             field="environment",
-            hint="Publish the head that you want.",
+            hint="Publish the head that you want."
+            if environment is not None
+            else "An environment with a head of its own is rolled back by its name: `--environment` (`environment`).",
         )
     _append(connection, model, environment, current, {**values, "reason": "rollback"}, actor=actor)
     return values["head_version"]

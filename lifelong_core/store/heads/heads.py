@@ -29,6 +29,7 @@ _UNKNOWN = (
 )
 
 
+_WHY_PINNED = "Say in a few words why the head is held."
 _UNKNOWN_ENVIRONMENT = "Check the spelling. An unused environment has no head to roll back."
 
 
@@ -86,6 +87,7 @@ class Heads:
         actor: str,
         expected_sequence: int | None = None,
         to_version: int | None = None,
+        pin_reason: str | None = None,
     ) -> HeadRecord:
         """Put an earlier head in force; return the head in force now.
 
@@ -106,14 +108,19 @@ class Heads:
             actor: name for the audit log.
             expected_sequence: sequence of the newest activation that the caller read (0: none); None: any.
             to_version: of the head; None: the one before.
+            pin_reason: pins the restored head in the same transaction, so that no cycle undoes the rollback; a pin that
+                is there stays. None: no new pin.
 
         Raises:
             NotFoundError: there is no such model, environment or head.
-            InvalidInputError: the head does not fit the model's task any more, or the environment's name is illegal.
+            InvalidInputError: the head does not fit the model's task any more, the environment's name is illegal, or
+                the reason is empty, too long or not printable.
             ConflictError: there is no earlier head, the head is in force there already, or the present activation is
                 not the expected one.
             DamagedHeadError: the head is damaged; nothing changes.
         """
+        if pin_reason is not None:
+            check_reason(pin_reason, field="pin_reason", hint=_WHY_PINNED)
         with change_registry(self._database) as connection:
             model = model_referenced(connection, reference)
             if environment is not None:
@@ -134,6 +141,8 @@ class Heads:
             write_audit(connection, actor=actor, action="heads.rollback", subject=subject, details=details)
             if environment is None:
                 activate_set_of_head(connection, model, record.head, actor=actor)
+            if pin_reason is not None and not pins.is_pinned(connection, model, environment):
+                _pin(connection, model, environment, reason=pin_reason, actor=actor)
             return record
 
     def pin(
@@ -162,21 +171,14 @@ class Heads:
             InvalidInputError: the reason is empty, too long or not printable, or a name is illegal.
             ConflictError: it is pinned already, no head is in force, or another activation than expected.
         """
-        check_reason(reason, hint="Say in a few words why the head is held.")
+        check_reason(reason, hint=_WHY_PINNED)
         with change_registry(self._database) as connection:
             model = model_referenced(connection, reference)
             if environment is not None:
                 expect_environment(connection, environment, hint=_UNKNOWN)
             if expected_sequence is not None:
                 activations.expect_sequence(connection, model, environment, expected_sequence)
-            pin = pins.add(connection, model, environment, reason=reason, actor=actor)
-            details = {
-                "version": activations.serving_version(connection, model.id, environment),
-                "reason": reason,
-            }
-            subject = subject_of(model, environment)
-            write_audit(connection, actor=actor, action="heads.pin", subject=subject, details=details)
-            return pin
+            return _pin(connection, model, environment, reason=reason, actor=actor)
 
     def unpin(
         self, reference: str, *, environment: str | None, actor: str, expected_sequence: int | None = None
@@ -248,6 +250,17 @@ class Heads:
         with self._database.read() as connection:
             model = model_referenced(connection, reference)
             return read_heads(connection, tables.heads.c.model_id == model.id)
+
+
+def _pin(
+    connection: sa.Connection, model: Model, environment: str | None, *, reason: str, actor: str
+) -> HeadPin:
+    """Pin the head in force, audited, within a transaction that changes the registry."""
+    pin = pins.add(connection, model, environment, reason=reason, actor=actor)
+    details = {"version": activations.serving_version(connection, model.id, environment), "reason": reason}
+    subject = subject_of(model, environment)
+    write_audit(connection, actor=actor, action="heads.pin", subject=subject, details=details)
+    return pin
 
 
 def publish_head(

@@ -62,6 +62,11 @@ def refuse_pinned(connection: sa.Connection, model: Model, environment: str) -> 
         raise _already(model, found)
 
 
+def is_pinned(connection: sa.Connection, model: Model, environment: str | None) -> bool:
+    """Whether the population has a pin of its own."""
+    return _pin(connection, model, environment) is not None
+
+
 def all_pins(connection: sa.Connection) -> list[HeadPin]:
     """The pins of all models; of each, that of its default head first."""
     query = sa.select(_pins).order_by(_pins.c.model_id, _pins.c.environment)

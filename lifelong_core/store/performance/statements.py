@@ -13,6 +13,11 @@ from lifelong_core.store.performance.rule_metric import RealisedRuleMetric
 
 TITLES = {"AC": "accuracy", "EC": "expected cost"}
 """Names of the compared metrics, by acronym."""
+WHEN = (
+    "about a minute after the first label or the first estimate of a cycle, at the latest in its next round"
+    " (LIFELONG_CYCLE_INTERVAL_SECONDS)"
+)
+"""When the performance of a population is computed."""
 
 
 def not_computed(reference: str, environment: str) -> NotFoundError:
@@ -20,7 +25,7 @@ def not_computed(reference: str, environment: str) -> NotFoundError:
     return NotFoundError(
         f"there is no comparison of the performance of {reference} in {environment} yet.",
         field="environment",
-        hint="A monitor computes it in its next round after the first estimate of a cycle or the first label.",
+        hint=f"A running monitor computes it {WHEN}.",
     )
 
 

@@ -43,6 +43,10 @@ FOLD_SECONDS = 20.0
 once. About 50,000 rows are folded in a second."""
 CYCLES_AT_ONCE = 100
 """Recorded cycles that are in memory at once; their reports are long."""
+LABELS_SECONDS = 60.0
+"""Shortest time from one computation of the realised performance to the next, between two rounds; it is at least
+LABELS_SHARE times as long as the computation took."""
+LABELS_SHARE = 10.0
 SHOW_SECONDS = 1.0
 """Longest time between two updates of the exporter while cycles run."""
 
@@ -73,6 +77,8 @@ class Ticker:
         self._registry = RegistryReader(store)
         self._fold_until = 0.0
         self._again_in: float | None = None
+        self._labels_at = 0.0
+        """when the labels are looked at again, on the monotonic clock"""
         self._round_of: datetime | None = None
         self._watched: dict[Population, Model] = {}
         self._first_seen: dict[Population, datetime] = {}
@@ -117,9 +123,9 @@ class Ticker:
         self._run(due)
         if self._stopping():
             return None
+        if is_round or time.monotonic() >= self._labels_at:
+            self._follow_labels(now)
         if is_round:
-            self._compute_realised()
-            self._compare_performance(now)
             self._round_of = due_at
         self._display.refresh(self._registry.registry)
         self._proposer.show(is_round=is_round)
@@ -298,6 +304,14 @@ class Ticker:
             self._exporter.count_cycle(model.reference, environment, "error")
             self._visits.note(population, "error", str(error) or type(error).__name__)
             self._agenda.note_failure(population)
+
+    def _follow_labels(self, now: datetime) -> None:
+        """Compute the realised performance of the populations with new labels, and compare estimates with it."""
+        started = time.monotonic()
+        self._compute_realised()
+        self._compare_performance(now)
+        ended = time.monotonic()
+        self._labels_at = ended + max(LABELS_SECONDS, LABELS_SHARE * (ended - started))
 
     def _compute_realised(self) -> None:
         registry = self._registry.registry

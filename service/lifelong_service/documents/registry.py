@@ -1,11 +1,13 @@
 """Records of the store as JSON documents."""
 
+from datetime import UTC, datetime
 from typing import cast
 
 from lifelong_core.decision_rules.rules import rule_document
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.store import Store
 from lifelong_core.store.access.records import Token
+from lifelong_core.store.heads.outlook import describe_outlook
 from lifelong_core.store.heads.records import CalibrationSet, HeadPin, HeadRecord
 from lifelong_core.store.heads.wording import describe_expectation, describe_head_rule
 from lifelong_core.store.registry.monitors import MonitorProcess
@@ -78,14 +80,16 @@ def head_document(record: HeadRecord) -> HeadAnswer:
     }
 
 
-def head_in_force_document(store: Store, record: HeadRecord) -> HeadInForce:
-    """A head that became active, with the calibration set of the next fit."""
+def head_in_force_document(store: Store, record: HeadRecord, environment: str | None) -> HeadInForce:
+    """A head that became active in a place, with the calibration set of the next fit and what cycles may do."""
+    model = store.registry().models[record.model_id]
     calibration = store.calibration_sets.of_head(record)
     return {
         **head_document(record),
         "fitted_on": None if calibration.fitted_on is None else calibration.fitted_on.id,
         "active_calibration_set": None if calibration.active is None else calibration.active.id,
         "calibration": calibration.sentence(),
+        "outlook": describe_outlook(store, model, environment, at=datetime.now(UTC)),
     }
 
 

@@ -189,6 +189,10 @@ class HeadInForce(HeadAnswer):
         int | None, Field(description="The calibration set that cycles fit heads on from now on.")
     ]
     calibration: Annotated[str, Field(description="The same in words.")]
+    outlook: Annotated[
+        str,
+        Field(description="Whether and when a cycle may replace this head, and how to prevent it, in words."),
+    ]
 
 
 class PinAnswer(TypedDict):

@@ -240,7 +240,18 @@ def test_publish_and_roll_back(run, served, tmp_path):
     assert run("heads", "rollback", "net") == (
         "Head 1 is active again as the default head.\n"
         "Its calibration set 1 is the active one of net@1: cycles fit heads on it.\n"
+        "Default head: used by default and every new environment. It is not pinned, but no monitor is running"
+        " that could replace it now.\n"
     )
+
+
+def test_a_rollback_pins_the_head_in_the_same_step(run, served, tmp_path):
+    (tmp_path / "head.json").write_text(run("heads", "show", "net", "1"))
+    run("heads", "publish", "net", str(tmp_path / "head.json"), "--environment", "default")
+    said = run("heads", "rollback", "net", "--environment", "default", "--pin", "wrong since Monday")
+    assert "('wrong since Monday'): no cycle replaces it." in said
+    (row,) = [one for one in json.loads(run("heads", "list", "net", "--json")) if one["pinned_in"]]
+    assert (row["version"], row["pinned_in"]) == (1, "default: wrong since Monday")
 
 
 def test_a_calibration_set_is_withdrawn(run, served):
@@ -272,7 +283,8 @@ def test_roll_back_to_a_stated_version_of_one_place(run, served, tmp_path):
         run("heads", "publish", "net", str(file), *site)
     run("heads", "pin", "net", *site, "--reason", "under audit")
     said = run("heads", "rollback", "net", *site, "--to", "1")
-    assert said == "Head 1 is active again in site-a.\nIt is pinned: cycles leave it alone.\n"
+    assert said.startswith("Head 1 is active again in site-a.\nIt is pinned by cli:")
+    assert said.endswith("('under audit'): no cycle replaces it.\n")
     newest, *_ = json.loads(run("heads", "history", "net", *site, "--json"))
     assert (newest["version"], newest["reason"], newest["follows_default"]) == (1, "rollback", False)
 

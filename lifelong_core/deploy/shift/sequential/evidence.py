@@ -229,6 +229,38 @@ def update_evidence(
     return evidence
 
 
+def samples_to_alarm(
+    evidence: ShiftEvidence,
+    reference: ScoreReference,
+    prevalence: Floats,
+    *,
+    tolerance: float,
+    average_run_length: float,
+) -> int | None:
+    """About how many further samples raise an alarm if the population has this prevalence.
+
+    It is the time at which the best bet, known in advance, makes up for the weight of a single bet; half of the log
+    growth is lost to the square of the bet at its optimal length (Kelly 1956).
+
+    Args:
+        evidence: evidence so far.
+        reference: reference of the head.
+        prevalence: shape (C,), of the population.
+        tolerance: as for `update_evidence`.
+        average_run_length: the alarm is at its logarithm.
+
+    Returns:
+        At least 1; None: this prevalence lies within the zone, so no number of samples raises an alarm.
+    """
+    recent = (reference.class_means @ prevalence - reference.expectation)[np.newaxis]
+    bets, tolls = learned_bets(reference, precision(reference), recent, tolerance)
+    growth = float((bets * recent).sum() - tolls.sum()) / 2
+    if growth <= 0:
+        return None
+    wanted = math.log(average_run_length * evidence.log_capitals.size) - evidence.log_e_value
+    return max(1, math.ceil(wanted / growth))
+
+
 def _as_count(value: object, field: str) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise InvalidInputError("expected a whole number.", field=field)

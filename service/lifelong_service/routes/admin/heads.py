@@ -49,9 +49,12 @@ class SeenPlace(RequestDocument):
 
 
 class Rollback(SeenPlace):
-    """Head to put in force: `to_version` of the model; null: the previous one."""
+    """Head to put in force: `to_version` of the model; null: the previous one. `pin_reason` also pins it."""
 
     to_version: int | None = Field(None, ge=1, le=2**31 - 1)
+    pin_reason: str | None = Field(
+        None, description="Why the restored head is pinned, in the same transaction; null: it is not."
+    )
 
 
 class NewPin(SeenPlace):
@@ -102,7 +105,7 @@ def publish_head(request: Request, reference: str, new: NewHead) -> HeadInForce:
         expected_sequence=new.expected_sequence,
         expected_digest=new.digest,
     )
-    return head_in_force_document(worker.store, record)
+    return head_in_force_document(worker.store, record, new.environment)
 
 
 @router.post("/v1/admin/models/{reference}/heads/rollback")
@@ -111,7 +114,8 @@ def roll_back(request: Request, reference: str, place: Rollback) -> HeadInForce:
     """Put the previous or a given earlier head in force; the answer is the head in force.
 
     For the default head, its calibration set becomes the active set of the model again. For an environment's head, the
-    active set stays: `calibration` explains how to withdraw it.
+    active set stays: `calibration` explains how to withdraw it. `outlook` says whether a cycle may undo the roll-back;
+    with `pin_reason` none can.
     """
     worker = worker_of(request)
     record = worker.store.heads.rollback(
@@ -120,8 +124,9 @@ def roll_back(request: Request, reference: str, place: Rollback) -> HeadInForce:
         actor=actor_of(request),
         expected_sequence=place.expected_sequence,
         to_version=place.to_version,
+        pin_reason=place.pin_reason,
     )
-    return head_in_force_document(worker.store, record)
+    return head_in_force_document(worker.store, record, place.environment)
 
 
 @router.post("/v1/admin/models/{reference}/heads/pin", status_code=201)

@@ -44,7 +44,7 @@ def show_performance(request: Request, reference: str, environment: str) -> Perf
     """Estimated beside realised performance of a population: by day and head version, with intervals and agreement.
 
     Estimates without labels are those of the cycles; realised figures are of the predictions with a label, as they were
-    answered. A monitor computes this in each round with new labels or a new cycle. `days` compares by UTC day,
+    answered. A monitor computes this about a minute after new labels or a new cycle. `days` compares by UTC day,
     `heads` over all days of a head version; `statements` says the newest comparison in words.
     """
     store = worker_of(request).store

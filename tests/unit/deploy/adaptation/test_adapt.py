@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -75,6 +76,32 @@ def test_without_a_shift_the_head_is_kept(three, calibration, head):
     assert not report.shift_test.rejected
     assert report.expected_gain is None
     assert report.candidate is None
+
+
+def test_a_shift_without_evidence_is_not_called_no_difference(three, calibration, head):
+    """As after a roll-back: the window shows the shift, but the evidence of this head has just begun."""
+    rng = np.random.default_rng(1)
+    window, nothing = three.window(SHIFTED, 800, rng), (np.zeros((0, 3), np.float32), None)
+    report = adapt(calibration, window, head, POLICY, new_buckets=[nothing])
+    assert (report.outcome, codes(report)) == ("keep", ["evidence_insufficient"])
+    text = report.reasons[0].text
+    assert "counts no prediction since then" in text
+    missing = int(re.search(r"about ([\d,]+) more show it", text).group(1).replace(",", ""))
+    few = [(three.window(SHIFTED, missing // 4, rng), None)]
+    assert "counts only" in adapt(calibration, window, head, POLICY, new_buckets=few).reasons[0].text
+    enough = [(three.window(SHIFTED, missing, rng), None)] * 2  # a learned bet needs a look to begin
+    assert adapt(calibration, window, head, POLICY, new_buckets=enough).shift_test.rejected
+
+
+def test_no_prediction_and_no_difference_are_told_apart(three, calibration, head):
+    rng = np.random.default_rng(1)
+    window, nothing = three.window(np.full(3, 1 / 3), 800, rng), (np.zeros((0, 3), np.float32), None)
+    empty = adapt(calibration, window, head, POLICY, new_buckets=[nothing])
+    assert codes(empty) == ["evidence_insufficient"]
+    assert "more show it" not in empty.reasons[0].text
+    seen = adapt(calibration, window, head, POLICY, new_buckets=[(window, None)])
+    assert codes(seen) == ["prevalence_unchanged"]
+    assert seen.reasons[0].text.startswith("The evidence of 800 predictions shows no shift")
 
 
 @pytest.mark.parametrize(("size", "outcome"), [(199, "keep"), (200, "swap")])

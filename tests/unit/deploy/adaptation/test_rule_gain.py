@@ -180,13 +180,14 @@ def test_a_report_survives_json_with_its_rule(rule: Any, population: Any):
     again = AdaptationReport.from_json(report.to_json())
     assert again == report
     assert again.to_json() == report.to_json()
-    assert report.to_document()["schema_version"] == 6
+    assert report.to_document()["schema_version"] == 7
     assert (report.rule_gain is None) == (rule == BayesRule())
     assert (report.candidate_criterion is None) == (not isinstance(rule, TargetValue))
 
 
 def test_a_report_of_schema_5_can_still_be_read(population: Any):
     report = report_for(population, BayesRule())
+    assert AdaptationReport.from_document({**report.to_document(), "schema_version": 6}) == report
     document = {**report.to_document(), "schema_version": 5}
     for name in ("rule_gain", "criterion", "candidate_criterion"):
         assert document.pop(name) is None

@@ -358,3 +358,23 @@ def test_a_cycle_that_an_operator_asked_for_is_shown_by_the_next_look(
     assert [
         record.getMessage().split(".")[0] for record in caplog.records if ": swap" in record.getMessage()
     ] == ["lesions@1 in clinic: swap"]
+
+
+def test_labels_are_counted_between_two_rounds_once_in_a_while(
+    store: Store, model: Model, ticker: Ticker, exporter: Exporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = draw(BALANCED, 60, seed=4)
+    ids = predict(store, model, "clinic", drawn)
+    ticker.tick(NOW, DUE)
+    label(store, ids[:40], drawn.labels[:40].tolist())
+    assert not ticker.is_round(DUE)
+    ticker.tick(NOW, DUE)
+    assert value(exporter, "labelled_samples") in (0, None), "too soon after the round"
+    monkeypatch.setattr("lifelong_monitor.schedule.tick.LABELS_SECONDS", 0.0)
+    monkeypatch.setattr("lifelong_monitor.schedule.tick.LABELS_SHARE", 0.0)
+    ticker.tick(NOW + MINUTE, DUE + MINUTE)
+    label(store, ids[40:], drawn.labels[40:].tolist())
+    ticker.tick(NOW + MINUTE, DUE + MINUTE)
+    assert value(exporter, "labelled_samples") == 60
+    compared = store.performance.get(model.id, "clinic")
+    assert compared is not None

@@ -1,0 +1,86 @@
+"""What the next cycles may do to a head in force, in words."""
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from lifelong_core.store.registry.monitors import MonitorProcess, strictest_mode
+from lifelong_core.store.registry.records import Model, Registry
+from lifelong_core.store.store import Store
+
+MOST_NAMES = 5
+"""Environments that a sentence names."""
+
+
+def describe_users(registry: Registry, model: Model) -> str:
+    """Which environments use the default head of a model: those without a head of their own."""
+    own = sorted(place for model_id, place in registry.heads if model_id == model.id and place is not None)
+    others = sorted(registry.environments.difference(own))
+    users = f"used by {_names([*others, 'every new environment'])}"
+    return f"{users}; not by {_names(own)}, with a head of its own" if own else users
+
+
+def describe_outlook(store: Store, model: Model, environment: str | None, *, at: datetime) -> str:
+    """Whether and when a cycle may replace the head that is in force, and how to prevent it.
+
+    Args:
+        store: of the model.
+        model: whose head.
+        environment: where; None: the model's default head.
+        at: the present time.
+
+    Raises:
+        UnavailableError: the database does not answer.
+    """
+    registry = store.registry()
+    who = "Default head: " + describe_users(registry, model) + ". " if environment is None else ""
+    pin = registry.pins.get((model.id, None)) if environment is None else registry.pin_for(model, environment)
+    if pin is not None:
+        return f"{who}It is pinned by {pin.pinned_by} ({pin.reason!r}): no cycle replaces it."
+    living = [one for one in store.monitors.list(visits=False) if not one.is_lost]
+    if not living:
+        return f"{who}It is not pinned, but no monitor is running that could replace it now."
+    mode = strictest_mode(living, environment or "", "auto")
+    there = "there" if environment is None else "here"
+    if mode == "shadow":
+        return f"{who}The monitor's mode is shadow: no cycle replaces it."
+    if mode == "propose":
+        return f"{who}The monitor's mode is propose: cycles propose heads {there}, a person approves them."
+    option = "" if environment is None else f" --environment {environment}"
+    return (
+        f"{who}It is not pinned, and the monitor's mode is auto: a cycle may publish another head {there}"
+        f" {_when(living, environment or '', at)}. To prevent that:"
+        f" `lifelong heads pin {model.reference}{option} --reason ...`."
+    )
+
+
+def _when(living: Sequence[MonitorProcess], environment: str, at: datetime) -> str:
+    """When the next cycle comes."""
+    interval = min(one.heartbeat.interval_seconds for one in living)
+    due = math.floor(at.timestamp() / interval + 1) * interval
+    minutes = math.ceil((due - at.timestamp()) / 60)
+    moment = (
+        f"at {datetime.fromtimestamp(due, UTC):%H:%M} UTC (in {minutes} minute{'' if minutes == 1 else 's'})"
+    )
+    early = [_early_samples(one.heartbeat.settings or {}, environment) for one in living]
+    counts = [count for count in early if count]
+    if not counts:
+        return moment
+    return f"{moment}, or as soon as {min(counts)} predictions are new"
+
+
+def _early_samples(settings: Mapping[str, Any], environment: str) -> int:
+    """New predictions that make an early cycle due; 0: none do, or the monitor does not say."""
+    number = settings.get("cycle_new_samples")
+    if number is None:
+        common = settings.get("policy.minimum_samples", 0)
+        number = math.ceil(settings.get(f"environment_policies.{environment}.minimum_samples", common) / 2)
+    return int(number)
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = list(names[:MOST_NAMES]) if len(names) > MOST_NAMES + 1 else list(names)
+    if len(shown) < len(names):
+        shown.append(f"{len(names) - len(shown)} more")
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
