@@ -62,20 +62,23 @@ def _other_preprocessing(store: Store) -> Iterator[Finding]:
 
 
 def check_models(installation: Installation) -> Iterator[Finding]:
-    """Every model can decide: it was calibrated, so it has a head."""
+    """Every model that serves can decide: it was calibrated, so it has a head."""
     store = installation.store
     promoted = {task.promoted_model_id: task.name for task in store.tasks.list()}
     known = store.models.list()
+    unused: list[str] = []
     for model in known:
         if model.calibration_set_id is not None:
             continue
-        found = failure if model.id in promoted else warning
-        served = f"although {promoted[model.id]} serves it" if model.id in promoted else "so it cannot decide"
-        yield found(
-            f"{model.reference} has no calibration set, {served}.",
+        if model.id not in promoted:
+            unused.append(model.reference)
+            continue
+        yield failure(
+            f"{model.reference} has no calibration set, although {promoted[model.id]} serves it.",
             f"Calibrate it: `{model.calibration_command}`.",
         )
-    yield ok(f"{len(known)}, all calibrated.")
+    note = f"not calibrated and not in use: {', '.join(unused)}" if unused else "all calibrated"
+    yield ok(f"{len(known)}, {note}.")
 
 
 def check_heads(installation: Installation) -> Iterator[Finding]:

@@ -1,7 +1,8 @@
 """What a training would do, how long it takes and what it needs, before it is started."""
 
 import math
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
@@ -20,10 +21,12 @@ GUESSED_SPEED = {"cpu": 20.0, "gpu": 500.0}
 """Images per second in training, of a ResNet-34 at 224 pixels; a guess."""
 RIGHT_TO: dict[Basis, float] = {"measured": 1.5, "stated": 2.0, "guessed": 10.0}
 """Factor between the estimated and the true duration, by what the speed is known from."""
-STARTING_SECONDS = 20.0
-"""To import the libraries, export the graph and evaluate the model; a small one, on two free cores."""
-_STARTING_FACTOR = 3.0
+STARTING_SECONDS = 60.0
+"""All but the epochs: libraries, reading, export, evaluation, report, comparison and fingerprint; a guess."""
+_STARTING_FACTOR = 5.0
 """By which that may be wrong."""
+_REPEATED_FACTOR = 1.5
+"""By which the next job may lie beyond the finished ones."""
 HELD_OUT: tuple[SplitName, ...] = ("calibration", "test")
 SOURCE_SHARES: Mapping[SplitName, float] = MappingProxyType({"training": 0.9, "validation": 0.1})
 """Of the images of a source task, which needs neither calibration nor test."""
@@ -104,6 +107,7 @@ class Circumstances:
         classes: of the task.
         device: of the training: auto, cpu or cuda:N.
         speed: None: not known.
+        other_seconds: of finished trainings here: what they took beside their epochs.
         has_weights_file: whether the initial weights lie in the folder of the settings; None: not looked at.
         memory_bytes: limit of a job; None: there is none.
         free_disk_bytes: that a training may use; None: not known.
@@ -116,6 +120,7 @@ class Circumstances:
     source_images: int | None = None
     device: str = "auto"
     speed: Speed | None = None
+    other_seconds: tuple[float, ...] = ()
     has_weights_file: bool | None = None
     memory_bytes: int | None = None
     free_disk_bytes: int | None = None
@@ -203,13 +208,15 @@ def _duration(
     speed = known.speed or _guess(recipe, known.device)
     seconds = (trained + _EVALUATION * seen_without_gradient) / speed.images_per_second
     factor = RIGHT_TO[speed.basis]
+    others, beyond = known.other_seconds, _REPEATED_FACTOR if known.other_seconds else _STARTING_FACTOR
+    others = others or (STARTING_SECONDS,)
     return Duration(
-        seconds=STARTING_SECONDS + seconds,
-        low=STARTING_SECONDS / _STARTING_FACTOR + seconds / factor,
-        high=STARTING_SECONDS * _STARTING_FACTOR + seconds * factor,
+        seconds=statistics.median(others) + seconds,
+        low=min(others) / beyond + seconds / factor,
+        high=max(others) * beyond + seconds * factor,
         images_per_second=speed.images_per_second,
         basis=speed.basis,
-        explanation=_explain(speed, factor),
+        explanation=_explain(speed, factor, known.other_seconds),
     )
 
 
@@ -219,7 +226,9 @@ def _guess(recipe: Recipe, device: str) -> Speed:
     return Speed(speed * (USUAL_EDGE / edge) ** 2, "guessed")
 
 
-def _explain(speed: Speed, factor: float) -> str:
+def _explain(speed: Speed, factor: float, other_seconds: Sequence[float]) -> str:
+    trainings = "the last training" if len(other_seconds) == 1 else f"the last {len(other_seconds)} trainings"
+    others = f"as {trainings} here" if other_seconds else f"a guess, {STARTING_SECONDS:.0f} s"
     of = f" ({speed.source})" if speed.source else ""
     origin = {
         "measured": f"measured in an earlier training{of}",
@@ -228,7 +237,8 @@ def _explain(speed: Speed, factor: float) -> str:
     }[speed.basis]
     return (
         f"{speed.images_per_second:.3g} images per second, {origin}; this may be wrong by a factor of {factor:g}, and"
-        " early stopping makes the training shorter."
+        " early stopping makes the training shorter. Reading, export, evaluation and reports are included"
+        f" ({others})."
     )
 
 

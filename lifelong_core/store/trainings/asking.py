@@ -1,6 +1,7 @@
 """From what a person asks for to the payload of a retraining job, and to its plan."""
 
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -146,6 +147,7 @@ def plan_retraining(
         classes=len(asked.task.class_names),
         device=device,
         speed=_speed(store, recipe, device, facts),
+        other_seconds=tuple(_other_seconds(store)),
         has_weights_file=_has_weights(settings, recipe),
         memory_bytes=settings.job_memory_bytes,
         free_disk_bytes=_free_disk(settings),
@@ -259,6 +261,22 @@ def _speed(store: "Store", recipe: "Recipe", device: str, facts: StatedFacts) ->
         if sum(seconds) > 0:
             return Speed(images * len(seconds) / sum(seconds), "measured", f"job {training.job_id}")
     return None
+
+
+def _other_seconds(store: "Store") -> Iterator[float]:
+    """What the newest finished trainings took beside their epochs, as far as their jobs are kept."""
+    from lifelong_core.develop.training.result import TrainingResult
+
+    for training in store.trainings.list(_LOOKED_AT):
+        try:
+            result = TrainingResult.from_json(store.artifacts.get(training.result))
+            job = store.jobs.get(training.job_id)
+        except LifelongError:
+            continue
+        # An attempt that went on from a checkpoint took less than its epochs.
+        if job.started_at is not None and job.finished_at is not None and job.attempts == 1:
+            taken = (job.finished_at - job.started_at).total_seconds()
+            yield max(0.0, taken - sum(epoch.seconds for epoch in result.epochs))
 
 
 def _is_comparable(asked: "Recipe", trained: "Recipe") -> bool:

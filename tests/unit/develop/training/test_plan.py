@@ -41,8 +41,8 @@ def test_a_baseline_is_planned_from_the_shares_and_a_measured_speed() -> None:
     trained = (6000 + 0.35 * (1000 + 300)) / 100
     assert plan.duration is not None
     assert plan.duration.seconds == pytest.approx(STARTING_SECONDS + trained)
-    assert plan.duration.low == pytest.approx(STARTING_SECONDS / 3 + trained / 1.5)
-    assert plan.duration.high == pytest.approx(STARTING_SECONDS * 3 + trained * 1.5)
+    assert plan.duration.low == pytest.approx(STARTING_SECONDS / 5 + trained / 1.5)
+    assert plan.duration.high == pytest.approx(STARTING_SECONDS * 5 + trained * 1.5)
     assert "lesions@3" in plan.duration.explanation
     assert TrainingPlan.from_json(plan.to_json()) == plan
     assert (plan.missing, plan.warnings) == ((), ())
@@ -75,13 +75,26 @@ def test_without_a_measured_speed_the_plan_says_that_it_guesses() -> None:
     guessed = plan_training("lesions", RECIPE, replace(KNOWN, speed=None))
     assert guessed.duration is not None
     assert guessed.duration.basis == "guessed"
-    assert guessed.duration.high - 60 == pytest.approx(100 * (guessed.duration.low - STARTING_SECONDS / 3))
+    low, high = guessed.duration.low - STARTING_SECONDS / 5, guessed.duration.high - STARTING_SECONDS * 5
+    assert high == pytest.approx(100 * low)
     larger = plan_training(
         "lesions", RECIPE.model_copy(update={"image_size": 64}), replace(KNOWN, speed=None)
     )
     assert seconds(larger) == pytest.approx(4 * seconds(guessed))
     on_gpu = plan_training("lesions", RECIPE, replace(KNOWN, speed=None, device="cuda:0"))
     assert seconds(on_gpu) < seconds(guessed)
+
+
+def test_what_finished_trainings_took_beside_their_epochs_replaces_the_guess() -> None:
+    first = plan_training("lesions", RECIPE, KNOWN).duration
+    learned = plan_training("lesions", RECIPE, replace(KNOWN, other_seconds=(120.0, 150.0, 240.0))).duration
+    assert first is not None
+    assert learned is not None
+    trained = (6000 + 0.35 * (1000 + 300)) / 100
+    assert learned.seconds == pytest.approx(150 + trained)
+    assert (learned.low, learned.high) == pytest.approx((80 + trained / 1.5, 360 + trained * 1.5))
+    assert "as the last 3 trainings here" in learned.explanation
+    assert "a guess, 60 s" in first.explanation
 
 
 def test_an_unknown_number_of_images_leaves_the_duration_open() -> None:

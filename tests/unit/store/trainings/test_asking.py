@@ -3,7 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -136,6 +135,9 @@ def test_weights_of_the_folder_are_found(store: Store, tmp_path: Path) -> None:
 
 def test_the_speed_of_an_earlier_training_is_taken(store: Store, tmp_path: Path) -> None:
     result = make_result(BASE, images=300, seconds=2.0)
+    store.jobs.submit("retrain", {}, actor="tests")
+    job = store.jobs.claim("monitor", lease_seconds=60)
+    assert job is not None
     store.trainings.record(
         "lesions",
         "net",
@@ -145,11 +147,14 @@ def test_the_speed_of_an_earlier_training_is_taken(store: Store, tmp_path: Path)
         result=result.to_json().encode(),
         calibration=calibration(),
         test_set=b"test",
-        job_id=uuid4(),
+        job_id=job.id,
         actor="tests",
     )
     facts = StatedFacts(images=1000)
+    assert "a guess, 60 s" in plan(store, tmp_path, facts=facts).duration.explanation, "the job goes on"
+    store.jobs.succeed(job, {})
     measured = plan(store, tmp_path, facts=facts).duration
+    assert "as the last training here" in measured.explanation
     assert (measured.basis, measured.images_per_second) == ("measured", 150.0)
     stated = plan(store, tmp_path, facts=replace(facts, images_per_second=10.0)).duration
     assert (stated.basis, stated.images_per_second) == ("stated", 10.0)
