@@ -27,14 +27,14 @@ def print_figures(figures: "AffectedFigures", names: Sequence[str], version: int
     click.echo(
         wrap_text(
             f"Of {counts.predictions:,} decisions from {figures.since:%Y-%m-%d %H:%M:%S}Z to {end}, {new_head}"
-            f" would make {counts.affected:,} otherwise ({100 * counts.share:.1f} %). Expected cost:"
-            f" {counts.expected_cost:.6g} in all, {counts.mean_cost:.4g} each."
+            f" would make {counts.affected:,} otherwise ({100 * counts.share:.1f} %). As made, they cost"
+            f" {counts.expected_cost:.6g} more in all, {counts.mean_cost:.4g} each, by the probabilities of that head."
         )
     )
     for change in counts.changes:
         text = (
             f"{names[change.decision]} -> {names[change.new_decision]}: {change.count:,},"
-            f" expected cost {change.expected_cost:.6g}"
+            f" cost {change.expected_cost:.6g} more as made"
         )
         click.echo(wrap_text(text, indent="    ", first="  - "))
     for note in _notes(figures):

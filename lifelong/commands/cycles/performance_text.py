@@ -40,10 +40,13 @@ def name_metric(key: str, class_names: Sequence[str]) -> str:
 
     Examples:
         >>> name_metric("TPR[1]", ("benign", "malignant")), name_metric("AC", ("benign", "malignant"))
-        ('TPR of malignant', 'AC')
+        ('Sensitivity (TPR) of malignant', 'Accuracy (AC)')
     """
+    from lifelong_core.metrics.catalogue.metrics import metric_info
+
     acronym, bracket, index = key.rstrip("]").partition("[")
-    return f"{acronym} of {class_names[int(index)]}" if bracket else key
+    name = f"{metric_info(acronym).name} ({acronym})"
+    return f"{name} of {class_names[int(index)]}" if bracket else name
 
 
 def _format(key: str, estimate: "PerformanceEstimate") -> str:

@@ -52,6 +52,13 @@ def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None
     _print_gains(report)
     _print_criteria(report)
     if report.performance is not None:
+        if report.expected_gain is not None and "EC" in report.performance.estimates:
+            text = (
+                "The expected cost is estimated twice: above for the decision on a swap, on calibration cases weighed"
+                " to the estimated prevalence; below by the method that estimates all metrics. They differ by their"
+                " errors."
+            )
+            click.echo(wrap_text(text))
         print_performance(report.performance, report.candidate_performance, class_names)
 
 

@@ -221,7 +221,7 @@ def enough_probability_gain(
     gain: ExpectedGain, by_probability: ExpectedProbabilityGain, wanted: GainThresholds
 ) -> Reason:
     """Reason: the candidate's probabilities justify a swap, and its decisions do no harm."""
-    text = f"{_cost_gain(gain, wanted.cost)} {log_loss_gain(by_probability, wanted.log_loss)}"
+    text = f"{_cost_gain(gain, wanted.cost)} {log_loss_gain(by_probability, wanted.log_loss)} One of the two is enough."
     return Reason("probability_gain_sufficient", text)
 
 

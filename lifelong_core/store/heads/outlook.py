@@ -17,8 +17,9 @@ def describe_users(registry: Registry, model: Model) -> str:
     """Which environments use the default head of a model: those without a head of their own."""
     own = sorted(place for model_id, place in registry.heads if model_id == model.id and place is not None)
     others = sorted(registry.environments.difference(own))
-    users = f"used by {_names([*others, 'every new environment'])}"
-    return f"{users}; not by {_names(own)}, with a head of its own" if own else users
+    users = f"used in {_names([*(repr(name) for name in others), 'every new environment'])}"
+    without = f"not in {_names([repr(name) for name in own])}, where the model has another head"
+    return f"{users}; {without}" if own else users
 
 
 def describe_outlook(store: Store, model: Model, environment: str | None, *, at: datetime) -> str:

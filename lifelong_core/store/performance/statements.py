@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
+from lifelong_core.decision_rules.wording import METRIC_NAMES
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.errors import NotFoundError
@@ -82,7 +83,7 @@ def describe_class_mixes(figures: Iterable[MetricAtClassMix]) -> list[str]:
         ...     shares = {"healthy": 1 - share, "ill": share}
         ...     return MetricAtClassMix("EC", mix, shares, 400, EstimatedMetric(value, value, value), 0.2, accepted)
         >>> print(describe_class_mixes([figure("stated", 0.02, 0.093, True), figure("realised", 0.4, 1.76, False)])[0])
-        EC is 0.093 (0.093 to 0.093) at the stated prevalences (healthy 0.98, ill 0.02) and 1.760 (1.760 to 1.760) at the realised prevalences (healthy 0.60, ill 0.40), on 400 labelled predictions.
+        Expected cost (EC) is 0.093 (0.093 to 0.093) at the stated prevalences (healthy 0.98, ill 0.02) and 1.760 (1.760 to 1.760) at the realised prevalences (healthy 0.60, ill 0.40), on 400 labelled predictions.
     """  # noqa: E501 - one printed line
     return [
         f"{label} is {_join(list(map(_describe, found)))}, on {found[0].samples} labelled predictions."
@@ -98,7 +99,7 @@ def warn_of_class_mixes(figures: Iterable[MetricAtClassMix]) -> list[str]:
         ...     metric = EstimatedMetric(0.5, 0.4, 0.6)
         ...     return MetricAtClassMix("EC", mix, {"ill": 1.0}, 90, metric, 0.2, accepted)
         >>> warn_of_class_mixes([figure("stated", True), figure("realised", False)])
-        ['EC reaches its threshold 0.2 at the stated prevalences, but misses it at the realised ones.']
+        ['Expected cost (EC) reaches its threshold 0.2 at the stated prevalences, but misses it at the realised ones.']
         >>> warn_of_class_mixes([figure("stated", True), figure("realised", None)])
         []
     """
@@ -117,7 +118,7 @@ def warn_of_class_mixes(figures: Iterable[MetricAtClassMix]) -> list[str]:
 def _describe_rule_metric(found: RealisedRuleMetric) -> str:
     of_class = f" of {found.class_name}" if found.class_name else ""
     return (
-        f"Head {found.head_version}: {found.metric}{of_class} is {describe_metric(found.value)} on"
+        f"Head {found.head_version}: {METRIC_NAMES.get(found.metric, found.metric)}{of_class} is {describe_metric(found.value)} on"
         f" {_labels(found.samples)}. Its decision rule: {found.rule}."
     )
 
@@ -154,7 +155,7 @@ def _verdict(found: Agreement | None) -> str:
 
 def _by_label(figures: Iterable[MetricAtClassMix]) -> Iterator[tuple[str, list[MetricAtClassMix]]]:
     for label, found in groupby(figures, key=lambda one: one.label):
-        yield label, list(found)
+        yield label.replace("EC", "Expected cost (EC)", 1), list(found)
 
 
 def _describe(one: MetricAtClassMix) -> str:

@@ -48,6 +48,7 @@ def format_affected(figures: AffectedFigures, cycle: Cycle) -> str:
     since = figures.since.isoformat(timespec="seconds")
     return (
         f"head {cycle.published_version} would make {counts.affected} of {counts.predictions} decisions since {since}"
-        f" otherwise ({100 * counts.share:.1f} %, expected cost {counts.expected_cost:.6g})."
+        f" otherwise ({100 * counts.share:.1f} %). As made, they cost {counts.expected_cost:.6g} more by its"
+        f" probabilities."
         f" They are listed by: lifelong cycles affected {cycle.id}."
     )

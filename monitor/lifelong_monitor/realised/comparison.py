@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.design.report.words import name_classes
 from lifelong_core.errors import NotFoundError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import LabelledPredictions, Store, logged_at
@@ -133,6 +135,8 @@ class PerformanceComparer:
         # Earlier heads and class mixes say nothing of the present one.
         present = _of_newest_head(labelled)
         drift = check_calibration(present, head_of, classes=classes)
+        if isinstance(drift, LabelCheck):
+            drift = replace(drift, text=name_classes(drift.text, task.class_names))
         selection = self._check_selection(model, environment, present, classes)
         return PopulationPerformance(
             computed_at=now,

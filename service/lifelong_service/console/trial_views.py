@@ -52,7 +52,7 @@ def task_view(store: Store, task: Task) -> dict[str, Any]:
             {"model": model.reference, "kind": model.kind, "role": ROLES[registry.role(model.id)]}
             for model in models
         ],
-        "decision": decision_view(registry, task),
+        "decision": decision_view(store, registry, task),
         "candidates": [
             model.reference
             for model in models

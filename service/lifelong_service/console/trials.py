@@ -101,6 +101,25 @@ def end_trial(request: Request, task: Name, form: Form) -> Response:
     return _attempt(request, task, form, change)
 
 
+@router.post(f"{LIST}/{{task}}/head-rollback")
+@access(Scope.OPERATE, media_types=FORM)
+def roll_back_head(request: Request, task: Name, form: Form) -> Response:
+    """Put the head before the present one of a place in force, and pin it where a reason is given."""
+
+    def change() -> None:
+        _check_confirmed(form)
+        reference, environment, sequence = [*str(form.get("place", "")).split("/"), "", ""][:3]
+        worker_of(request).store.heads.rollback(
+            _model(request, task, FormData({"model": reference})),
+            environment=environment or None,
+            actor=actor_of(request),
+            expected_sequence=_sequence(sequence),
+            pin_reason=_reason(form),
+        )
+
+    return _attempt(request, task, form, change)
+
+
 @router.post(f"{LIST}/{{task}}/rollback")
 @access(Scope.OPERATE, media_types=FORM)
 def roll_back(request: Request, task: Name, form: Form) -> Response:
@@ -108,13 +127,8 @@ def roll_back(request: Request, task: Name, form: Form) -> Response:
 
     def change() -> None:
         _check_confirmed(form)
-        seen = str(form.get("sequence", ""))
-        if not seen.isdecimal() or len(seen) > _MOST_DIGITS:
-            raise InvalidInputError(
-                "the form names no promotion.", field="sequence", hint="Send it from this page."
-            )
         worker_of(request).store.promotions.roll_back(
-            task, actor=actor_of(request), expected_sequence=int(seen)
+            task, actor=actor_of(request), expected_sequence=_sequence(str(form.get("sequence", "")))
         )
 
     return _attempt(request, task, form, change)
@@ -156,6 +170,15 @@ def _model(request: Request, task: str, form: FormData) -> str:
     if model.task_id != store.tasks.get(task).id:
         raise InvalidInputError(f"{model.reference} is no model of {task}.", field="model")
     return model.reference
+
+
+def _sequence(seen: str) -> int:
+    """The newest promotion, or activation of a head, that the page showed."""
+    if not seen.isdecimal() or len(seen) > _MOST_DIGITS:
+        raise InvalidInputError(
+            "the form names no promotion or activation.", field="sequence", hint="Send it from this page."
+        )
+    return int(seen)
 
 
 def _share(form: FormData) -> float:

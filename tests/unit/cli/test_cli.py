@@ -240,7 +240,7 @@ def test_publish_and_roll_back(run, served, tmp_path):
     assert run("heads", "rollback", "net") == (
         "Head 1 is active again as the default head.\n"
         "Its calibration set 1 is the active one of net@1: cycles fit heads on it.\n"
-        "Default head: used by default and every new environment. It is not pinned, but no monitor is running"
+        "Default head: used in 'default' and every new environment. It is not pinned, but no monitor is running"
         " that could replace it now.\n"
     )
 

@@ -76,6 +76,7 @@ def calibration_drift(
     statistic, degrees, freedom = _score_statistic(shares, true, weights, keys)
     p_value = 1.0 if degrees == 0 else f_tail(degrees, freedom, statistic / degrees)
     parameters = fit_slope_and_biases(log_scores(shares), true, weights)
+    intercepts = parameters[1:] - parameters[1:].mean()
     rejected = p_value < accepted
     return CalibrationDrift(
         statistic=statistic,
@@ -83,9 +84,9 @@ def calibration_drift(
         level=accepted,
         rejected=rejected,
         slope=float(parameters[0]),
-        intercepts=parameters[1:] - parameters[1:].mean(),
+        intercepts=intercepts,
         samples=samples,
-        text=_sentence(float(parameters[0]), p_value, accepted, samples),
+        text=_sentence(float(parameters[0]), intercepts, p_value, accepted, samples),
     )
 
 
@@ -120,10 +121,14 @@ def _score_statistic(
     return statistic / design_effect, int(kept.sum()), max(effective_number(weights, groups) - 1, 1.0)
 
 
-def _sentence(slope: float, p_value: float, level: float, samples: int) -> str:
+def _sentence(slope: float, intercepts: Floats, p_value: float, level: float, samples: int) -> str:
     counted = f"{samples} labelled samples (p = {p_value:.2g})"
     if p_value >= level:
         return f"The probabilities are compatible with the labels of {counted}."
-    if slope < 1:
-        return f"The probabilities are not calibrated on {counted}: they are too sure (slope {slope:.2f})."
-    return f"The probabilities are not calibrated on {counted}: slope {slope:.2f}, and classes of other frequency."
+    k = int(np.argmax(np.abs(intercepts)))
+    sure = "too sure" if slope < 1 else "not sure enough"
+    often = "more" if intercepts[k] > 0 else "less"
+    return (
+        f"The probabilities are not calibrated on {counted}: slope {slope:.2f} ({sure}), and class {k} is {often}"
+        f" frequent than they say ({intercepts[k]:+.2f} in their logarithms)."
+    )

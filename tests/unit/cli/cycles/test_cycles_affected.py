@@ -82,7 +82,7 @@ def test_the_table_shows_the_most_costly_ones(installed: Run, cycle: str) -> Non
     assert lines[0] == f"net@1 in clinic-a, cycle {cycle}"
     assert lines[1].startswith("Of 120 decisions from 20")
     assert f"head 2 would make {affected} otherwise" in lines[1]
-    assert f"  - malignant -> =benign(): {affected}, expected cost " in shown
+    assert f"  - malignant -> =benign(): {affected}, cost " in shown
     assert "They come from 3 groups." in shown
     rows = [line for line in lines if line[:36] in {one["prediction_id"] for one in found["predictions"]}]
     assert [row[:36] for row in rows] == [one["prediction_id"] for one in found["predictions"][:20]]

@@ -43,9 +43,9 @@ def test_each_metric_has_its_interval_and_the_method_its_validated_error_and_ass
 ) -> None:
     text = printed(capsys, CURRENT, None)
     rows = {line.split("  ")[0].strip(): line for line in text.splitlines()}
-    assert "0.800, 0.750 to 0.850" in rows["AC"]
-    assert "0.600, 0.500 to 0.700" in rows["TPR of malignant"]
-    assert "undefined" in rows["PPV of benign"]
+    assert "0.800, 0.750 to 0.850" in rows["Accuracy (AC)"]
+    assert "0.600, 0.500 to 0.700" in rows["Sensitivity (TPR) of malignant"]
+    assert "undefined" in rows["Precision (PPV) of benign"]
     flat = " ".join(text.split())
     assert "95 % intervals; method matched: mean error of the accuracy in simulated windows 0.012" in flat
     assert "500 samples, worth 321 independent ones" in flat
@@ -56,7 +56,7 @@ def test_each_metric_has_its_interval_and_the_method_its_validated_error_and_ass
 
 def test_a_rejected_assumption_test_is_stated_beside_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
     text = printed(capsys, REJECTED, replace(REJECTED, validated_error=None))
-    (row,) = [line for line in text.splitlines() if line.strip().startswith("AC")]
+    (row,) = [line for line in text.splitlines() if line.strip().startswith("Accuracy (AC)")]
     assert row.count("0.800, 0.750 to 0.850 (assumption rejected)") == 2
     assert "with the new head" in text
     assert text.count("Warning: More has changed.") == 1

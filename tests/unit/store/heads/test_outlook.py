@@ -62,4 +62,7 @@ def test_a_pin_in_the_same_transaction_is_named_and_an_older_one_stays(rolled_ba
 def test_it_tells_which_environments_use_the_default_head(rolled_back: Store) -> None:
     rolled_back.heads.publish("dermatology", head(), environment="clinic", actor="ann")
     said = outlook(rolled_back, None)
-    assert "used by default, ward and every new environment; not by clinic, with a head of its own." in said
+    assert (
+        "used in 'default', 'ward' and every new environment; not in 'clinic', where the model has another head."
+        in said
+    )

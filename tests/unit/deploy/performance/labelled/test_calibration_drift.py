@@ -41,6 +41,7 @@ def test_drifts_are_found_and_measured(slope, moved):
     assert found.slope == pytest.approx(slope, abs=0.1)
     assert found.intercepts == pytest.approx(moved * np.array([2, -1, -1]) / 3, abs=0.15)
     assert found.text.startswith("The probabilities are not calibrated")
+    assert not moved or "class 0 is more frequent than they say" in found.text
 
 
 def test_transcription_of_the_binary_score_test():
