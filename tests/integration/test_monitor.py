@@ -534,7 +534,9 @@ def test_the_console_shows_the_estimate_beside_the_late_labels(watched: Watched,
     assert page.status_code == 200
     for statement in compared.after["statements"]:
         # The cost at several class mixes is a table there.
-        assert f'<p class="lead">{statement}</p>' in page.text or statement.startswith("EC is ")
+        assert f'<p class="lead">{statement}</p>' in page.text or statement.startswith(
+            "Expected cost (EC) is "
+        )
     assert "At the stated, estimated and realised prevalences" in page.text
     assert len(compared.after["statements"]) == 3
     assert "estimated</title>" in page.text

@@ -117,8 +117,9 @@ def warn_of_class_mixes(figures: Iterable[MetricAtClassMix]) -> list[str]:
 
 def _describe_rule_metric(found: RealisedRuleMetric) -> str:
     of_class = f" of {found.class_name}" if found.class_name else ""
+    name = METRIC_NAMES.get(found.metric, found.metric)
     return (
-        f"Head {found.head_version}: {METRIC_NAMES.get(found.metric, found.metric)}{of_class} is {describe_metric(found.value)} on"
+        f"Head {found.head_version}: {name}{of_class} is {describe_metric(found.value)} on"
         f" {_labels(found.samples)}. Its decision rule: {found.rule}."
     )
 

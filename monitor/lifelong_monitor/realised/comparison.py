@@ -12,7 +12,6 @@ import numpy as np
 
 from lifelong_core.arrays import Floats
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.design.report.words import name_classes
 from lifelong_core.errors import NotFoundError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import LabelledPredictions, Store, logged_at
@@ -136,7 +135,8 @@ class PerformanceComparer:
         present = _of_newest_head(labelled)
         drift = check_calibration(present, head_of, classes=classes)
         if isinstance(drift, LabelCheck):
-            drift = replace(drift, text=name_classes(drift.text, task.class_names))
+            for k, name in enumerate(task.class_names):
+                drift = replace(drift, text=drift.text.replace(f"class {k} is", f"{name!r} is"))
         selection = self._check_selection(model, environment, present, classes)
         return PopulationPerformance(
             computed_at=now,

@@ -33,11 +33,11 @@ def test_statements_warnings_and_a_row_for_each_day(installed: Callable[..., str
         assert text in shown
     flowing = " ".join(shown.split())
     for text in (
-        "EC is 0.093 (0.073 to 0.113) at the stated prevalences (benign 0.98, malignant 0.02),"
+        "Expected cost (EC) is 0.093 (0.073 to 0.113) at the stated prevalences (benign 0.98, malignant 0.02),"
         " 1.500 (1.480 to 1.520) at the estimated prevalences (benign 0.65, malignant 0.35) and"
         " 1.760 (1.740 to 1.780) at the realised prevalences (benign 0.60, malignant 0.40), on 360"
         " labelled predictions.",
-        "Warning: EC reaches its threshold 0.2 at the stated prevalences, but misses it at the realised ones.",
+        "Warning: Expected cost (EC) reaches its threshold 0.2 at the stated prevalences, but misses it at the realised ones.",
     ):
         assert text in flowing
     rows = [line.split() for line in shown.splitlines() if line.startswith("2026-")]

@@ -122,7 +122,8 @@ def test_thresholds_are_judged_at_each_mix() -> None:
         "realised": False,
     }
     assert warn_of_class_mixes(tuple(found.values())) == [
-        "EC reaches its threshold 0.8 at the stated prevalences, but misses it at the estimated and the realised ones."
+        "Expected cost (EC) reaches its threshold 0.8 at the stated prevalences, but misses it at the"
+        " estimated and the realised ones."
     ]
 
 

@@ -133,7 +133,7 @@ def test_the_comparison_says_what_the_rule_reached_and_warns_where_it_misses() -
     performance = comparison()
     missed = replace(performance, rule_metric=made)
     described = describe_comparison(missed)
-    assert described[-1].startswith("Head 7: TPR of malignant is 0.789 (0.710 to 0.851)")
+    assert described[-1].startswith("Head 7: sensitivity of malignant is 0.789 (0.710 to 0.851)")
     assert described[-1].endswith(
         "on 400 labelled predictions. Its decision rule: sensitivity of malignant at least 0.99, then the best"
         " specificity."

@@ -29,7 +29,7 @@ def test_without_a_comparison_the_pages_say_what_makes_one(console: Console) -> 
     assert "No performance was estimated yet" in console.get(LIST).text
     shown = console.get(PAGE)
     assert shown.status_code == 200
-    assert "was not compared yet: a monitor does so" in shown.text
+    assert "was not compared yet: a running monitor does so" in shown.text
 
 
 @pytest.mark.parametrize("path", ["linear@9/site-a", "nothing/site-a", "linear@1/nowhere"])
@@ -77,7 +77,7 @@ def test_the_expected_cost_is_shown_at_all_class_mixes(console: Console) -> None
         '<td data-label="Reached">\N{EN DASH}</td>',
         '<td data-label="Value">1.760 (1.740 to 1.780)</td><td data-label="Threshold">0.2</td>'
         '<td data-label="Reached"><strong class="disagrees">no</strong></td>',
-        "EC reaches its threshold 0.2 at the stated prevalences, but misses it at the realised ones.",
+        "Expected cost (EC) reaches its threshold 0.2 at the stated prevalences, but misses it at the realised ones.",
     ):
         assert text in shown
     compare(console, class_mixes=())

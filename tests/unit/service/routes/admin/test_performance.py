@@ -32,7 +32,9 @@ def test_the_newest_comparison_is_the_answer(service: Service) -> None:
     assert found["calibration_drift"]["rejected"] is True
     assert found["selection"]["rejected"] is False
     assert "They disagree" in found["statements"][0]
-    assert found["statements"][-1].startswith("EC is 0.093 (0.073 to 0.113) at the stated prevalences")
+    assert found["statements"][-1].startswith(
+        "Expected cost (EC) is 0.093 (0.073 to 0.113) at the stated prevalences"
+    )
     assert [(one["mix"], one["accepted"]) for one in found["class_mixes"]] == [
         ("stated", True),
         ("estimated", None),
@@ -42,7 +44,7 @@ def test_the_newest_comparison_is_the_answer(service: Service) -> None:
     assert found["warnings"] == [
         "accuracy: they disagree.",
         "The answered probabilities are not calibrated: too sure.",
-        "EC reaches its threshold 0.2 at the stated prevalences, but misses it at the realised ones.",
+        "Expected cost (EC) reaches its threshold 0.2 at the stated prevalences, but misses it at the realised ones.",
         "a limit of the estimate",
     ]
     assert "inputs" not in found
@@ -51,7 +53,7 @@ def test_the_newest_comparison_is_the_answer(service: Service) -> None:
 def test_a_population_without_one_gets_a_hint(service: Service) -> None:
     answer = service.client.get(PATH)
     assert answer.status_code == 404
-    assert "A monitor computes it" in answer.json()["error"]["hint"]
+    assert "A running monitor computes it" in answer.json()["error"]["hint"]
 
 
 @pytest.mark.parametrize(("path", "status"), [("linear@7/site-a", 404), ("linear/nowhere", 404)])
