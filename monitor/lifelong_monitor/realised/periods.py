@@ -80,7 +80,7 @@ def compare_days(evidence: Evidence) -> tuple[ComparedPeriod, ...]:
 
 
 def compare_heads(evidence: Evidence, days: Sequence[ComparedPeriod]) -> tuple[ComparedPeriod, ...]:
-    """Compare by head version over all of its days, in order of their last day.
+    """Compare by head version over all of its days, in order of their last day, on one day of their last estimate.
 
     The estimate is the mean over the days with labels, weighted by their number of labels; so are the bounds, because
     the estimates of days depend on each other. Only labelled predictions of days with an estimate count. Without such
@@ -90,8 +90,13 @@ def compare_heads(evidence: Evidence, days: Sequence[ComparedPeriod]) -> tuple[C
     by_head: dict[int, list[ComparedPeriod]] = {}
     for day in days:
         by_head.setdefault(day.head_version, []).append(day)
+    due: dict[int, datetime] = {}
+    for one in evidence.estimates:
+        due[one.head_version] = max(one.due_at, due.get(one.head_version, one.due_at))
     found: list[ComparedPeriod] = []
-    for head_version, own in sorted(by_head.items(), key=lambda item: item[1][-1].since):
+    for head_version, own in sorted(
+        by_head.items(), key=lambda item: (item[1][-1].since, due.get(item[0], item[1][-1].since))
+    ):
         both = [day for day in own if day.estimated is not None and day.realised is not None]
         estimated = [day.estimated for day in own if day.estimated is not None]
         counted = np.concatenate([rows[day.since.date(), head_version] for day in both]) if both else None

@@ -37,7 +37,8 @@ def test_statements_warnings_and_a_row_for_each_day(installed: Callable[..., str
         " 1.500 (1.480 to 1.520) at the estimated prevalences (benign 0.65, malignant 0.35) and"
         " 1.760 (1.740 to 1.780) at the realised prevalences (benign 0.60, malignant 0.40), on 360"
         " labelled predictions.",
-        "Warning: Expected cost (EC) reaches its threshold 0.2 at the stated prevalences, but misses it at the realised ones.",
+        "Warning: Expected cost (EC) reaches its threshold 0.2 at the stated prevalences, but misses it at the"
+        " realised ones.",
     ):
         assert text in flowing
     rows = [line.split() for line in shown.splitlines() if line.startswith("2026-")]

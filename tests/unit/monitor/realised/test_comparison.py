@@ -173,6 +173,15 @@ def test_without_labels_the_last_estimate_stands_alone_and_the_newest_head_is_la
     assert heads[1].realised is None
 
 
+def test_after_a_rollback_on_the_same_day_the_head_that_was_judged_last_is_last():
+    made = evidence(
+        labelled_at((MONDAY, 2, *decided(40, 0))),
+        estimate(0.9, 0.1, head=2, due_at=MONDAY + HOUR),
+        estimate(0.7, 0.2, head=1, due_at=MONDAY + 2 * HOUR),
+    )
+    assert [one.head_version for one in compare_heads(made, compare_days(made))] == [2, 1]
+
+
 def test_known_labelling_probabilities_weigh_and_leave_out_other_labels():
     labels, decisions = decided(40, 40)
     known = np.array([0.1] * 40 + [0.4] * 40)
