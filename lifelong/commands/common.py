@@ -1,6 +1,7 @@
 """What several commands share: arguments and options, the store, the actor, names and counts."""
 
 import getpass
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -138,8 +139,11 @@ def service_url(url: str | None) -> str:
 
 
 def actor() -> str:
-    """Actor in the audit log for changes made on the command line."""
-    return f"cli:{getpass.getuser()}"
+    """Actor in the audit log for changes made on the command line: the user, or its number where it has no name."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (KeyError, OSError):  # a container under a user without an entry in /etc/passwd
+        return f"cli:{os.getuid()}"
 
 
 def format_count(count: int, noun: str) -> str:

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 def init(source: str | None, *, mode: str | None) -> None:
     """Prepare database, artifacts and group key, and print the first admin token (once).
 
-    Safe to repeat: an existing installation is left as it is, and no second token is made.
+    Safe to repeat: an existing installation is left as it is, no second token is made, and what an interrupted `init`
+    left out is done.
 
     On a further host of an installation (the same LIFELONG_DATABASE_URL and LIFELONG_ARTIFACTS_URL) it lists what this
     host lacks, and exits with status 1 until nothing is missing.
@@ -47,43 +48,47 @@ def init(source: str | None, *, mode: str | None) -> None:
         write_mode(mode)
     settings = Settings.load()
     make_data_folder(settings.data_directory)
-    if Store.migrate(settings.resolved_database_url).before is None:
-        _forget_former_anchor(AnchorFile(settings.audit_anchor_file))
+    Store.migrate(settings.resolved_database_url)
     with Store.from_settings(settings) as store:
+        is_new = not store.tokens.list()
+        if is_new and store.audit.newest() is None:
+            _forget_former_anchor(AnchorFile(settings.audit_anchor_file))
         problems = [
             problem
             for problem in (_prepare_group_key(store, settings, source), _missing_artifacts(store, settings))
             if problem is not None
         ]
-        if store.tokens.list():
-            secret = None
+        if not is_new:
             click.echo(_already_there(store), err=bool(problems))
+        _restrict_files(settings)
+        click.echo(f"Mode: {settings.modes_in_words}.", err=True)
+        for problem in problems:
+            click.secho(f"Error: {problem}", fg="red", err=True)
+        if store.database.is_postgresql and not settings.artifacts_url:
+            click.echo(
+                f"Note: artifacts are in {redact(settings.resolved_artifacts_url)}, on this host alone. For further"
+                " hosts, name storage that all reach in LIFELONG_ARTIFACTS_URL.",
+                err=True,
+            )
+        if problems and not is_new:
+            click.echo("This host is not ready yet: fix that, then run `lifelong init` again.", err=True)
         else:
-            _, secret = store.tokens.create("first-admin", {Scope.ADMIN}, actor=actor())
-    _restrict_files(settings)
-    click.echo(f"Mode: {settings.modes_in_words}.", err=True)
-    for problem in problems:
-        click.secho(f"Error: {problem}", fg="red", err=True)
-    if store.database.is_postgresql and not settings.artifacts_url:
-        click.echo(
-            f"Note: artifacts are in {redact(settings.resolved_artifacts_url)}, on this host alone. For further"
-            " hosts, name storage that all reach in LIFELONG_ARTIFACTS_URL.",
-            err=True,
-        )
-    if problems and secret is None:
-        click.echo("This host is not ready yet: fix that, then run `lifelong init` again.", err=True)
-    else:
-        click.echo(f"Ready: {settings.data_directory.resolve()}", err=True)
-    if secret is not None:
-        click.echo("The first admin token; it is shown only now, keep it safe:", err=True)
-        click.echo(secret)
-        click.echo(
-            "Give each client a token of its own, bound to its environment: `lifelong tokens create clinic-a --scope"
-            " predict --scope feedback --environment clinic-a`.",
-            err=True,
-        )
+            click.echo(f"Ready: {settings.data_directory.resolve()}", err=True)
+        if is_new:
+            # Last, and shown before the commit: no interruption leaves an installation whose token nobody has seen.
+            store.tokens.create("first-admin", {Scope.ADMIN}, actor=actor(), show=_show_first_token)
     if problems:
         sys.exit(1)
+
+
+def _show_first_token(secret: str) -> None:
+    click.echo("The first admin token; it is shown only now, keep it safe:", err=True)
+    click.echo(secret)
+    click.echo(
+        "Give each client a token of its own, bound to its environment: `lifelong tokens create clinic-a --scope"
+        " predict --scope feedback --environment clinic-a`.",
+        err=True,
+    )
 
 
 @click.command(short_help="Upgrade the database schema to this version.")

@@ -1,7 +1,7 @@
 """Bearer tokens: a secret is shown once, only its hash is stored."""
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -42,6 +42,7 @@ class Tokens:
         actor: str,
         expires_at: datetime | None = None,
         environments: Iterable[str] | None = None,
+        show: Callable[[str], None] | None = None,
     ) -> tuple[Token, str]:
         """Create a token; return it and its secret, which cannot be shown again.
 
@@ -51,6 +52,7 @@ class Tokens:
             actor: name of the creating token or process.
             expires_at: end of its validity; None: never.
             environments: the only ones in which it may predict and label; new ones are added. None: all.
+            show: is called with the secret just before the commit; if it fails, there is no token.
 
         Raises:
             InvalidInputError: the name is invalid, there is no or an unknown scope, `expires_at` is in the past,
@@ -88,6 +90,8 @@ class Tokens:
                 "environments": bound,
             }
             write_audit(connection, actor=actor, action="tokens.create", subject=name, details=details)
+            if show is not None:
+                show(secret)
         return token_of(row), secret
 
     def verify(self, secret: str) -> Token | None:
