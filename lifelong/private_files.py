@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fsspec.core import split_protocol
-
 from lifelong_core.runtime.file_modes import is_accessible_to_others, restrict
 
 if TYPE_CHECKING:
@@ -20,6 +18,7 @@ _IN_DATA_DIRECTORY = (
     "signing.key*",
     "registry.json*",
     "artifacts",
+    "artifact-cache",
     "spool",
     "bentoml",
     "knowledge-index",
@@ -31,8 +30,9 @@ _ARTIFACTS = ("[0-9a-f][0-9a-f]",)
 
 def local_artifacts(settings: "Settings") -> Path | None:
     """The folder of the artifacts; None where they are in object storage."""
-    protocol, folder = split_protocol(settings.resolved_artifacts_url)
-    return Path(folder) if protocol in (None, "file", "local") else None
+    from lifelong_core.store.artifacts import local_folder
+
+    return local_folder(settings.resolved_artifacts_url)
 
 
 def database_file(settings: "Settings") -> Path | None:

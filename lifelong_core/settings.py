@@ -9,6 +9,7 @@ import math
 import os
 import re
 import tomllib
+import urllib.parse
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -196,7 +197,8 @@ class Settings(BaseSettings):
     )
     database_url: str = Field(
         default="",
-        description="SQLAlchemy URL; empty: SQLite in data_directory. postgresql+psycopg://... for PostgreSQL.",
+        description="SQLAlchemy URL; empty: SQLite in data_directory. postgresql+psycopg://... for PostgreSQL. Special"
+        " characters are percent-encoded: % as %25, ? as %3F.",
     )
     artifacts_url: str = Field(
         default="",
@@ -667,7 +669,8 @@ class Settings(BaseSettings):
     @property
     def resolved_database_url(self) -> str:
         """The database URL with the embedded default filled in."""
-        return self.database_url or f"sqlite:///{self.data_directory.resolve() / 'lifelong.db'}"
+        file = urllib.parse.quote(str(self.data_directory.resolve() / "lifelong.db"))
+        return self.database_url or f"sqlite:///{file}"
 
     @property
     def resolved_artifacts_url(self) -> str:
@@ -703,6 +706,11 @@ class Settings(BaseSettings):
     def registry_cache_file(self) -> Path:
         """The file of the latest registry; a worker that starts while the database is unavailable serves it."""
         return self.data_directory / "registry.json"
+
+    @property
+    def artifact_cache_directory(self) -> Path:
+        """The folder of this host's copies of artifacts that are kept elsewhere."""
+        return self.data_directory / "artifact-cache"
 
     @property
     def knowledge_index_directory(self) -> Path:

@@ -12,7 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Literal, cast
 
-from fsspec.core import url_to_fs  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+from fsspec.core import split_protocol, url_to_fs  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
+from fsspec.implementations.local import LocalFileSystem  # pyright: ignore[reportMissingTypeStubs]
 
 from lifelong_core.errors import ConfigurationError, InvalidInputError, NotFoundError, UnavailableError
 from lifelong_core.runtime.redaction import redact
@@ -40,7 +41,8 @@ class Artifacts:
 
     def __init__(self, url: str, *, cache: Path | None = None) -> None:
         try:
-            opened = cast("tuple[Any, str]", url_to_fs(url))
+            folder = local_folder(url)
+            opened = (LocalFileSystem(), str(folder)) if folder else cast("tuple[Any, str]", url_to_fs(url))
         except Exception as error:  # drivers of fsspec raise any kind of error, and some connect at once
             said = str(error).rstrip(".") or type(error).__name__
             raise ConfigurationError(
@@ -52,7 +54,7 @@ class Artifacts:
         self._root = root.rstrip("/")
         self._shown_root = redact(self._root)
         self._is_local = "file" in _protocols(self._files)
-        self._cache = cache or _default_cache()
+        self._cache = cache
 
     def put(self, content: bytes) -> str:
         """Store the bytes and return their digest (SHA-256, hex); harmless to repeat.
@@ -178,7 +180,7 @@ class Artifacts:
         if self._is_local:
             self.get(digest)
             return Path(self._location(digest))
-        copy = self._cache / digest
+        copy = (self._cache or _default_cache()) / digest
         if not (copy.is_file() and digest_of(copy.read_bytes()) == digest):
             _write_copy(copy, self.get(digest))
         return copy
@@ -187,6 +189,12 @@ class Artifacts:
         if not re.fullmatch(r"[0-9a-f]{64}", digest):
             raise InvalidInputError(f"{digest[:80]!r} is not a SHA-256 in hexadecimal.", field="digest")
         return f"{self._root}/{digest[:2]}/{digest}"
+
+
+def local_folder(url: str) -> Path | None:
+    """The folder of a URL of local artifacts; None: they are elsewhere. Its path may hold any character."""
+    protocol, folder = cast("tuple[str | None, str]", split_protocol(url))
+    return Path(folder).expanduser().absolute() if protocol in (None, "file", "local") else None
 
 
 def digest_of(content: bytes) -> str:

@@ -153,6 +153,7 @@ class Store:
         return cls.open(
             settings.resolved_database_url,
             settings.resolved_artifacts_url,
+            artifact_cache=settings.artifact_cache_directory.resolve(),
             knowledge_index=settings.knowledge_index_directory.resolve(),
             durability=settings.log_durability,
             patience_seconds=patience_seconds,

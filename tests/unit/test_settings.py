@@ -9,7 +9,9 @@ from lifelong_core.deploy import AdaptationPolicy
 from lifelong_core.deploy.adaptation.adapt import DEFAULT_QUANTIFIER
 from lifelong_core.errors import ConfigurationError, InvalidInputError
 from lifelong_core.settings import PolicySettings, Settings
-from lifelong_core.store import NAME_PATTERN
+from lifelong_core.store import NAME_PATTERN, Store
+from lifelong_core.store.engine.database import parse_url
+from lifelong_core.store.engine.errors import sqlite_file
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +26,18 @@ def test_defaults_need_no_configuration(tmp_path):
     assert settings.resolved_artifacts_url == f"file://{tmp_path}/lifelong-data/artifacts"
     assert settings.host == "127.0.0.1"
     assert not settings.open_access
+
+
+def test_the_data_directory_may_have_any_name(tmp_path):
+    folder = tmp_path / "feature%2Ffoo?a=b#c d é::memory:@x:y&z"
+    settings = Settings(data_directory=folder)
+    assert sqlite_file(parse_url(settings.resolved_database_url)) == folder / "lifelong.db"
+    Store.migrate(settings.resolved_database_url)
+    with Store.from_settings(settings) as store:
+        digest = store.artifacts.put(b"content")
+        assert store.artifacts.get(digest) == b"content"
+    assert {path.name for path in folder.iterdir()} >= {"lifelong.db", "artifacts"}
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
 
 
 def test_variables_are_stronger_than_the_file(monkeypatch, tmp_path):

@@ -31,7 +31,8 @@ def sqlite_file(url: sa.URL) -> Path | None:
     """The file of a SQLite URL; None for PostgreSQL."""
     if url.get_backend_name() != "sqlite" or url.database is None:
         return None
-    return Path(url.database.removeprefix("file:").partition("?")[0])
+    file = url.database
+    return Path(file.removeprefix("file:").partition("?")[0] if file.startswith("file:") else file)
 
 
 def translate_error(error: BaseException | None, url: sa.URL) -> LifelongError:

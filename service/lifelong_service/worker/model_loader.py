@@ -47,7 +47,10 @@ class ModelLoader:
             ConfigurationError: the URL of the artifacts is not usable.
         """
         if self._artifacts is None:
-            self._artifacts = Artifacts(self._settings.resolved_artifacts_url)
+            self._artifacts = Artifacts(
+                self._settings.resolved_artifacts_url,
+                cache=self._settings.artifact_cache_directory.resolve(),
+            )
         return self._artifacts
 
     def load(self, model: Model, task: Task) -> Classifier:

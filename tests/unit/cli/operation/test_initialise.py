@@ -63,7 +63,9 @@ def test_init_completes_what_an_interrupted_one_began(step, folder):
     with open_store() as store:
         assert [token.name for token in store.tokens.list()] == ["first-admin"]
         assert store.tokens.verify(shown[-1])
-        assert KeyFile.load(Settings.load().resolved_group_key_file).digests == store.group_keys.known_digests()
+        assert (
+            KeyFile.load(Settings.load().resolved_group_key_file).digests == store.group_keys.known_digests()
+        )
     assert not (folder / "audit.anchor").exists()
 
 
