@@ -1,5 +1,6 @@
 """HTTP client of a running service: sends the bearer token, and raises the product's errors."""
 
+import urllib.request
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -7,12 +8,14 @@ from typing import Any, Self
 import httpx
 
 from lifelong_core.errors import (
+    ConfigurationError,
     InvalidInputError,
     LifelongError,
     RetryableError,
     TooManyRequestsError,
     UnavailableError,
 )
+from lifelong_core.runtime.addresses import is_this_machine
 from lifelong_core.runtime.redaction import redact
 
 TIMEOUT_SECONDS = 30.0
@@ -31,19 +34,32 @@ def answer_of(response: httpx.Response) -> dict[str, Any]:
     Raises:
         UnavailableError: the same request may succeed later; as below.
         TooManyRequestsError: the same; as below.
-        LifelongError: the service refused; message, field, hint and details are the service's own.
+        LifelongError: the service refused; message, field, hint and details are the service's own. Or what answered is
+            not the service.
     """
-    if response.is_success:
-        return response.json()
     try:
+        if response.is_success:
+            return response.json()
         error = response.json()["error"]
         refused = _error(response, error["message"], error.get("field"), error.get("hint"))
         refused.details = error.get("details")
     except (ValueError, KeyError, TypeError) as unreadable:
         request = response.request
-        message = f"{request.method} {redact(str(request.url))} answered {response.status_code}."
-        raise _error(response, message, None, None) from unreadable
+        message = (
+            f"{request.method} {redact(str(request.url))} answered {response.status_code},"
+            " and not with a document of the service."
+        )
+        raise _error(response, message, None, _proxy_hint(request.url)) from unreadable
     raise refused
+
+
+def _proxy_hint(url: httpx.URL) -> str | None:
+    """Hint at the proxy that a request to this URL takes; None: it takes none."""
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(url.scheme) or proxies.get("all")
+    if proxy is None or is_this_machine(url.host) or urllib.request.proxy_bypass(url.host):
+        return None
+    return f"The proxy {redact(proxy)} was asked; to reach {url.host} without it, add that to NO_PROXY."
 
 
 def _error(response: httpx.Response, message: str, field: str | None, hint: str | None) -> LifelongError:
@@ -64,15 +80,31 @@ class Api:
 
     Raises:
         InvalidInputError: the URL is none.
+        ConfigurationError: the URL takes a proxy that cannot be used.
     """
 
     def __init__(self, url: str, token: str | None) -> None:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         try:
-            self._client = httpx.Client(base_url=url, headers=headers, timeout=TIMEOUT_SECONDS)
+            # A proxy of the site reaches another machine under our own addresses, or refuses them.
+            self._client = httpx.Client(
+                base_url=url,
+                headers=headers,
+                timeout=TIMEOUT_SECONDS,
+                trust_env=not is_this_machine(httpx.URL(url).host),
+                verify=httpx.create_ssl_context(),
+            )
         except httpx.InvalidURL as error:
             raise InvalidInputError(
-                f"{redact(url)!r} is not a URL ({error}).", field="--url", hint="Use http://host:port."
+                f"{redact(url)!r} is not a URL ({error}).",
+                field="--url",
+                hint="Use http://host:port; an IPv6 address in brackets.",
+            ) from error
+        except (ImportError, ValueError) as error:
+            raise ConfigurationError(
+                "the proxy that HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names cannot be used:"
+                f" {redact(str(error)).rstrip('.')}.",
+                hint="Correct the variable, or add the host of the service to NO_PROXY.",
             ) from error
 
     def __enter__(self) -> Self:
@@ -131,5 +163,5 @@ class Api:
         except httpx.TransportError as error:
             raise UnavailableError(
                 f"{redact(str(self._client.base_url))} does not answer ({error}).",
-                hint="Is `lifelong serve` running there?",
+                hint=_proxy_hint(self._client.base_url) or "Is `lifelong serve` running there?",
             ) from error

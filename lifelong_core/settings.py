@@ -35,6 +35,7 @@ from lifelong_core import policy_defaults as defaults
 from lifelong_core.errors import ConfigurationError, InvalidInputError
 from lifelong_core.names import Name
 from lifelong_core.policy_defaults import LARGEST_STEP, MOST_LOOKS, Mode, OnUnusualTraffic, OnViolation
+from lifelong_core.runtime.addresses import host_and_port, reachable_address
 from lifelong_core.runtime.logs import LogFormat
 from lifelong_core.runtime.redaction import redact
 from lifelong_core.validation_errors import as_input_error, suggest
@@ -665,6 +666,15 @@ class Settings(BaseSettings):
             if (new := RENAMED_SETTINGS.get((wrong.field or "").replace(".", "__"))) is not None:
                 message, hint = "this setting has a new name.", f"Call it {new.replace('__', '.')}."
             raise ConfigurationError(message, field=_source_of(wrong.field), hint=hint) from error
+
+    def listening_url(self, port: int) -> str:
+        """The URL of the address that the service (`port`) or the exporter (`monitor_port`) listens on."""
+        return f"http://{host_and_port(self.host, port)}"
+
+    @property
+    def service_url(self) -> str:
+        """Where this machine reaches the service."""
+        return f"http://{host_and_port(reachable_address(self.host), self.port)}"
 
     @property
     def resolved_database_url(self) -> str:

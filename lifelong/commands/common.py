@@ -133,8 +133,7 @@ def service_url(url: str | None) -> str:
     from lifelong_core.settings import Settings
 
     if url is None:
-        settings = Settings.load()
-        return f"http://{settings.host}:{settings.port}"
+        return Settings.load().service_url
     return url if "://" in url else f"http://{url}"
 
 

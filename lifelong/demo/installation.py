@@ -35,12 +35,12 @@ class Installation:
     @property
     def service_url(self) -> str:
         """Where the service listens."""
-        return f"http://{self.settings.host}:{self.settings.port}"
+        return self.settings.service_url
 
     @property
     def monitor_url(self) -> str:
         """Where the monitor exports its metrics."""
-        return f"http://{self.settings.host}:{self.settings.monitor_port}/metrics"
+        return f"{self.settings.listening_url(self.settings.monitor_port)}/metrics"
 
     @property
     def environment_variables(self) -> dict[str, str]:

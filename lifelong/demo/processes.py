@@ -91,7 +91,7 @@ class Processes:
             if running.process.poll() is not None:
                 raise ConfigurationError(f"`lifelong {running.name}` ended at once:\n{running.last_words()}")
             with contextlib.suppress(httpx.TransportError):
-                if httpx.get(url, timeout=2).status_code == httpx.codes.OK:
+                if httpx.get(url, timeout=2, trust_env=False).status_code == httpx.codes.OK:
                     return time.monotonic() - started
             time.sleep(0.1)
         raise UnavailableError(

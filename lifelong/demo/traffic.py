@@ -126,7 +126,7 @@ async def _send_all(
             on_answer()
 
     async with (
-        httpx.AsyncClient(base_url=url, headers=headers, timeout=TIMEOUT_SECONDS) as client,
+        httpx.AsyncClient(base_url=url, headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False) as client,
         asyncio.TaskGroup() as group,
     ):
         for _ in range(CONNECTIONS):

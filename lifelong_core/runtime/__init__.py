@@ -3,5 +3,6 @@
 - `logs`, `redaction`: one log format; texts without passwords and tokens
 - `background`, `deadline`: threads with an orderly end; calls that may hang
 - `memory`, `file_modes`: return of free memory to the system; private files
+- `addresses`: IP addresses in URLs
 - `cores`: processor cores that a process may use
 """

@@ -30,10 +30,9 @@ def main() -> int:
             access = ScrapeAccess(settings, lambda: daemon.store)
             exporter.listen(settings.host, settings.monitor_port, check=access.check)
             log.info(
-                "watching in mode %s; metrics at http://%s:%d/metrics, a tick every %g s",
+                "watching in mode %s; metrics at %s/metrics, a tick every %g s",
                 settings.modes_in_words,
-                settings.host,
-                settings.monitor_port,
+                settings.listening_url(settings.monitor_port),
                 settings.cycle_interval_seconds,
             )
             daemon.run()

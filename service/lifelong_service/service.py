@@ -50,9 +50,8 @@ class Lifelong:
 
         close_control_sockets()
         logger.info(
-            "starting to listen on http://%s:%d",
-            settings.host,
-            settings.port,
+            "starting to listen on %s",
+            settings.listening_url(settings.port),
             extra={"details": {"workers": plan.workers, "threads": plan.threads, "cores": plan.cores}},
         )
         gc.enable()

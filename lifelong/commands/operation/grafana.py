@@ -34,10 +34,11 @@ def export(folder: Path, *, replace: bool) -> None:
 
 
 def _next_steps(folder: Path) -> str:
+    from lifelong_core.runtime.addresses import host_and_port
     from lifelong_core.settings import Settings
 
     settings = Settings.load()
-    ours = [f"{settings.host}:{settings.port}", f"{settings.host}:{settings.monitor_port}"]
+    ours = [host_and_port(settings.host, port) for port in (settings.port, settings.monitor_port)]
     fields = Settings.model_fields
     default_host = fields["host"].default
     shipped = [f"{default_host}:{fields[port].default}" for port in ("port", "monitor_port")]

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
+from lifelong_core.runtime.addresses import host_and_port
 from lifelong_core.runtime.file_modes import restrict_new_files
 from lifelong_core.settings import Settings
 from lifelong_service.process import signals
@@ -151,7 +152,7 @@ def check_port(host: str, port: int) -> None:
             probe.listen(1)
         except OSError as error:
             raise ConfigurationError(
-                f"the service cannot listen on {host}:{port}: {error.strerror or error}.",
+                f"the service cannot listen on {host_and_port(host, port)}: {error.strerror or error}.",
                 field="LIFELONG_PORT",
                 hint="Choose a free port, or stop what listens there.",
             ) from error
