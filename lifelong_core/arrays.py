@@ -281,6 +281,11 @@ def as_column(values: ArrayLike, *, samples: int, field: str, what: str = "value
     return array
 
 
+MANY_CLASSES = 50
+"""With more classes than this, steps whose time grows with C^2 N or C^3 take other algorithms with the same results up
+to rounding, or an approximation where their docstring says so."""
+
+
 def centre_rows(logits: Logits) -> Floats:
     """Logits as float64 with zero mean per row: all computations ignore a constant added to a row."""
     rows = logits.astype(np.float64)

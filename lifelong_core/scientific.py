@@ -165,6 +165,27 @@ def bounded_least_squares(matrix: Floats, target: Floats, lower: Floats, upper: 
     return optimize.lsq_linear(matrix, target, (lower, upper), method="bvls", tol=1e-14).x
 
 
+def smooth_minimum(
+    loss_and_gradient: Callable[[Floats], tuple[float, Floats]],
+    start: Floats,
+    lower: Floats,
+    upper: Floats,
+    largest_slope: float,
+) -> Floats:
+    """A local minimum in lower..upper by L-BFGS-B (Byrd et al. 1995), shape (P,): no slope exceeds `largest_slope`."""
+    from scipy import optimize
+
+    found: Any = optimize.minimize(
+        loss_and_gradient,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=optimize.Bounds(lower, upper),
+        options={"maxcor": 20, "maxiter": 500, "maxfun": 1000, "ftol": 0.0, "gtol": largest_slope},
+    )
+    return np.asarray(found.x, dtype=np.float64)
+
+
 def best_assignment(scores: Floats) -> Integers:
     """The permutation p of the columns with the largest sum of scores[k, p[k]], shape (C,)."""
     from scipy import optimize

@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
+from lifelong_core.arrays import MANY_CLASSES, Floats, Integers
 from lifelong_core.decision_rules.rules import (
     Argmax,
     BayesRule,
@@ -40,7 +40,7 @@ class LeastCost:
 
     def decide(self, probabilities: Floats) -> Integers:
         """Decisions of shape (N,) for checked probabilities."""
-        expected = expected_costs(probabilities, self.relative)
+        expected = _sums(probabilities, self.relative)
         limit = expected.min(axis=1) + self.slack[expected.argmin(axis=1)]
         return (expected - self.slack <= limit[:, np.newaxis]).argmax(axis=1).astype(np.int64, copy=False)
 
@@ -125,9 +125,22 @@ def expected_costs(probabilities: Floats, costs: Floats) -> Floats:
     """Expected cost of each decision, sum_j costs[j, k] * probabilities[:, j], shape (N, D).
 
     The sum runs class by class with element-wise operations, so that a row's result does not depend on the rest of the
-    batch, to the last bit. A matrix product does not guarantee this: its kernels depend on the shape.
+    batch, to the last bit. A matrix product does not guarantee this: its kernels depend on the shape. With more than
+    MANY_CLASSES classes each class's largest cost is added apart: of 0-1 costs, one entry per class remains.
     """
+    if costs.shape[0] <= MANY_CLASSES:
+        return _sums(probabilities, costs)
+    largest = costs.max(axis=1, keepdims=True)
+    total = _sums(probabilities, largest) + _sums(probabilities, costs - largest)
+    return np.clip(total, costs.min(axis=0), costs.max(axis=0))
+
+
+def _sums(probabilities: Floats, costs: Floats) -> Floats:
     total = np.zeros((probabilities.shape[0], costs.shape[1]))
     for column, row in zip(probabilities.T, costs, strict=True):
-        total += column[:, np.newaxis] * row
+        used = np.flatnonzero(row)
+        if used.size == row.size:
+            total += column[:, np.newaxis] * row
+        elif used.size:
+            total[:, used] += column[:, np.newaxis] * row[used]
     return total

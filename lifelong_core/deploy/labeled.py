@@ -8,7 +8,17 @@ from typing import Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers, Logits, Mask, as_groups, as_labels, as_logits, read_only
+from lifelong_core.arrays import (
+    MANY_CLASSES,
+    Floats,
+    Integers,
+    Logits,
+    Mask,
+    as_groups,
+    as_labels,
+    as_logits,
+    read_only,
+)
 from lifelong_core.deploy.numerics.scores import one_hot
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 from lifelong_core.npz import array_digest, read_npz, write_npz
@@ -168,4 +178,8 @@ def class_means(features: Floats, data: LabeledLogits) -> Floats:
         features: of the samples, shape (N, F).
         data: the samples.
     """
-    return features.T @ (one_hot(data.labels, data.classes) / data.counts)
+    if data.classes <= MANY_CLASSES:
+        return features.T @ (one_hot(data.labels, data.classes) / data.counts)
+    order = np.argsort(data.labels, kind="stable")
+    sums = np.add.reduceat(features[order], np.cumsum(data.counts) - data.counts, axis=0)
+    return (sums.T / data.counts).reshape(*features.shape[1:], data.classes)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import (
+    MANY_CLASSES,
     Floats,
     Integers,
     Logits,
@@ -19,7 +20,7 @@ from lifelong_core.arrays import (
 from lifelong_core.deploy.calibration.cross_entropy import AffineProblem, typical_size
 from lifelong_core.deploy.checks import as_temperature
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.numerics.newton import minimize_convex
+from lifelong_core.deploy.numerics.newton import minimize_convex, minimize_large
 from lifelong_core.deploy.numerics.scores import affine_scores
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
 from lifelong_core.values import ArrayValue
@@ -174,7 +175,9 @@ def fit_weighted(
         per_class_temperature=per_class_temperature,
         scale=typical_size(rows),
     )
-    parameters = minimize_convex(
+    large = kept.size > MANY_CLASSES and bias and not per_class_temperature
+    minimize = minimize_large if large else minimize_convex
+    parameters = minimize(
         problem, problem.start(), *problem.bounds(MINIMUM_SCALED_INVERSE, MAXIMUM_SCALED_INVERSE)
     )
     inverse, offsets = problem.unpack(parameters)

@@ -1,5 +1,6 @@
 """Weighted cross entropy of affine scaling with its derivatives, in coordinates of order one."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,21 @@ def typical_size(rows: Floats) -> float:
     """Typical size of a centred logit: the median over rows of the largest one, robust to outliers."""
     largest = np.abs(rows).max(axis=1)
     return float(np.median(largest)) or float(largest.max()) or 1.0
+
+
+def losses_and_probabilities(scores: Floats, labels: Integers) -> tuple[Floats, Floats]:
+    """Losses -log softmax(scores) of the true class, (N,), and softmax(scores), (N, C)."""
+    relative = scores - scores.max(axis=1, keepdims=True)
+    exponentials = np.exp(relative)
+    totals = exponentials.sum(axis=1)
+    return np.log(totals) - relative[np.arange(labels.size), labels], exponentials / totals[:, np.newaxis]
+
+
+def chunks(rows: int, width: int, numbers: int = 1 << 17) -> Iterator[slice]:
+    """Slices of rows in which a table of this width has at most this many numbers; by default they fit a cache."""
+    step = max(1, numbers // width)
+    for begin in range(0, rows, step):
+        yield slice(begin, min(begin + step, rows))
 
 
 @dataclass(frozen=True)
@@ -102,6 +118,33 @@ class AffineProblem:
             np.concatenate([slopes, residuals.sum(axis=0)]),
             np.block([[curvature, mixed], [mixed.T, offsets]]),
         )
+
+    def loss_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
+        """Loss and gradient (P,), in one pass and little memory; for one temperature and a bias."""
+        value, gradient = 0.0, np.zeros_like(parameters)
+        for rows in chunks(self.labels.size, self.classes):
+            scaled, weights = self.rows[rows], self.weights[rows]
+            losses, residuals = losses_and_probabilities(
+                scaled * parameters[0] + parameters[1:], self.labels[rows]
+            )
+            residuals[np.arange(weights.size), self.labels[rows]] -= 1
+            residuals *= weights[:, np.newaxis]
+            value += float(weights @ losses)
+            gradient[0] += np.vdot(residuals, scaled)
+            gradient[1:] += residuals.sum(axis=0)
+        return value, gradient
+
+    def curvature(self, parameters: Floats) -> Floats:
+        """Diagonal of the Hessian, (P,), for one temperature and a bias."""
+        result = np.zeros_like(parameters)
+        for rows in chunks(self.labels.size, self.classes):
+            scaled = self.rows[rows]
+            probabilities = softmax(scaled * parameters[0] + parameters[1:])
+            weighted = probabilities * self.weights[rows, np.newaxis]
+            mean = (probabilities * scaled).sum(axis=1, keepdims=True)
+            result[0] += np.vdot(weighted, (scaled - mean) ** 2)
+            result[1:] += (weighted * (1 - probabilities)).sum(axis=0)
+        return result
 
     def sample_gradients(self, parameters: Floats) -> Floats:
         """Gradient of each sample's own unweighted loss, shape (N, P)."""

@@ -5,13 +5,13 @@ ridge penalises the distance of the matrix from the nearest multiple of the iden
 network trained at the calibration set's prevalence (zero), or on balanced classes.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, Logits, centre_rows, softmax
-from lifelong_core.deploy.numerics.newton import minimize_convex
+from lifelong_core.arrays import MANY_CLASSES, Floats, Integers, Logits, centre_rows, softmax
+from lifelong_core.deploy.calibration.cross_entropy import chunks, losses_and_probabilities
+from lifelong_core.deploy.numerics.newton import minimize_convex, minimize_large
 from lifelong_core.deploy.numerics.scores import one_hot
 
 LARGEST_SQUARE = 4.0
@@ -196,14 +196,49 @@ class MatrixProblem:
 
     def loss_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
         """Loss and gradient (P,), in one pass over the data."""
+        if self.is_large:
+            return self._in_little_memory(parameters)
         losses, probabilities = losses_and_probabilities(self.scores(parameters), self.labels)
         return self._penalised(losses, parameters), self._gradient(probabilities, parameters)
+
+    def _in_little_memory(self, parameters: Floats) -> tuple[float, Floats]:
+        losses, slopes = np.empty(self.labels.size), np.zeros_like(parameters)
+        for rows in chunks(self.labels.size, self.layout.classes):
+            features, labels = self.features[rows], self.labels[rows]
+            losses[rows], residuals = losses_and_probabilities(
+                self.layout.scores(parameters, features), labels
+            )
+            residuals[np.arange(labels.size), labels] -= 1
+            slopes += self.layout.total(residuals, features)
+        return (
+            self._penalised(losses, parameters),
+            slopes / self.labels.size + self._penalty @ (parameters - self._centre),
+        )
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the problem has too many classes for Newton's method."""
+        return self.layout.classes > MANY_CLASSES and not self.layout.matrix
+
+    def curvature(self, parameters: Floats) -> Floats:
+        """Diagonal of the Hessian without what weights share, (P,)."""
+        result = np.zeros_like(parameters)
+        blocks, classes = self.layout.blocks, self.layout.classes
+        for rows in chunks(self.labels.size, classes):
+            features = self.features[rows]
+            probabilities = softmax(self.layout.scores(parameters, features))
+            for block in range(blocks):
+                own = features[:, block * classes : (block + 1) * classes]
+                mean = (probabilities * own).sum(axis=1, keepdims=True)
+                result[block] += np.vdot(probabilities, (own - mean) ** 2)
+            result[blocks:] += (probabilities * (1 - probabilities)).sum(axis=0)
+        return result / self.labels.size + np.diag(self._penalty)
 
     def derivatives(self, parameters: Floats) -> tuple[Floats, Floats]:
         """Gradient (P,) and Hessian (P, P)."""
         probabilities = softmax(self.scores(parameters))
         hessian = np.zeros_like(self._penalty)
-        for rows in chunks(self.labels.size, self.layout.size):
+        for rows in chunks(self.labels.size, self.layout.size, _CHUNK):
             products = self.layout.products(probabilities[rows], self.features[rows])
             hessian += self.layout.curvature(probabilities[rows], self.features[rows]) - products.T @ products
         return self._gradient(probabilities, parameters), hessian / self.labels.size + self._penalty
@@ -222,33 +257,27 @@ class MatrixProblem:
         return slopes + self._penalty @ (parameters - self._centre)
 
 
-def losses_and_probabilities(scores: Floats, labels: Integers) -> tuple[Floats, Floats]:
-    """Losses -log softmax(scores) of the true class, (N,), and softmax(scores), (N, C)."""
-    relative = scores - scores.max(axis=1, keepdims=True)
-    exponentials = np.exp(relative)
-    totals = exponentials.sum(axis=1)
-    return np.log(totals) - relative[np.arange(labels.size), labels], exponentials / totals[:, np.newaxis]
-
-
-def chunks(rows: int, width: int) -> Iterator[slice]:
-    """Slices of rows in which a table of this width has at most a few million numbers."""
-    step = max(1, _CHUNK // width)
-    for begin in range(0, rows, step):
-        yield slice(begin, min(begin + step, rows))
-
-
-def fit_matrix(problem: MatrixProblem, start: Floats | None = None) -> Floats:
-    """Fit the parameters with the smallest loss, shape (P,), by Newton's method."""
+def fit_matrix(problem: MatrixProblem, start: Floats | None = None, precision: float = 1e-15) -> Floats:
+    """Fit the parameters with the smallest loss, shape (P,): by Newton's method, or by gradients up to a remaining gain
+    of `precision` where the problem is large.
+    """
     free = np.full(problem.layout.size, np.inf)
-    return minimize_convex(problem, problem.start() if start is None else start, -free, free)
+    begin = problem.start() if start is None else start
+    if problem.is_large:
+        return minimize_large(problem, begin, -free, free, precision)
+    return minimize_convex(problem, begin, -free, free)
 
 
-def refit_matrix(problem: MatrixProblem, start: Floats, inverse: Floats, precision: float) -> Floats:
+def refit_matrix(
+    problem: MatrixProblem, start: Floats, inverse: Floats | None, precision: float
+) -> Floats:
     """Fit like `fit_matrix`, from near the solution, with the inverse Hessian of a similar problem, shape (P, P).
 
     Such steps cost a fraction of Newton's. They end where the next step promises to lower the loss by less than the
     precision; where they stagnate, Newton's method continues.
     """
+    if inverse is None:
+        return fit_matrix(problem, start, precision)
     point = start
     value, gradient = problem.loss_and_gradient(point)
     for _ in range(_CHORDS):

@@ -1,11 +1,11 @@
-"""Damped Newton method for small, smooth, convex problems in a box."""
+"""Smooth, convex problems in a box: a damped Newton method for small ones, gradients for large ones."""
 
 from typing import Protocol
 
 import numpy as np
 
 from lifelong_core.arrays import Floats
-from lifelong_core.scientific import bounded_least_squares, cholesky, solve
+from lifelong_core.scientific import bounded_least_squares, cholesky, smooth_minimum, solve
 
 MAXIMUM_STEPS = 500
 _SUFFICIENT = 1e-4
@@ -23,6 +23,38 @@ class ConvexProblem(Protocol):
     def derivatives(self, parameters: Floats) -> tuple[Floats, Floats]:
         """Gradient (P,) and Hessian (P, P), positive semi-definite."""
         ...
+
+
+class LargeProblem(Protocol):
+    """Convex function of many parameters, to be minimised without its Hessian."""
+
+    def loss_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
+        """Loss and gradient (P,)."""
+        ...
+
+    def curvature(self, parameters: Floats) -> Floats:
+        """Diagonal of the Hessian, or about it, shape (P,), not negative."""
+        ...
+
+
+def minimize_large(
+    problem: LargeProblem, start: Floats, lower: Floats, upper: Floats, precision: float = _PRECISION
+) -> Floats:
+    """Minimise like `minimize_convex`, in time that grows with the parameters, not with their square or cube.
+
+    The parameters are scaled to unit curvature at the start. The method ends when steps along all parameters together
+    promise less than `precision`, or after 500 steps.
+    """
+    curvature = problem.curvature(start)
+    scale = 1 / np.sqrt(np.maximum(curvature, 1e-9 * max(float(curvature.max()), 1e-9)))
+
+    def scaled(point: Floats) -> tuple[float, Floats]:
+        value, gradient = problem.loss_and_gradient(point * scale)
+        return value, gradient * scale
+
+    largest = float(np.sqrt(precision / start.size))
+    point = smooth_minimum(scaled, np.clip(start, lower, upper) / scale, lower / scale, upper / scale, largest)
+    return np.clip(point * scale, lower, upper)
 
 
 def minimize_convex(problem: ConvexProblem, start: Floats, lower: Floats, upper: Floats) -> Floats:

@@ -4,7 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
+from lifelong_core.arrays import MANY_CLASSES, Floats
 from lifelong_core.scientific import cholesky, non_negative_least_squares, solve
 
 PSEUDO_SAMPLES = 1.0
@@ -16,6 +16,9 @@ _PRECISION = 1e-14
 _SUFFICIENT = 1e-4
 _LEAST_REMAINDER = 0.01
 _SHORTEST = 1e-12
+_DAMPING = 1e-12
+_FIRST_STEPS = 50
+_MOST_GUESSES = 30
 
 
 def smooth(prevalence: Floats, samples: float) -> Floats:
@@ -45,7 +48,9 @@ def simplex_least_squares(matrix: Floats, target: Floats) -> Floats:
     stacked = np.vstack([residuals, np.ones(matrix.shape[1])])
     goal = np.zeros(stacked.shape[0])
     goal[-1] = 1
-    weights = non_negative_least_squares(stacked, goal)
+    weights = _by_active_set(stacked.T @ stacked, stacked.T @ goal)
+    if weights is None:
+        weights = non_negative_least_squares(stacked, goal)
     return weights / weights.sum()
 
 
@@ -54,7 +59,8 @@ def mixture_weights(densities: Floats, counts: Floats, start: Floats) -> Floats:
 
     A concave problem: the maximum likelihood of mixture weights. Sequential quadratic programming (Kim et al.
     2020): adding sum(p) to the mean negative log likelihood makes its minimum over p >= 0 lie on the simplex,
-    and each quadratic model is a non-negative least squares problem, solved exactly.
+    and each quadratic model is a non-negative least squares problem, solved exactly. With many classes, steps of
+    expectation maximisation come first: each takes a fraction of the time.
 
     Args:
         densities: shape (N, C), not negative, each row with a positive entry; rows may be scaled at will.
@@ -64,6 +70,9 @@ def mixture_weights(densities: Floats, counts: Floats, start: Floats) -> Floats:
     shares = counts / counts.sum()
     weights = start.copy()
     mixture = densities @ weights
+    for _ in range(_FIRST_STEPS if start.size > MANY_CLASSES else 0):
+        weights *= (shares / mixture) @ densities
+        mixture = densities @ weights
     for _ in range(MAXIMUM_STEPS):
         ratios = densities / mixture[:, np.newaxis]
         means = shares @ ratios
@@ -119,12 +128,40 @@ def simplex_minimum(loss: Loss, start: Floats) -> Floats:
 
 def non_negative_minimum(hessian: Floats, linear: Floats) -> Floats:
     """Minimise p.H.p / 2 - linear.p over p >= 0; H gets the smallest damping that makes it positive definite."""
+    found = _by_active_set(hessian, linear)
+    if found is not None:
+        return found
     factor = _damped_cholesky(hessian)
     return non_negative_least_squares(factor.T, solve(factor, linear))
 
 
+def _by_active_set(hessian: Floats, linear: Floats) -> Floats | None:
+    """Minimise p.H.p / 2 - linear.p over p >= 0 for more than MANY_CLASSES, where Lawson and Hanson's method adds one
+    class after the other: guess which are positive, solve, and correct the guess (Hintermueller et al. 2002).
+
+    Returns:
+        The exact solution, shape (C,); None: few classes, or the guesses do not settle.
+    """
+    if linear.size <= MANY_CLASSES:
+        return None
+    damped = hessian + _DAMPING * max(float(np.diag(hessian).max()), 1.0) * np.eye(linear.size)
+    positive = np.ones(linear.size, dtype=bool)
+    for _ in range(_MOST_GUESSES):
+        result = np.zeros(linear.size)
+        try:
+            result[positive] = solve(damped[np.ix_(positive, positive)], linear[positive])
+        except np.linalg.LinAlgError:
+            return None
+        slopes = damped @ result - linear
+        better = np.where(positive, result > 0, slopes < -_DAMPING * np.abs(linear).max())
+        if (better == positive).all():
+            return result
+        positive = better
+    return None
+
+
 def _damped_cholesky(hessian: Floats) -> Floats:
-    damping = 1e-12
+    damping = _DAMPING
     scale = max(float(np.diag(hessian).max()), 1.0)
     while True:
         try:

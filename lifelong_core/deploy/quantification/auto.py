@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Logits, softmax
 from lifelong_core.deploy.calibration.choice import choose_calibration
-from lifelong_core.deploy.calibration.matrix_scaling import chunks
+from lifelong_core.deploy.calibration.cross_entropy import chunks
 from lifelong_core.deploy.numerics.scores import one_hot
 from lifelong_core.deploy.numerics.simplex import mixture_weights, smooth
 from lifelong_core.deploy.quantification.em import ExpectationMaximization
@@ -106,7 +106,7 @@ class AutomaticQuantifier(ExpectationMaximization):
         layout = self._calibration_model.problem.layout
         weighted = linear.ratios * linear.weights[:, np.newaxis]
         change = layout.totals(weighted, features)
-        for rows in chunks(features.shape[0], layout.size):
+        for rows in chunks(features.shape[0], layout.size, 1 << 21):
             posteriors = linear.ratios[rows] * linear.prevalence
             change -= weighted[rows].T @ layout.products(posteriors, features[rows])
         return self._parameter_effects(linear.sensitivity @ change)

@@ -5,7 +5,8 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
+from lifelong_core.arrays import MANY_CLASSES, Floats, Mask
+from lifelong_core.deploy.calibration.cross_entropy import chunks
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.numerics.scores import one_hot
 from lifelong_core.deploy.numerics.simplex import tangent_basis
@@ -50,10 +51,7 @@ class Separation:
         spread = float(np.sqrt(features.var(axis=0).sum()))
         shares = _shares_of_chance(calibration)
         residuals = features - means.T[calibration.labels]
-        blurred = [
-            _is_chance(size, residuals, shares, direction)
-            for size, direction in zip(sizes, directions, strict=True)
-        ]
+        blurred = _blurred(sizes, residuals, shares, directions, calibration)
         thinnest = directions[-1]
         return cls(
             thinnest=float(sizes[-1]) / spread if spread > _ROUNDING else 0.0,
@@ -75,6 +73,41 @@ def _shares_of_chance(calibration: LabeledLogits) -> Floats:
     # One sample shows no spread: it is taken to be that within the other classes.
     shares[:, counts == 1] = 1 / max(labels.size - counts.size, 1)
     return shares
+
+
+def _blurred(
+    sizes: Floats, residuals: Floats, shares: Floats, directions: Floats, calibration: LabeledLogits
+) -> Mask:
+    """Which directions may be blurred, shape (C - 1,)."""
+    if calibration.classes <= MANY_CLASSES:
+        pairs = zip(sizes, directions, strict=True)
+        return np.array([_is_chance(size, residuals, shares, direction) for size, direction in pairs])
+    # Samples of a class have one weight, so that sums over classes replace a product of matrices per direction.
+    first = np.unique(calibration.labels, return_index=True)[1]
+    weights = directions**2 @ shares[first].T
+    squares = (residuals**2).sum(axis=1)
+    means = weights @ np.bincount(calibration.labels, squares)
+    blurred = np.where(means > 0, sizes**2 <= _CERTAIN * means, sizes <= _ROUNDING)
+    doubtful = np.flatnonzero(blurred & (means > 0))
+    if doubtful.size:
+        products = _squared_products(residuals, calibration)
+        own = weights[doubtful]
+        freedom = means[doubtful] ** 2 / ((own @ products) * own).sum(axis=1)
+        quantiles = [chi_square_quantile(one, 1 - CHANCE) for one in freedom.tolist()]
+        blurred[doubtful] = sizes[doubtful] ** 2 < np.array(quantiles) / freedom * means[doubtful]
+    return blurred
+
+
+def _squared_products(residuals: Floats, calibration: LabeledLogits) -> Floats:
+    """Sum over the samples of two classes of (residual * residual)^2, shape (C, C)."""
+    order = np.argsort(calibration.labels, kind="stable")
+    rows, labels = residuals[order].astype(np.float32), calibration.labels[order]
+    begins = np.cumsum(calibration.counts) - calibration.counts
+    result = np.zeros((calibration.classes, calibration.classes))
+    for part in chunks(labels.size, labels.size, 1 << 21):
+        sums = np.add.reduceat((rows[part] @ rows.T) ** 2, begins, axis=1)
+        np.add.at(result, labels[part], sums)
+    return result
 
 
 def _is_chance(size: float, residuals: Floats, shares: Floats, direction: Floats) -> bool:
