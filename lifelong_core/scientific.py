@@ -171,8 +171,10 @@ def smooth_minimum(
     lower: Floats,
     upper: Floats,
     largest_slope: float,
-) -> Floats:
-    """A local minimum in lower..upper by L-BFGS-B (Byrd et al. 1995), shape (P,): no slope exceeds `largest_slope`."""
+) -> tuple[Floats, bool]:
+    """A local minimum in lower..upper by L-BFGS-B (Byrd et al. 1995), shape (P,): no slope exceeds `largest_slope`. And
+    whether it is another point than the start.
+    """
     from scipy import optimize
 
     found: Any = optimize.minimize(
@@ -183,7 +185,7 @@ def smooth_minimum(
         bounds=optimize.Bounds(lower, upper),
         options={"maxcor": 20, "maxiter": 500, "maxfun": 1000, "ftol": 0.0, "gtol": largest_slope},
     )
-    return np.asarray(found.x, dtype=np.float64)
+    return np.asarray(found.x, dtype=np.float64), found.nit > 0
 
 
 def best_assignment(scores: Floats) -> Integers:

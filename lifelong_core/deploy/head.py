@@ -32,7 +32,7 @@ from lifelong_core.decision_rules.rules import (
     rule_document,
     rule_from_document,
 )
-from lifelong_core.deploy.calibration.affine import class_weights, fit_weighted
+from lifelong_core.deploy.calibration.affine import AffineCalibration, class_weights, fit_weighted
 from lifelong_core.deploy.checks import as_class_names, as_temperature
 from lifelong_core.deploy.decision import ABSTAIN
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
@@ -213,6 +213,7 @@ def fit_head(
     class_names: Sequence[str] | None = None,
     provenance: Mapping[str, Any] | None = None,
     decision_rule: DecisionRule | None = None,
+    near: PostProcessingHead | None = None,
 ) -> PostProcessingHead:
     """Fit the head for a population with the target prevalence (thesis section 6.1.3, steps 2 to 4).
 
@@ -225,6 +226,7 @@ def fit_head(
         decision_rule: how probabilities become decisions; None: the Bayes rule. The cut-off of a target value or of an
             optimised metric is the one that the calibration samples give, with classes weighted for the target
             prevalence; where none reaches the target, the one that comes closest.
+        near: a similar head, from which a fit of many classes takes a fraction of the time.
 
     Raises:
         InvalidInputError: a shape or a value does not fit.
@@ -246,11 +248,16 @@ def fit_head(
     rule = BayesRule() if decision_rule is None else decision_rule
     check_rule(rule, calibration.classes)
     weights = class_weights(calibration, target_prevalence)
-    fitted = fit_weighted(calibration.logits, calibration.labels, weights[calibration.labels])
     prevalence = (
         calibration.prevalence
         if target_prevalence is None
         else as_prevalence(target_prevalence, classes=calibration.classes, field="target_prevalence")
+    )
+    fitted = fit_weighted(
+        calibration.logits,
+        calibration.labels,
+        weights[calibration.labels],
+        near=None if near is None else AffineCalibration(near.temperature, near.bias),
     )
     cut_off = None
     if needs_cut_off(rule):

@@ -77,16 +77,27 @@ class HeadComparison:
     """outputs on the M calibration samples"""
 
     @classmethod
-    def of(cls, calibration: LabeledLogits, head: PostProcessingHead, target_prevalence: Floats) -> Self:
-        """Compare `head` with one that is fitted for a target prevalence, (C,), on the calibration set."""
+    def of(
+        cls,
+        calibration: LabeledLogits,
+        head: PostProcessingHead,
+        target_prevalence: Floats,
+        current: HeadOutput | None = None,
+    ) -> Self:
+        """Compare `head` with one that is fitted for a target prevalence, (C,), on the calibration set.
+
+        `current` is the held-out output of `head`, where it is known.
+        """
         rule = head.decision_rule
         return cls(
             calibration,
             rule,
             head.costs if has_own_metric(rule) else minimised_costs(rule, head.costs, target_prevalence),
             target_prevalence,
-            held_out_output(calibration, head),
-            crossfitted_output(calibration, head.costs, target_prevalence, decision_rule=head.decision_rule),
+            held_out_output(calibration, head) if current is None else current,
+            crossfitted_output(
+                calibration, head.costs, target_prevalence, decision_rule=head.decision_rule, near=head
+            ),
         )
 
     @property

@@ -54,7 +54,8 @@ def refit(report: AdaptationReport, found: Findings) -> tuple[AdaptationReport, 
         report = replace(report, criterion=found.criterion(head, analysis, report.seed))
     wanted = add_pseudo_samples(analysis.estimate, data.samples)
     target = limit_step(head.assumed_prevalence, wanted, policy.maximum_step)
-    compared = step = HeadComparison.of(data, head, wanted)
+    held_out = found.fitted.held_out_output(head)
+    compared = step = HeadComparison.of(data, head, wanted, held_out)
     gain = expected_gain(compared, analysis, policy.confidence, further_covariance=further)
     by_probability = expected_probability_gain(
         compared, analysis, policy.confidence, further_covariance=further
@@ -62,7 +63,7 @@ def refit(report: AdaptationReport, found: Findings) -> tuple[AdaptationReport, 
     by_rule = step_by_rule = rule_gain(compared, analysis, further_covariance=further)
     if target is not wanted:
         report = report.because(reasons.step_limited(head, wanted, policy.maximum_step))
-        step = HeadComparison.of(data, head, target)
+        step = HeadComparison.of(data, head, target, held_out)
         step_by_rule = rule_gain(step, analysis, further_covariance=further)
     candidate = _candidate(data, head, target, report)
     reached = found.criterion(candidate, analysis, report.seed)
@@ -112,4 +113,5 @@ def _candidate(
         class_names=head.class_names,
         provenance=provenance,
         decision_rule=head.decision_rule,
+        near=head,
     )

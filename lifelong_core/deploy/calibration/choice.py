@@ -117,7 +117,8 @@ def choose_calibration(data: LabeledLogits) -> Calibration:
         return affine
     found = [affine]
     logarithms = np.log(data.prevalence)
-    for centre in (trained_here, logarithms - logarithms.mean()):
+    centres = (trained_here, logarithms - logarithms.mean())
+    for centre in centres if centres[1].any() else centres[:1]:
         found += _path(affine, [Ridge(0.0, strength, centre) for strength in BIAS_STRENGTHS], fit)
     plain = _best(found)
     ridge = plain.problem.ridge

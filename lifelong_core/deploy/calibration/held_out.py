@@ -24,14 +24,19 @@ def held_out_output(
         head: the head.
         factor: by which the logits are multiplied before the head is applied.
     """
-    again = fit_head(calibration, head.costs, target_prevalence=head.assumed_prevalence)
+    again = fit_head(calibration, head.costs, target_prevalence=head.assumed_prevalence, near=head)
     fitted_on_these = np.allclose(again.temperature, head.temperature, rtol=1e-6) and np.allclose(
         again.bias, head.bias, rtol=1e-6, atol=1e-6
     )
     if not fitted_on_these:
         return head.apply((calibration.logits * factor).astype(np.float32))
     return crossfitted_output(
-        calibration, head.costs, head.assumed_prevalence, factor=factor, decision_rule=head.decision_rule
+        calibration,
+        head.costs,
+        head.assumed_prevalence,
+        factor=factor,
+        decision_rule=head.decision_rule,
+        near=head,
     )
 
 
@@ -42,9 +47,10 @@ def crossfitted_output(
     *,
     factor: float = 1.0,
     decision_rule: DecisionRule | None = None,
+    near: PostProcessingHead | None = None,
 ) -> HeadOutput:
     """Output on each calibration sample, with its logits times `factor`, of a head fitted for the target prevalence
-    without the sample's fold.
+    without the sample's fold; `near` is a similar head.
     """
     logits = (calibration.logits * factor).astype(np.float32)
     folds = crossfitting_folds(calibration, FOLDS)
@@ -56,8 +62,13 @@ def crossfitted_output(
     for fold in range(int(folds.max()) + 1):
         held = folds == fold
         fitted = fit_head(
-            calibration.select(~held), costs, target_prevalence=target_prevalence, decision_rule=decision_rule
+            calibration.select(~held),
+            costs,
+            target_prevalence=target_prevalence,
+            decision_rule=decision_rule,
+            near=near,
         )
+        near = fitted
         order.append(np.flatnonzero(held))
         parts.append(fitted.apply(logits[held]))
     place = np.argsort(np.concatenate(order))

@@ -109,13 +109,18 @@ class Layout:
 
     def totals(self, values: Floats, features: Floats) -> Floats:
         """`total` of the values of one class after the other, shape (C, P)."""
-        by_features = values.T @ features
         result = np.zeros((self.classes, self.size))
         each = np.arange(self.classes)
         if self.matrix:
             columns = each[:, np.newaxis] * self.features + np.arange(self.features)
-            result[each[:, np.newaxis], columns] = by_features
+            result[each[:, np.newaxis], columns] = values.T @ features
+        elif self.classes > MANY_CLASSES:
+            blocks = np.split(features, self.blocks, axis=1)
+            result[:, : self.blocks] = np.column_stack(
+                [np.einsum("ik,ik->k", values, block) for block in blocks]
+            )
         else:
+            by_features = values.T @ features
             for block in range(self.blocks):
                 result[:, block] = np.diag(by_features[:, block * self.classes :])
         result[each, self.size - self.classes + each] = values.sum(axis=0)
@@ -268,9 +273,7 @@ def fit_matrix(problem: MatrixProblem, start: Floats | None = None, precision: f
     return minimize_convex(problem, begin, -free, free)
 
 
-def refit_matrix(
-    problem: MatrixProblem, start: Floats, inverse: Floats | None, precision: float
-) -> Floats:
+def refit_matrix(problem: MatrixProblem, start: Floats, inverse: Floats | None, precision: float) -> Floats:
     """Fit like `fit_matrix`, from near the solution, with the inverse Hessian of a similar problem, shape (P, P).
 
     Such steps cost a fraction of Newton's. They end where the next step promises to lower the loss by less than the

@@ -8,6 +8,7 @@ from lifelong_core.arrays import Floats
 from lifelong_core.scientific import bounded_least_squares, cholesky, smooth_minimum, solve
 
 MAXIMUM_STEPS = 500
+_MOST_SCALES = 5
 _SUFFICIENT = 1e-4
 _PRECISION = 1e-15
 _NOTHING = 1e-11
@@ -38,23 +39,27 @@ class LargeProblem(Protocol):
 
 
 def minimize_large(
-    problem: LargeProblem, start: Floats, lower: Floats, upper: Floats, precision: float = _PRECISION
+    problem: LargeProblem, start: Floats, lower: Floats, upper: Floats, precision: float = 1e-12
 ) -> Floats:
     """Minimise like `minimize_convex`, in time that grows with the parameters, not with their square or cube.
 
-    The parameters are scaled to unit curvature at the start. The method ends when steps along all parameters together
-    promise less than `precision`, or after 500 steps.
+    The parameters are scaled to unit curvature, anew at each solution. The method ends when steps along all parameters
+    together promise less than `precision`: a start at a solution is returned as it is.
     """
-    curvature = problem.curvature(start)
-    scale = 1 / np.sqrt(np.maximum(curvature, 1e-9 * max(float(curvature.max()), 1e-9)))
+    point, largest = np.clip(start, lower, upper), float(np.sqrt(precision / start.size))
+    for _ in range(_MOST_SCALES):
+        curvature = problem.curvature(point)
+        scale = 1 / np.sqrt(np.maximum(curvature, 1e-9 * max(float(curvature.max()), 1e-9)))
 
-    def scaled(point: Floats) -> tuple[float, Floats]:
-        value, gradient = problem.loss_and_gradient(point * scale)
-        return value, gradient * scale
+        def scaled(place: Floats, scale: Floats = scale) -> tuple[float, Floats]:
+            value, gradient = problem.loss_and_gradient(place * scale)
+            return value, gradient * scale
 
-    largest = float(np.sqrt(precision / start.size))
-    point = smooth_minimum(scaled, np.clip(start, lower, upper) / scale, lower / scale, upper / scale, largest)
-    return np.clip(point * scale, lower, upper)
+        found, moved = smooth_minimum(scaled, point / scale, lower / scale, upper / scale, largest)
+        if not moved:
+            break
+        point = np.clip(found * scale, lower, upper)
+    return point
 
 
 def minimize_convex(problem: ConvexProblem, start: Floats, lower: Floats, upper: Floats) -> Floats:

@@ -6,9 +6,10 @@ from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, Logits, Mask, centre_rows
+from lifelong_core.arrays import MANY_CLASSES, Floats, Integers, Logits, Mask, centre_rows
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.folds import stratified_folds
+from lifelong_core.deploy.numerics.grouping import member_sums
 from lifelong_core.deploy.numerics.scores import one_hot
 from lifelong_core.deploy.shift.label_shift.features import FOLDS, FeatureMap, column_order
 
@@ -169,6 +170,11 @@ def remove_directions(directions: Floats, whiten: Floats, vectors: Floats) -> Fl
 
 def _class_means(rows: Floats, labels: Integers, classes: int) -> Floats:
     """Mean row of each class, shape (C, M); 0 for a class without a row."""
+    if classes > MANY_CLASSES:
+        counts = np.bincount(labels, minlength=classes)
+        means = np.zeros((classes, rows.shape[1]))
+        means[counts > 0] = member_sums(rows, labels) / counts[counts > 0, np.newaxis]
+        return means
     onehot = one_hot(labels, classes)
     return (onehot / np.maximum(onehot.sum(axis=0), 1)).T @ rows
 
