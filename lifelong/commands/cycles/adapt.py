@@ -38,6 +38,12 @@ existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--policy", help="JSON object (or its file) of the settings to change, e.g. '{\"level\": 0.001}'."
 )
 @click.option(
+    "--label-error-rate",
+    type=click.FloatRange(0, 1, max_open=True),
+    help="Largest share of the calibration labels of each class that may be wrong: intervals allow for it. Default: "
+    "LIFELONG_LABEL_ERROR_RATE.",
+)
+@click.option(
     "--metric",
     "metrics",
     multiple=True,
@@ -78,7 +84,7 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
         data,
         logits,
         head,
-        read_policy(options["policy"]),
+        read_policy(options["policy"], options["label_error_rate"]),
         groups=groups,
         method=options["method"] or DEFAULT_QUANTIFIER,
         performance_metrics=options["metrics"],

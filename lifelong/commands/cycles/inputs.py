@@ -75,16 +75,20 @@ def read_window(path: Path) -> tuple[Any, Any]:
         ) from error
 
 
-def read_policy(text: str | None) -> "AdaptationPolicy":
-    """The default policy with the changes of a JSON object, or of a file that holds one."""
+def read_policy(text: str | None, label_error_rate: float | None) -> "AdaptationPolicy":
+    """The default policy with the changes of a JSON object, or of a file that holds one, and with a share of wrong
+    labels of every class; None: that of the settings, unless the policy has its own.
+    """
     import json
     from dataclasses import fields
 
     from lifelong_core.deploy import AdaptationPolicy
     from lifelong_core.errors import InvalidInputError
+    from lifelong_core.settings import Settings
 
+    rate = Settings.load().label_error_rate if label_error_rate is None else label_error_rate
     if text is None:
-        return AdaptationPolicy()
+        return AdaptationPolicy(label_error_rates=(rate,))
     try:
         changed: Any = json.loads(text if text.lstrip().startswith("{") else Path(text).read_text())
     except (OSError, ValueError) as error:
@@ -99,6 +103,8 @@ def read_policy(text: str | None) -> "AdaptationPolicy":
             field="--policy",
             hint=f"They are {', '.join(known)}.",
         )
+    if label_error_rate is not None or "label_error_rates" not in changed:
+        changed = {**changed, "label_error_rates": (rate,)}
     return AdaptationPolicy(**changed)
 
 

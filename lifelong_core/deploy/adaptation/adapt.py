@@ -31,6 +31,7 @@ from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.base import Analysis, FittedQuantifier
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
 from lifelong_core.deploy.quantification.registry import quantifier
+from lifelong_core.deploy.quantification.uncertainty import label_doubt
 from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence, samples_to_alarm, update_evidence
 from lifelong_core.deploy.shift.shift_test import ShiftTest, prevalence_shift_test, sequential_shift_test
 from lifelong_core.errors import InvalidInputError, UnidentifiableError
@@ -101,7 +102,8 @@ def adapt(
         rng: seed, kept for replay. The present steps draw no random numbers.
 
     Raises:
-        InvalidInputError: `rng` is no whole number, or a metric cannot be estimated without labels.
+        InvalidInputError: `rng` is no whole number, a metric cannot be estimated without labels, or the policy has
+            label errors of another number of classes.
 
     Returns:
         The report. The outcome is refuse, with its reason, where the workflow's assumptions fail: the calibration set
@@ -127,6 +129,8 @@ def adapt(
     """
     data = calibration.calibration if isinstance(calibration, FittedQuantifier) else calibration
     report = _begin(data, window, groups, head, policy, context or AdaptationContext(), _seed(rng))
+    if len(policy.label_error_rates) not in (0, 1, data.classes):
+        raise InvalidInputError(f"expected 1 or {data.classes} shares.", field="label_error_rates")
     if data.classes != head.classes:
         text = f"The calibration set has {data.classes} classes, the head {head.classes}."
         return _end(report, "refuse", Reason("classes_differ", text))
@@ -143,7 +147,7 @@ def adapt(
         if report.samples == 0 and report.window_digest is not None:
             return _end(report, "keep", Reason("window_too_small", "The window is empty."))
         followed = follow_changes(fitted, window, groups, times, policy.change_level)
-        analysis = _analyse(fitted, followed, policy.confidence)
+        analysis = _analyse(fitted, followed, policy)
     except InvalidInputError as error:
         return _end(report, "refuse", Reason("window_invalid", str(error)))
     report = replace(report, prevalence=analysis.estimate, change_points=followed.changes)
@@ -249,11 +253,15 @@ def _decide(report: AdaptationReport, refitted: Refitted) -> AdaptationReport:
     return replace(report, outcome="swap", candidate=refitted.candidate)
 
 
-def _analyse(fitted: FittedQuantifier, followed: FollowedWindow, confidence: float) -> Analysis:
+def _analyse(fitted: FittedQuantifier, followed: FollowedWindow, policy: AdaptationPolicy) -> Analysis:
     """Estimate from the last change on; its covariance includes the uncertainty about whether and when the change
-    happened.
+    happened, and wrong calibration labels.
     """
-    analysis = fitted.analyse(followed.window, groups=followed.groups, confidence=confidence)
+    analysis = fitted.analyse(followed.window, groups=followed.groups, confidence=policy.confidence)
+    if policy.label_error_rates:
+        prevalence = analysis.estimate.prevalence
+        rates = np.broadcast_to(policy.label_error_rates, prevalence.shape)
+        analysis = analysis.with_change_doubt(label_doubt(prevalence, rates))
     if followed.scatter is not None:
         analysis = analysis.with_change_doubt(followed.scatter)
     if not followed.alternatives:

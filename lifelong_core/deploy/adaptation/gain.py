@@ -83,10 +83,11 @@ class HeadComparison:
         head: PostProcessingHead,
         target_prevalence: Floats,
         current: HeadOutput | None = None,
+        candidate: HeadOutput | None = None,
     ) -> Self:
         """Compare `head` with one that is fitted for a target prevalence, (C,), on the calibration set.
 
-        `current` is the held-out output of `head`, where it is known.
+        `current` and `candidate` are the held-out outputs of the two heads, where they are known.
         """
         rule = head.decision_rule
         return cls(
@@ -97,7 +98,9 @@ class HeadComparison:
             held_out_output(calibration, head) if current is None else current,
             crossfitted_output(
                 calibration, head.costs, target_prevalence, decision_rule=head.decision_rule, near=head
-            ),
+            )
+            if candidate is None
+            else candidate,
         )
 
     @property

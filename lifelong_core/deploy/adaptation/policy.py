@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Self, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lifelong_core import policy_defaults as defaults
 from lifelong_core.arrays import Floats, as_parameter
@@ -31,6 +32,7 @@ _NO_MATTER_OF_EVIDENCE = (
     "change_level",
     "minimum_probability_gain",
     "labelled_evidence",
+    "label_error_rates",
 )
 
 _NEW_IN_4: Mapping[str, Any] = {"change_level": 0.0, "minimum_probability_gain": NO_PROBABILITY_GAIN}
@@ -96,6 +98,9 @@ class AdaptationPolicy:
     unusual_traffic: OnUnusualTraffic = defaults.UNUSUAL_TRAFFIC
     """handling of a swap if the window came in a burst, or from an unusual sender: the swap is published, and the
     report says so; or a person is asked"""
+    label_error_rates: tuple[float, ...] = ()
+    """largest share of wrong calibration labels of each class, or one for all; empty: every label is right. The
+    intervals then hold whatever the errors are (`uncertainty.label_doubt`)"""
 
     def __post_init__(self) -> None:
         """Check the values.
@@ -130,6 +135,10 @@ class AdaptationPolicy:
         ):
             if getattr(self, name) not in choices:
                 raise InvalidInputError(f"expected one of {', '.join(choices)}.", field=name)
+        rates = _number(self.label_error_rates, field="label_error_rates")
+        if rates.ndim != 1 or not ((rates >= 0) & (rates < 1)).all():
+            raise InvalidInputError("expected a list of shares from 0 to below 1.", field="label_error_rates")
+        object.__setattr__(self, "label_error_rates", tuple(rates.tolist()) if rates.any() else ())
         for name in ("pooling", "labelled_evidence"):
             if not isinstance(cast("object", getattr(self, name)), bool):
                 raise InvalidInputError("expected true or false.", field=name)
@@ -142,14 +151,16 @@ class AdaptationPolicy:
         """
         document = {**self.to_document(), "schema_version": 2}
         for name in _NO_MATTER_OF_EVIDENCE:
-            del document[name]
+            document.pop(name, None)
         for old, new in _RENAMED_IN_5.items():  # a name alone starts no evidence anew
             document[old] = document.pop(new)
         return hashlib.sha256(canonical(document).encode()).hexdigest()
 
     def to_document(self) -> dict[str, Any]:
-        """The policy as JSON values."""
-        return {"schema_version": 6, **asdict(self)}
+        """The policy as JSON values; without label errors, in the form from before there were any."""
+        document = {"schema_version": 6, **asdict(self)}
+        rates = document.pop("label_error_rates")
+        return {**document, "label_error_rates": list(rates)} if rates else document
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
@@ -158,10 +169,10 @@ class AdaptationPolicy:
         Raises:
             InvalidInputError: a field is missing, unknown or out of range.
         """
-        names = [item.name for item in fields(cls)]
+        names = [item.name for item in fields(cls) if item.name != "label_error_rates"]
         version = document.get("schema_version") if isinstance(cast("object", document), Mapping) else None
         if version not in (1, 2, 3, 4, 5):
-            return cls(**take_fields(document, 6, required=names))
+            return cls(**take_fields(document, 6, required=names, optional=("label_error_rates",)))
         later = _later_fields(version)
         old = {} if version == 5 else {new: old for old, new in _RENAMED_IN_5.items()}
         required = [old.get(name, name) for name in names if name not in later]
@@ -176,6 +187,7 @@ def _later_fields(version: int) -> Mapping[str, Any]:
     if version == 3:
         return {**_NEW_IN_4, **_NEW_IN_6}
     values = {**asdict(AdaptationPolicy()), **_NEW_IN_4, **_NEW_IN_6}
+    del values["label_error_rates"]
     if version == 2:
         return {name: values[name] for name in ("unusual_traffic", *_NEW_IN_4, *_NEW_IN_6)}
     return {name: value for name, value in values.items() if name not in _FIRST_FIELDS}
@@ -189,8 +201,8 @@ def _between(value: float, low: float, high: float, *, field: str) -> float:
     return float(number)
 
 
-def _number(value: float, *, field: str) -> Floats:
+def _number(value: object, *, field: str) -> Floats:
     """Check that a parameter is no boolean: numpy would read true as 1."""
     if isinstance(value, bool | np.bool_):
         raise InvalidInputError("expected a number, not true or false.", field=field)
-    return as_parameter(value, field=field)
+    return as_parameter(cast("ArrayLike", value), field=field)

@@ -55,7 +55,9 @@ def refit(report: AdaptationReport, found: Findings) -> tuple[AdaptationReport, 
     wanted = add_pseudo_samples(analysis.estimate, data.samples)
     target = limit_step(head.assumed_prevalence, wanted, policy.maximum_step)
     held_out = found.fitted.held_out_output(head)
-    compared = step = HeadComparison.of(data, head, wanted, held_out)
+    candidate = _candidate(data, head, target, report)
+    own = found.fitted.held_out_output(candidate) if target is wanted else None
+    compared = step = HeadComparison.of(data, head, wanted, held_out, own)
     gain = expected_gain(compared, analysis, policy.confidence, further_covariance=further)
     by_probability = expected_probability_gain(
         compared, analysis, policy.confidence, further_covariance=further
@@ -65,7 +67,6 @@ def refit(report: AdaptationReport, found: Findings) -> tuple[AdaptationReport, 
         report = report.because(reasons.step_limited(head, wanted, policy.maximum_step))
         step = HeadComparison.of(data, head, target, held_out)
         step_by_rule = rule_gain(step, analysis, further_covariance=further)
-    candidate = _candidate(data, head, target, report)
     reached = found.criterion(candidate, analysis, report.seed)
     if reached is not None and target is wanted:
         # For a limited step the head assumes another prevalence than the one for which this is expected.

@@ -172,7 +172,7 @@ def fit_weighted(
         return AffineCalibration(temperatures if per_class_temperature else size, lonely)
     position = np.searchsorted(kept, labels[used])
     problem = AffineProblem(
-        rows[used][:, kept],
+        rows if used.all() and kept.size == classes else rows[used][:, kept],
         position,
         weights[used],
         bias=bias,

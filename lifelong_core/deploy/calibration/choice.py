@@ -39,6 +39,9 @@ LARGEST_MATRIX = 700
 """Largest number of parameters; Newton's method costs samples times its square. From 19 classes on a matrix uses logits
 alone, without squares; from 26 classes on there is no matrix."""
 
+MOST_SQUARES = 300
+"""Largest number of classes for which squares are tried: with more, each fit takes seconds."""
+
 BINARY_SAMPLES = 500
 """Fewest samples for a matrix with two classes."""
 
@@ -122,7 +125,9 @@ def choose_calibration(data: LabeledLogits) -> Calibration:
         found += _path(affine, [Ridge(0.0, strength, centre) for strength in BIAS_STRENGTHS], fit)
     plain = _best(found)
     ridge = plain.problem.ridge
-    found = [plain, fit(ridge, plain, squares=True)]
+    found = [plain]
+    if classes <= MOST_SQUARES:
+        found.append(fit(ridge, plain, squares=True))
     for start in tuple(found):
         size = Layout(classes, start.problem.layout.features, matrix=True).size
         if size <= LARGEST_MATRIX and (classes > 2 or data.samples >= BINARY_SAMPLES):
@@ -131,6 +136,8 @@ def choose_calibration(data: LabeledLogits) -> Calibration:
     best = _best(found)
     if not _clearly_better(best, plain, data.groups):
         best = plain
+    if best.problem.is_large:
+        return best
     return fit_calibration(best.features, best.problem, folds, best, precision=_EXACT)
 
 

@@ -17,12 +17,14 @@ def typical_size(rows: Floats) -> float:
 def losses_and_probabilities(scores: Floats, labels: Integers) -> tuple[Floats, Floats]:
     """Losses -log softmax(scores) of the true class, (N,), and softmax(scores), (N, C)."""
     relative = scores - scores.max(axis=1, keepdims=True)
-    exponentials = np.exp(relative)
+    own = relative[np.arange(labels.size), labels]
+    exponentials = np.exp(relative, out=relative)
     totals = exponentials.sum(axis=1)
-    return np.log(totals) - relative[np.arange(labels.size), labels], exponentials / totals[:, np.newaxis]
+    exponentials /= totals[:, np.newaxis]
+    return np.log(totals) - own, exponentials
 
 
-def chunks(rows: int, width: int, numbers: int = 1 << 17) -> Iterator[slice]:
+def chunks(rows: int, width: int, numbers: int = 1 << 15) -> Iterator[slice]:
     """Slices of rows in which a table of this width has at most this many numbers; by default they fit a cache."""
     step = max(1, numbers // width)
     for begin in range(0, rows, step):

@@ -26,6 +26,9 @@ _CHUNK = 1 << 21
 
 _CHORDS = 30
 
+_LEAST_GAIN = 1e-11
+"""Least remaining gain up to which large problems are fitted: their loss is a sum with more rounding errors."""
+
 
 @dataclass(frozen=True)
 class LogitFeatures:
@@ -269,7 +272,7 @@ def fit_matrix(problem: MatrixProblem, start: Floats | None = None, precision: f
     free = np.full(problem.layout.size, np.inf)
     begin = problem.start() if start is None else start
     if problem.is_large:
-        return minimize_large(problem, begin, -free, free, precision)
+        return minimize_large(problem, begin, -free, free, max(precision, _LEAST_GAIN))
     return minimize_convex(problem, begin, -free, free)
 
 

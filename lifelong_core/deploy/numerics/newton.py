@@ -39,7 +39,7 @@ class LargeProblem(Protocol):
 
 
 def minimize_large(
-    problem: LargeProblem, start: Floats, lower: Floats, upper: Floats, precision: float = 1e-12
+    problem: LargeProblem, start: Floats, lower: Floats, upper: Floats, precision: float = 1e-10
 ) -> Floats:
     """Minimise like `minimize_convex`, in time that grows with the parameters, not with their square or cube.
 

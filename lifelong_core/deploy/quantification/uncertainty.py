@@ -62,6 +62,25 @@ class Clusters:
         return float(sizes.sum() ** 2 / (sizes**2).sum())
 
 
+def label_doubt(prevalence: Floats, rates: Floats) -> Floats:
+    """Covariance, shape (C, C), of an estimate whose calibration labels may be wrong.
+
+    If a share e_k of the samples labelled k are of other classes, in shares r_kj, then the labelled class k has the
+    density (1 - e_k) f_k + e_k sum_j r_kj f_j. A mix of the labelled classes with the weights p is the mix of the true
+    classes with p_j - w_j + sum_{k != j} w_k r_kj, where w_k = e_k p_k. The truth is therefore between p_j - w_j and
+    p_j + sum_{k != j} w_k. One pattern of errors is the worst for class j: all wrong labels are of class j. The result
+    is the sum over these patterns of the squared bias. Its interval covers at least as often as without a bias, also
+    under the worst pattern, because |b + s Z| < 1.96 sqrt(s^2 + b^2) with a probability of 0.95 or more for any b.
+
+    Args:
+        prevalence: estimate from the labels as they are, (C,).
+        rates: e, the largest share of wrong labels of each class, (C,).
+    """
+    wrong = rates * prevalence
+    moves = wrong.sum() * np.eye(wrong.size) - wrong
+    return moves.T @ moves
+
+
 @dataclass(frozen=True)
 class Spread:
     """Covariance of an estimate."""

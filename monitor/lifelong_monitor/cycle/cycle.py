@@ -237,7 +237,7 @@ class _Population:
         moment: _Moment,
     ) -> tuple[AdaptationReport, Inputs]:
         """Load what `adapt` needs beside the window, and judge the window."""
-        policy = self._policy()
+        policy = self._policy(subject)
         wanted = load_wanted_estimates(
             self.store,
             subject.task.name,
@@ -291,9 +291,11 @@ class _Population:
             limit=self.settings.validation_samples,
         )
 
-    def _policy(self) -> AdaptationPolicy:
-        """The policy of this environment, in the strictest mode of all monitors."""
+    def _policy(self, subject: Subject) -> AdaptationPolicy:
+        """The policy of this environment, in the strictest mode of all monitors, with the task's label errors."""
         policy = AdaptationPolicy(**self.settings.policy_for(self.environment).model_dump())
+        rates = self.settings.label_error_rates(subject.task.name, subject.task.class_names)
+        policy = replace(policy, label_error_rates=tuple(rates.values()))
         return replace(policy, mode=self.store.monitors.strictest_mode(self.environment, policy.mode))
 
     def _new_samples(self, subject: Subject, window: CycleWindow, last: Cycle | None) -> NewSamples:

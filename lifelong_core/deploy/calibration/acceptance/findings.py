@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from lifelong_core.arrays import Floats, Integers, Logits
 from lifelong_core.deploy.calibration.acceptance.class_mix_mean import ClassMixMean, Figure
 from lifelong_core.deploy.calibration.acceptance.exchanged_labels import ExchangedLabels
+from lifelong_core.deploy.calibration.label_noise import LabelNoise
 
 MINIMUM_CASES = 5
 """A set with fewer cases of a class is refused: no figure is reliable with so few."""
@@ -97,6 +98,21 @@ def exchanged_classes(exchanges: Sequence[ExchangedLabels], names: Sequence[str]
             "exchanged_labels", "refusal", _exchange_text(item, [names[k] for k in item.classes]), _EXCHANGE
         )
         for item in exchanges
+    ]
+
+
+def noisy_labels(noise: LabelNoise | None) -> list[Finding]:
+    """Finding for labels that look wrong at random."""
+    if noise is None:
+        return []
+    return [
+        Finding(
+            "noisy_labels",
+            "warning",
+            f"about {100 * noise.rate:.2g} % of the labels look wrong at random: they contradict the model where it is "
+            "most certain. Wrong labels exaggerate every estimated shift.",
+            "Read the most surprising labels again, or set label_error_rate so that intervals allow for errors.",
+        )
     ]
 
 

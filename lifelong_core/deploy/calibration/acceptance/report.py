@@ -16,6 +16,7 @@ from lifelong_core.deploy.calibration.acceptance.findings import (
     dear_decisions,
     exchanged_classes,
     few_cases,
+    noisy_labels,
     not_crossfitted,
     sigmoid_outputs,
     uninformative,
@@ -23,6 +24,7 @@ from lifelong_core.deploy.calibration.acceptance.findings import (
     worse_than_promoted,
 )
 from lifelong_core.deploy.calibration.held_out import crossfitted_output, held_out_output
+from lifelong_core.deploy.calibration.label_noise import find_label_noise
 from lifelong_core.deploy.checks import as_class_names
 from lifelong_core.deploy.decision import ABSTAIN
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
@@ -212,10 +214,11 @@ def compare_with_promoted(
 
 def _data_findings(calibration: LabeledLogits, names: tuple[str, ...], *, crossfitted: bool) -> list[Finding]:
     """Findings about the calibration set itself."""
+    exchanges = find_exchanged_labels(calibration)
     return [
         *few_cases(calibration.counts, independent_cases(calibration), names),
         *sigmoid_outputs(calibration.logits),
-        *exchanged_classes(find_exchanged_labels(calibration), names),
+        *(exchanged_classes(exchanges, names) or noisy_labels(find_label_noise(calibration))),
         *([] if crossfitted else [not_crossfitted(grouped=calibration.groups is not None)]),
     ]
 

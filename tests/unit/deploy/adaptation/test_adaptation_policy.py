@@ -94,8 +94,8 @@ class LosingSteps(HeadComparison):
     """A step that does not go all the way loses what it would gain."""
 
     @classmethod
-    def of(cls, calibration, head, target_prevalence):
-        compared = HeadComparison.of(calibration, head, target_prevalence)
+    def of(cls, calibration, head, target_prevalence, *outputs):
+        compared = HeadComparison.of(calibration, head, target_prevalence, *outputs)
         if np.abs(target_prevalence - head.assumed_prevalence).sum() > 0.31:
             return compared
         return replace(compared, current=compared.candidate, candidate=compared.current)
