@@ -122,6 +122,22 @@ def test_costs_and_policy_reach_the_cycle(run):
     assert report.head_digest == costs.digest
 
 
+@pytest.mark.parametrize(
+    ("setting", "options", "rates"),
+    [
+        ("0", (), ()),
+        ("0.1", (), (0.1,)),
+        ("0.1", ("--label-error-rate", "0.2"), (0.2,)),
+        ("0.1", ("--policy", '{"label_error_rates": [0.0, 0.3]}'), (0.0, 0.3)),
+        ("0.1", ("--policy", '{"level": 0.02}'), (0.1,)),
+    ],
+)
+def test_assumed_label_errors_reach_the_cycle(run, monkeypatch, setting, options, rates):
+    monkeypatch.setenv("LIFELONG_LABEL_ERROR_RATE", setting)
+    report = AdaptationReport.from_json(run("calibration.npz", "same.npy", "--json", *options))
+    assert report.policy.label_error_rates == rates
+
+
 def test_groups_of_a_window_are_counted(run, tmp_path):
     window = draw([930, 70], 2)
     np.savez(tmp_path / "patients.npz", logits=window.logits, groups=np.arange(1000) % 4)

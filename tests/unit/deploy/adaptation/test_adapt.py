@@ -367,3 +367,72 @@ def test_a_report_of_the_second_version_can_still_be_read(three, calibration, he
     del document["expected_probability_gain"], document["change_points"]
     again = AdaptationReport.from_document({**document, "schema_version": 2})
     assert again == replace(report, expected_probability_gain=None)
+
+
+def noisy(data, share, rng):
+    """The data with this share of the labels of each class moved to another class."""
+    wrong = rng.random(data.samples) < share
+    return LabeledLogits(
+        data.logits, (data.labels + wrong * rng.integers(1, data.classes, data.samples)) % data.classes
+    )
+
+
+def test_an_assumed_share_of_wrong_labels_widens_the_interval_over_the_truth(three):
+    rng = np.random.default_rng(4)
+    calibration, prevalence = noisy(three.draw([500] * 3, rng), 0.15, rng), np.array([0.1, 0.1, 0.8])
+    head, window = fit_head(calibration, COSTS), three.window(prevalence, 3000, rng)
+    sure = adapt(calibration, window, head, POLICY)
+    assert sure.prevalence.low[2] > prevalence[2]
+    careful = adapt(calibration, window, head, replace(POLICY, label_error_rates=(0.15,)))
+    assert careful.prevalence.prevalence.tolist() == sure.prevalence.prevalence.tolist()
+    assert (careful.prevalence.low <= prevalence).all()
+    assert (careful.prevalence.high >= prevalence).all()
+    assert careful.expected_gain.low < sure.expected_gain.low
+    same = adapt(calibration, window, head, replace(POLICY, label_error_rates=(0.0, 0.0, 0.0)))
+    assert same.to_json() == sure.to_json()
+    assert "label_error_rates" not in sure.to_json()
+
+
+def test_label_errors_of_another_number_of_classes_are_named(three, calibration, head):
+    policy = replace(POLICY, label_error_rates=(0.1, 0.1))
+    with pytest.raises(InvalidInputError) as caught:
+        adapt(calibration, three.window(SHIFTED, 300, np.random.default_rng(1)), head, policy)
+    assert caught.value.field == "label_error_rates"
+
+
+MANY = (
+    "decision_rules.executed",
+    "deploy.calibration.affine",
+    "deploy.calibration.matrix_scaling",
+    "deploy.labeled",
+    "deploy.numerics.simplex",
+    "deploy.quantification.separation",
+    "deploy.shift.label_shift.drift",
+)
+
+
+def test_with_many_classes_the_results_are_the_same_to_rounding(population, monkeypatch):
+    six, rng = population(6, 1.5), np.random.default_rng(5)
+    calibration, window = six.draw([40, 30, 20, 50, 30, 60], rng), six.window([0.4, *[0.12] * 5], 600, rng)
+
+    def judged():
+        # Matrices are for few classes only.
+        monkeypatch.setattr("lifelong_core.deploy.calibration.choice.LARGEST_MATRIX", 0)
+        head = fit_head(calibration, 1 - np.eye(6))
+        return adapt(calibration, window, head, POLICY, performance_metrics=["AC"])
+
+    few = judged()
+    for module in MANY:
+        monkeypatch.setattr(f"lifelong_core.{module}.MANY_CLASSES", 3)
+    many = judged()
+    assert (many.outcome, codes(many)) == (few.outcome, codes(few)) == ("swap", codes(few))
+    for name in ("prevalence", "low", "high", "covariance"):
+        assert getattr(many.prevalence, name) == pytest.approx(getattr(few.prevalence, name), abs=1e-6)
+    assert many.candidate.bias == pytest.approx(few.candidate.bias, abs=1e-4)
+    assert many.expected_gain.low == pytest.approx(few.expected_gain.low, abs=1e-6)
+    assert many.expected_gain.candidate_cost == pytest.approx(few.expected_gain.candidate_cost)
+    assert many.assumption_test.p_value == pytest.approx(few.assumption_test.p_value, abs=1e-6)
+    assert many.performance.estimates["AC"].low == pytest.approx(
+        few.performance.estimates["AC"].low, abs=1e-6
+    )
+    assert many.performance.validated_error == pytest.approx(few.performance.validated_error, abs=1e-6)

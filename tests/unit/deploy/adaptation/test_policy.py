@@ -167,7 +167,10 @@ def test_what_the_evidence_does_not_depend_on_leaves_it(values):
         item.name
         for item in dataclasses.fields(AdaptationPolicy)
         if item.name
-        not in ("unusual_traffic", "change_level", "minimum_probability_gain", "labelled_evidence")
+        not in (
+            *("unusual_traffic", "change_level", "minimum_probability_gain"),
+            *("labelled_evidence", "label_error_rates"),
+        )
     ],
 )
 def test_every_other_value_enters_the_digest(name):
@@ -175,6 +178,20 @@ def test_every_other_value_enters_the_digest(name):
     changed = AdaptationPolicy(**{name: other.get(name, 0.77 if name != "average_run_length" else 9.0)})
     assert changed.digest != AdaptationPolicy().digest
     assert AdaptationPolicy().digest == AdaptationPolicy().digest
+
+
+def test_label_errors_are_written_only_where_there_are_any():
+    """Without them documents, and with them digests, are those from before there were any."""
+    document = AdaptationPolicy(label_error_rates=(0.0, 0.0)).to_document()
+    assert document == AdaptationPolicy().to_document()
+    assert "label_error_rates" not in document
+    policy = AdaptationPolicy(label_error_rates=(0.0, 0.1))
+    assert AdaptationPolicy.from_document(json.loads(json.dumps(policy.to_document()))) == policy
+    assert policy.digest == AdaptationPolicy().digest
+    for rates in (0.1, (1.0,), (-0.1,), (True,), ("x",)):
+        with pytest.raises(InvalidInputError) as caught:
+            AdaptationPolicy(label_error_rates=rates)
+        assert caught.value.field == "label_error_rates"
 
 
 def estimate():

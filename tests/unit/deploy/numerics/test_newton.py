@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy.calibration.cross_entropy import AffineProblem
-from lifelong_core.deploy.numerics.newton import minimize_convex
+from lifelong_core.deploy.numerics.newton import minimize_convex, minimize_large
 
 
 @dataclass
@@ -96,3 +96,22 @@ def test_the_derivatives_of_the_cross_entropy_are_those_of_its_values(bias, per_
     assert hessian - gauge == pytest.approx(np.array(columns), abs=1e-8)
     shares = problem.weights[:, np.newaxis]
     assert (problem.sample_gradients(point) * shares).sum(axis=0) == pytest.approx(gradient, abs=1e-12)
+
+
+def test_gradients_reach_the_optimum_of_newtons_method_and_stay_there():
+    rng = np.random.default_rng(3)
+    labels = rng.integers(7, size=400)
+    rows = 3 * np.eye(7)[labels] + rng.normal(size=(400, 7))
+    problem = AffineProblem(
+        rows, labels, rng.uniform(0.1, 2, 400), bias=True, per_class_temperature=False, scale=2.0
+    )
+    box = problem.bounds(1e-6, 1e3)
+    expected = problem.unpack(minimize_convex(problem, problem.start(), *box))
+    found = minimize_large(problem, problem.start(), *box)
+    for one, other in zip(problem.unpack(found), expected, strict=True):
+        assert one == pytest.approx(other, abs=1e-4)
+    assert problem.loss(found) == pytest.approx(problem.loss_and_gradient(found)[0])
+    assert problem.loss_and_gradient(found)[1] == pytest.approx(problem.derivatives(found)[0])
+    assert minimize_large(problem, found, *box).tolist() == found.tolist()
+    tight = np.concatenate([[0.1], np.full(7, -np.inf)]), np.concatenate([[0.2], np.full(7, np.inf)])
+    assert minimize_large(problem, problem.start(), *tight)[0] == pytest.approx(0.2)

@@ -8,6 +8,7 @@ from scipy import optimize
 
 from lifelong_core.deploy.numerics.simplex import (
     mixture_weights,
+    non_negative_minimum,
     simplex_least_squares,
     tangent_basis,
 )
@@ -124,3 +125,24 @@ def test_mixture_weights_may_vanish_unless_a_sample_needs_the_class():
     assert mixture_weights(np.array([[1.0, 0.0]] * 9), np.ones(9), start).tolist() == pytest.approx([1, 0])
     needed = np.array([[1.0, 0.0]] * 9 + [[0.0, 1.0]])
     assert mixture_weights(needed, np.ones(10), start) == pytest.approx([0.9, 0.1])
+
+
+def test_guessed_active_sets_give_the_exact_minimum_of_many_classes():
+    rng = np.random.default_rng(6)
+    matrix, linear = rng.normal(size=(90, 60)), rng.normal(size=60)
+    hessian = matrix.T @ matrix / 90
+    found = non_negative_minimum(hessian, linear)
+    slopes = hessian @ found - linear
+    assert (found >= 0).all()
+    assert 0 < (found > 0).sum() < 60
+    assert slopes[found > 0] == pytest.approx(0, abs=1e-8)
+    assert (slopes[found == 0] > 0).all()
+
+
+def test_mixture_weights_of_many_classes_are_optimal():
+    rng = np.random.default_rng(7)
+    densities = rng.gamma(0.3, size=(400, 60))
+    found = mixture_weights(densities, np.ones(400), np.full(60, 1 / 60))
+    ratios = (densities / (densities @ found)[:, np.newaxis]).mean(axis=0)
+    assert ratios[found > 1e-9] == pytest.approx(1, abs=1e-6)
+    assert ratios.max() < 1 + 1e-6

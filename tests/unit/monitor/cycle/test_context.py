@@ -250,6 +250,23 @@ def test_an_environment_is_judged_by_its_own_policy(store: Store, settings: Sett
     assert store.heads.activations(model.reference, environment="clinic") == []
 
 
+def test_the_assumed_label_errors_of_the_task_reach_its_cycles(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=2))
+    sure = run_cycle(store, settings, model, "clinic", DUE)
+    changed = settings.model_copy(update={"label_error_rate": 0.1})
+    careful = run_cycle(store, changed, model, "clinic", DUE + MINUTE)
+    widths = []
+    for result, rates in ((sure, ()), (careful, (0.1,) * len(BALANCED))):
+        assert result.last is not None
+        report = report_of(result.last)
+        assert report.policy.label_error_rates == rates
+        assert report.prevalence is not None
+        widths.append(float((report.prevalence.high - report.prevalence.low).min()))
+    assert widths[1] > widths[0] + 0.05
+
+
 def test_with_pooling_the_newest_estimates_of_the_other_environments_count(
     store: Store, settings: Settings, model: Model
 ) -> None:

@@ -185,3 +185,11 @@ def test_real_sets_that_were_spoilt_are_refused(shared_logits, name):
         assert "exchanged_labels" in codes(relabelled(part, order[part.labels]))[0]
         permuted = relabelled(data, generator.permutation(data.labels))
         assert "no_better_than_prevalence" in codes(permuted)[0]
+
+
+def test_labels_that_are_wrong_at_random_are_warned_of(good):
+    assert codes(good) == (set(), set())
+    rng = np.random.default_rng(1)
+    wrong = rng.random(good.samples) < 0.2
+    labels = (good.labels + wrong * rng.integers(1, 3, good.samples)) % 3
+    assert codes(relabelled(good, labels)) == (set(), {"noisy_labels"})
