@@ -26,6 +26,10 @@ PROBABILITY_TOLERANCE = 1e-4
 SINGLE_ROW_TOLERANCE = 2e-6
 HALF_PRECISION_TOLERANCE = 1e-3
 """Tolerances of the sums of probabilities, for a single row and for several rows."""
+_PERCENT = 100
+_ROWS_OF_ONE_TOTAL = 10
+"""Different rows from which on one common sum is no chance, whatever the sum."""
+_LARGEST_ROUNDING = 0.05
 
 
 def as_logits(values: ArrayLike, *, classes: int | None = None, field: str = "logits") -> Logits:
@@ -63,6 +67,8 @@ def as_logits(values: ArrayLike, *, classes: int | None = None, field: str = "lo
 def look_like_probabilities(logits: NDArray[np.floating[Any]]) -> bool:
     """Whether the rows, (N, C), are class probabilities (not negative, sum 1) rather than logits or log-probabilities.
 
+    Probabilities in other units count, too; see `total_of_shares`.
+
     Cheap for logits: nearly all have a negative value or one above 1. A single row of logits could sum to 1 by chance,
     so it must do so as exactly as a softmax in float32; several rows, as exactly as one in float16.
 
@@ -72,10 +78,47 @@ def look_like_probabilities(logits: NDArray[np.floating[Any]]) -> bool:
         >>> look_like_probabilities(as_logits([[0.7, 0.3], [0.2, 0.7]]))
         False
     """
-    if not logits.size or logits.min() < 0 or logits.max() > 1:
+    if not logits.size or logits.min() < 0:
+        return False
+    if total_of_shares(logits) is not None:
+        return True
+    if logits.max() > 1:
         return False
     tolerance = SINGLE_ROW_TOLERANCE if len(logits) == 1 else HALF_PRECISION_TOLERANCE
     return bool((np.abs(logits.sum(axis=1, dtype=np.float64) - 1) <= tolerance).all())
+
+
+def total_of_shares(logits: NDArray[np.floating[Any]]) -> float | None:
+    """Return the sum of all rows, (N, C), of shares in any unit (percent, 0..255, votes), also rounded; None: no shares.
+
+    All rows have values that are not negative, and one sum but for rounding. Fewer than 10 different rows are shares
+    only if that sum is 100 (percent): logits that large do not occur.
+
+    Examples:
+        >>> total_of_shares(as_logits([[70, 30], [20, 80], [33.3, 66.6]]))
+        100.0
+        >>> total_of_shares(as_logits([[7, 3], [2, 8]])) is None
+        True
+    """
+    if not logits.size or logits.min() < 0:
+        return None
+    sums = logits.sum(axis=1, dtype=np.float64)
+    total = float(np.median(sums))
+    tolerance = SINGLE_ROW_TOLERANCE * total
+    if len(logits) > 1:
+        steps = (0.1**places for places in range(4))
+        grid = next(
+            (step for step in steps if np.allclose(logits / step, np.rint(logits / step), atol=1e-2)), 0
+        )
+        rounding = grid * min(logits.shape[1] / 2, 1.5 * logits.shape[1] ** 0.5)
+        tolerance = HALF_PRECISION_TOLERANCE * total + min(rounding, _LARGEST_ROUNDING * total)
+    if abs(total - _PERCENT) <= tolerance:
+        total = float(_PERCENT)
+    if not total or (np.abs(sums - total) > tolerance).any():
+        return None
+    if total == _PERCENT or len(np.unique(logits, axis=0)) >= _ROWS_OF_ONE_TOTAL:
+        return total
+    return None
 
 
 def expect_logits(logits: NDArray[np.floating[Any]], *, field: str = "logits") -> None:
@@ -86,9 +129,11 @@ def expect_logits(logits: NDArray[np.floating[Any]], *, field: str = "logits") -
     """
     if look_like_probabilities(logits):
         raise InvalidInputError(
-            "expected logits, got probabilities: every row lies in [0, 1] and sums to 1.",
+            "expected logits, got probabilities: no value is negative, and every row sums to"
+            f" {total_of_shares(logits) or 1:.4g}.",
             field=field,
-            hint="Send what goes into the softmax, or the natural logarithm of the probabilities.",
+            hint="Send what goes into the softmax, or the natural logarithm of the probabilities. If they are logits"
+            " all the same, subtract one number from all of them, also for the calibration: decisions stay the same.",
         )
 
 

@@ -187,3 +187,26 @@ def test_a_softmax_is_recognised_in_any_precision(dtype, classes):
         assert all(look_like_probabilities(as_logits(shares[k : k + 1])) for k in range(20))
     with pytest.raises(InvalidInputError, match="got probabilities"):
         expect_logits(as_logits(shares))
+
+
+@pytest.mark.parametrize("places", [0, 1, 3, None])
+@pytest.mark.parametrize("classes", [2, 3, 20])
+@pytest.mark.parametrize("unit", [1, 100, 255, 500])
+def test_probabilities_in_any_unit_and_rounding_are_recognised(unit, classes, places):
+    shares = np.random.default_rng(0).dirichlet(np.full(classes, 0.5), size=30) * unit
+    places = places + 2 if places is not None and unit == 1 else places
+    rows = as_logits(shares if places is None else shares.round(places))
+    assert look_like_probabilities(rows)
+    with pytest.raises(InvalidInputError, match="got probabilities"):
+        expect_logits(rows)
+    if unit == 100 and places is None:
+        assert all(look_like_probabilities(rows[k : k + 1]) for k in range(len(rows)))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_logits_that_are_not_negative_are_logits(classes):
+    rows = as_logits(np.random.default_rng(0).integers(0, 9, size=(3000, classes)))
+    for size in (1, 3, 20):
+        assert not any(look_like_probabilities(rows[k : k + size] + 1) for k in range(0, len(rows), size))
+    assert not look_like_probabilities(np.repeat(rows[:1] + 1, 50, axis=0))
+    assert not look_like_probabilities(np.maximum(np.random.default_rng(0).normal(0, 3, (50, classes)), 0))

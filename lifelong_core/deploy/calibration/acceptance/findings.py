@@ -21,6 +21,8 @@ CERTAINTY = 0.99
 """A set is refused for a difference from the previous set, or from the constant decision, only if the interval of the
 difference at this confidence excludes 0."""
 
+_LARGE_PERCENTAGE = 50
+"""No network gives logits of this size and none below 0."""
 _MOST_NAMES = 5
 _EXCHANGE = "Check the folders or labels of these classes, and the order of the model's outputs."
 
@@ -77,14 +79,16 @@ def few_cases(counts: Integers, independent: Integers, names: Sequence[str]) -> 
 
 
 def sigmoid_outputs(logits: Logits) -> list[Finding]:
-    """Finding where every value lies between 0 and 1, as outputs of a sigmoid do."""
-    if logits.min() < 0 or logits.max() > 1:
+    """Finding where every value lies between 0 and 1, or 0 and 100 with large ones, as outputs of a sigmoid do."""
+    largest = logits.max()
+    if logits.min() < 0 or not (largest <= 1 or _LARGE_PERCENTAGE <= largest <= 100):
         return []
     return [
         Finding(
             "sigmoid_outputs",
             "refusal",
-            "every value lies between 0 and 1: these look like outputs of a sigmoid, not like logits.",
+            f"every value lies between 0 and {1 if largest <= 1 else 100}: these look like outputs of a sigmoid, not like"
+            " logits.",
             "Send what goes into the sigmoid or softmax, e.g. log(p / (1 - p)); export the graph without its last "
             "activation.",
         )

@@ -142,8 +142,9 @@ def test_a_weak_model_is_no_reason_to_refuse(population):
     assert codes(few) == (set(), {"few_cases", "unclear_benefit"})
 
 
-def test_outputs_of_a_sigmoid_are_recognised(good):
-    outputs = LabeledLogits(1 / (1 + np.exp(-good.logits)), good.labels)
+@pytest.mark.parametrize("unit", [1, 100])
+def test_outputs_of_a_sigmoid_are_recognised(good, unit):
+    outputs = LabeledLogits(unit / (1 + np.exp(-good.logits)), good.labels)
     assert codes(outputs)[0] == {"sigmoid_outputs"}
 
 
