@@ -30,16 +30,29 @@ _PERCENT = 100
 _ROWS_OF_ONE_TOTAL = 10
 """Different rows from which on one common sum is no chance, whatever the sum."""
 _LARGEST_ROUNDING = 0.05
+SIGMOID_ROWS = 50
+GRIDS = np.array([*range(1, 257), 1000, 10_000])
+"""Values n of grids with the step 1/n: of 8-bit numbers, and of decimals that were rounded."""
 
 
 def as_logits(values: ArrayLike, *, classes: int | None = None, field: str = "logits") -> Logits:
     """Finite raw network outputs of shape (N, C), C >= 2, as contiguous float32 (as logged).
 
+    One logit z per sample, shape (N, 1) or (N,), is read as the logits (0, z) of two classes.
+
     Raises:
-        InvalidInputError: not numeric, not two-dimensional, fewer than two columns, a number of columns other
-            than `classes`, or a value that is not finite in float32.
+        InvalidInputError: not numeric, not two-dimensional, no column, a number of columns other than `classes`, or a
+            value that is not finite in float32; or shape (2,), which is one sample or two.
     """
     array = _numeric(values, field)
+    if classes in (None, 2):
+        array = with_both_columns(array)
+    if array.shape == (2,):
+        raise InvalidInputError(
+            "two numbers are one sample of two classes, or two samples with one logit each.",
+            field=field,
+            hint="Send [[z0, z1]] for one sample, [[z], [z]] for two.",
+        )
     if array.ndim != 2 or array.shape[1] < 2:
         raise InvalidInputError(
             f"expected shape (N, C) with at least two classes, got {array.shape}.",
@@ -50,7 +63,7 @@ def as_logits(values: ArrayLike, *, classes: int | None = None, field: str = "lo
         raise InvalidInputError(
             f"expected {classes} columns, one per class, got {array.shape[1]}.",
             field=field,
-            hint="Check that the logits come from the model that is named.",
+            hint="Check that the logits come from the model that is named. One logit per sample is for two classes.",
         )
     with np.errstate(over="ignore"):
         logits = np.ascontiguousarray(array, dtype=np.float32)
@@ -64,13 +77,26 @@ def as_logits(values: ArrayLike, *, classes: int | None = None, field: str = "lo
     return logits
 
 
+def with_both_columns(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    """The columns (0, z) for one logit z per sample, (N, 1) or (N,); other arrays as they are, (2,) among them.
+
+    Examples:
+        >>> with_both_columns(np.array([[1.5], [-2.0]])).tolist()
+        [[0.0, 1.5], [0.0, -2.0]]
+    """
+    if array.shape[1:] == (1,) or (array.ndim == 1 and array.size not in (0, 2)):
+        return np.column_stack([np.zeros(len(array)), array.ravel()])
+    return array
+
+
 def look_like_probabilities(logits: NDArray[np.floating[Any]]) -> bool:
     """Whether the rows, (N, C), are class probabilities (not negative, sum 1) rather than logits or log-probabilities.
 
     Probabilities in other units count, too; see `total_of_shares`.
 
     Cheap for logits: nearly all have a negative value or one above 1. A single row of logits could sum to 1 by chance,
-    so it must do so as exactly as a softmax in float32; several rows, as exactly as one in float16.
+    so it must do so as exactly as a softmax in float32; several rows, as exactly as one in float16. Of one logit per
+    sample, (0, z), only many rows with z in [0, 1] look like the outputs of a sigmoid.
 
     Examples:
         >>> look_like_probabilities(as_logits([[0.7, 0.3], [0.2, 0.8]]))
@@ -84,6 +110,8 @@ def look_like_probabilities(logits: NDArray[np.floating[Any]]) -> bool:
         return True
     if logits.max() > 1:
         return False
+    if logits.shape[1] == 2 and len(logits) >= SIGMOID_ROWS and not logits[:, 0].any():
+        return True
     tolerance = SINGLE_ROW_TOLERANCE if len(logits) == 1 else HALF_PRECISION_TOLERANCE
     return bool((np.abs(logits.sum(axis=1, dtype=np.float64) - 1) <= tolerance).all())
 
@@ -119,6 +147,21 @@ def total_of_shares(logits: NDArray[np.floating[Any]]) -> float | None:
     if total == _PERCENT or len(np.unique(logits, axis=0)) >= _ROWS_OF_ONE_TOTAL:
         return total
     return None
+
+
+def may_sum_to_one_by_chance(logits: NDArray[np.floating[Any]]) -> bool:
+    """Whether all values lie in [0, 1] and are multiples of some 1/n, as logits of quantised models or rounded ones are.
+
+    Of a thousand such rows with two classes some four sum to 1; of a million other ones, one does.
+
+    Examples:
+        >>> [may_sum_to_one_by_chance(as_logits([row])) for row in ([0.25, 0.75], [0.23951, 0.76049])]
+        [True, False]
+    """
+    if logits.max() > 1:
+        return False
+    scaled = logits[..., None].astype(np.float64) * GRIDS
+    return bool((np.abs(scaled - scaled.round()) <= 1e-7 * GRIDS).all(axis=(0, 1)).any())
 
 
 def expect_logits(logits: NDArray[np.floating[Any]], *, field: str = "logits") -> None:

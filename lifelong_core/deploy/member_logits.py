@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Logits, as_logits, expect_logits
+from lifelong_core.arrays import Logits, as_logits, expect_logits, with_both_columns
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.uncertainties import MOST_MEMBERS, check_members
 
@@ -59,7 +59,7 @@ def as_members(members: Sequence[ArrayLike], *, samples: int, classes: int) -> L
 def _member(values: ArrayLike, place: int, samples: int, classes: int) -> Logits:
     field = f"{MEMBER_PREFIX}{place}"
     try:
-        array = np.asarray(values)
+        array = with_both_columns(np.asarray(values))
     except ValueError as error:
         raise InvalidInputError("expected rows of equal length.", field=field) from error
     if array.shape != (samples, classes):

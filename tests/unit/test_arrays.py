@@ -12,6 +12,7 @@ from lifelong_core.arrays import (
     centre_rows,
     expect_logits,
     look_like_probabilities,
+    may_sum_to_one_by_chance,
     read_only,
 )
 from lifelong_core.errors import InvalidInputError
@@ -28,7 +29,8 @@ def test_logits_become_contiguous_float32():
     "values",
     [
         [1.0, 2.0],
-        [[1.0], [2.0]],
+        [],
+        [[], []],
         [[1.0, 2.0], [3.0]],
         [["a", "b"]],
         [[1.0, None]],
@@ -42,6 +44,38 @@ def test_illegal_logits_are_refused_by_name(values):
     with pytest.raises(InvalidInputError) as caught:
         as_logits(values, field="window")
     assert caught.value.field == "window"
+
+
+@pytest.mark.parametrize("values", [[[1.0], [-2.0], [0.5]], [1.0, -2.0, 0.5], np.float16([[1], [-2], [0.5]])])
+def test_one_logit_per_sample_is_that_of_the_second_of_two_classes(values):
+    assert as_logits(values).tolist() == as_logits(values, classes=2).tolist() == [[0, 1], [0, -2], [0, 0.5]]
+    with pytest.raises(InvalidInputError, match=r"expected shape"):
+        as_logits(values, classes=3)
+
+
+def test_two_numbers_alone_may_be_one_sample_or_two():
+    with pytest.raises(InvalidInputError) as caught:
+        as_logits([1.0, 2.0])
+    assert caught.value.hint == "Send [[z0, z1]] for one sample, [[z], [z]] for two."
+
+
+def test_outputs_of_a_sigmoid_are_no_logits_but_a_few_single_logits_may_lie_in_the_same_range():
+    outputs = np.random.default_rng(0).uniform(size=(100, 1))
+    assert look_like_probabilities(as_logits(outputs))
+    assert not look_like_probabilities(as_logits(outputs[:10]))
+    assert not look_like_probabilities(as_logits(8 * outputs - 4))
+
+
+@pytest.mark.parametrize("step", [1, 1 / 16, 0.1, 1 / 21, 1e-3])
+def test_rows_on_a_grid_may_sum_to_one_by_chance(step):
+    units = int(1 / step)
+    rows = np.array([[k * step, 1 - k * step] for k in range(0, units + 1, max(1, units // 7))])
+    assert may_sum_to_one_by_chance(as_logits(rows))
+
+
+def test_a_softmax_in_full_precision_does_not_sum_to_one_by_chance():
+    shares = np.random.default_rng(0).dirichlet([1, 1], size=1000)
+    assert sum(may_sum_to_one_by_chance(as_logits([row])) for row in shares) < 30
 
 
 def test_logits_name_the_row_that_is_not_finite():

@@ -43,7 +43,7 @@ def read_outputs(path: Path) -> LabelledOutputs:
     """
     import numpy as np
 
-    from lifelong_core.arrays import expect_logits
+    from lifelong_core.arrays import expect_logits, with_both_columns
     from lifelong_core.deploy.labelled_set import METADATA_PREFIX
     from lifelong_core.deploy.member_logits import MEMBER_NAMES, take_members
     from lifelong_core.errors import InvalidInputError
@@ -71,6 +71,8 @@ def read_outputs(path: Path) -> LabelledOutputs:
                 "it holds logits and probabilities.", field="npz", hint="Give one of them."
             )
         logits = found.get("logits")
+        if logits is not None:
+            logits = found["logits"] = with_both_columns(logits)
         if logits is not None and (logits.ndim != 2 or not logits.size or logits.dtype.kind not in "biuf"):
             raise InvalidInputError(
                 f"expected numbers of shape (N, C), got {logits.dtype} of shape {logits.shape}.",

@@ -75,7 +75,8 @@ def _as_member(array: Any) -> Any:
     from lifelong_core.arrays import as_logits, look_like_probabilities
 
     checked = as_logits(array, field="members")
-    return array if look_like_probabilities(checked) else as_probabilities_of(checked, "members")
+    is_probabilities = checked.shape == array.shape and look_like_probabilities(checked)
+    return array if is_probabilities else as_probabilities_of(checked, "members")
 
 
 def _content(path: Path) -> bytes:

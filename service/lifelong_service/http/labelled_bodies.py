@@ -27,9 +27,9 @@ _NUMBER_AS_TEXT = 32
 
 
 class LabelledRows(RequestDocument):
-    """Labelled logits: (N, C) raw outputs, N class indices, and optionally N group keys (patients)."""
+    """Labelled logits: (N, C) raw outputs, or N for two classes, N class indices, and optionally N group keys."""
 
-    logits: list[list[float]]
+    logits: list[list[float]] | list[float]
     labels: list[int]
     groups: list[Group] | None = None
 

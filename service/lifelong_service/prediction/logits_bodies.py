@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import WithJsonSchema
 
-from lifelong_core.arrays import Logits, as_logits, expect_logits
+from lifelong_core.arrays import (
+    Logits,
+    as_logits,
+    expect_logits,
+    look_like_probabilities,
+    may_sum_to_one_by_chance,
+)
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_service.http.bodies import parse_document
 from lifelong_service.http.parameters import MAXIMUM_GROUP_LENGTH, check_text, request_context
@@ -26,9 +32,35 @@ _NPY_HEADERS = {
 _ROWS = {
     "type": "array",
     "minItems": 1,
-    "items": {"type": "array", "minItems": 2, "items": {"type": "number"}},
-    "description": "Shape (N, C): a row per sample, a column per class; before any softmax.",
+    "items": {"anyOf": [{"type": "array", "minItems": 1, "items": {"type": "number"}}, {"type": "number"}]},
+    "description": "Shape (N, C): a row per sample, a column per class; before any softmax. One logit z per sample,"
+    " (N, 1) or (N,), is read as the logits (0, z) of two classes.",
 }
+
+
+MOST_BY_CHANCE = 8
+"""Rows in succession that may look like probabilities though they are logits on a grid."""
+
+
+class ProbabilityWatch:
+    """Refuses probabilities; a few logits on a grid (quantised or rounded) that sum to 1 by chance are answered."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, int] = {}
+
+    def check(self, logits: Logits, client: str) -> None:
+        """Make sure that the rows of a client are not, and do not go on to be, probabilities.
+
+        Raises:
+            InvalidInputError: every row looks like class probabilities, too exactly or too often for a chance.
+        """
+        if look_like_probabilities(logits):
+            self._rows[client] = self._rows.get(client, 0) + len(logits)
+            if self._rows[client] <= MOST_BY_CHANCE and may_sum_to_one_by_chance(logits):
+                return
+        else:
+            self._rows.pop(client, None)
+        expect_logits(logits)
 
 
 class LogitsBody(RequestDocument):
@@ -77,9 +109,12 @@ def read_npy_request(body: bytes, parameters: dict[str, str], *, maximum_rows: i
 
 
 def _json_array(values: Any) -> NDArray[np.float64]:
-    """Return the array in nested lists. With a text among them, numpy would allocate its length for each number."""
+    """The array in a list or nested lists. With a text among them, numpy would allocate its length for each number."""
     numbers = array("d")
     try:
+        if isinstance(values, list) and values and isinstance(values[0], int | float):
+            numbers.fromlist(values)
+            return np.frombuffer(numbers)
         lengths = set(map(len, values))
         for row in values:
             numbers.fromlist(row)
@@ -97,7 +132,6 @@ def _json_array(values: Any) -> NDArray[np.float64]:
 def _checked(values: NDArray[Any], maximum_rows: int) -> Logits:
     try:
         logits = as_logits(values)
-        expect_logits(logits)
     except (OverflowError, RecursionError) as error:
         raise InvalidInputError("expected rows of finite numbers.", field="logits") from error
     if not 0 < len(logits) <= maximum_rows:

@@ -19,7 +19,12 @@ from lifelong_service.http.client_addresses import client_address
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.http.parameters import HEADERS, check_fields, parameters_of, request_context
 from lifelong_service.prediction.logits_bodies import read_json_request, read_npy_request
-from lifelong_service.prediction.requests import ImageRequest, PredictionRequest, RequestContext
+from lifelong_service.prediction.requests import (
+    ImageRequest,
+    LogitsRequest,
+    PredictionRequest,
+    RequestContext,
+)
 from lifelong_service.schemas.predictions import LogitsAnswer, PredictAnswer
 
 WATCHED_SECONDS = 0.1
@@ -111,7 +116,14 @@ async def logits(request: Request) -> Response:
     parse = read_npy_request if media_type(request.headers) in LOGITS_TYPES[1:] else read_json_request
     rows = worker_of(request).settings.maximum_logits_rows
     body = await request.body()
-    logits_request = await parse_in_turn(lambda: parse(body, given, maximum_rows=rows), len(body))
+    watch, client = worker_of(request).probability_watch, actor_of(request)
+
+    def parsed() -> LogitsRequest:
+        found = parse(body, given, maximum_rows=rows)
+        watch.check(found.logits, client)
+        return found
+
+    logits_request = await parse_in_turn(parsed, len(body))
     context = _permitted(request, logits_request.context)
     return await _answer(request, replace(logits_request, context=context))
 

@@ -9,6 +9,7 @@ from lifelong_core.store.registry.records import Model
 from lifelong_service.graphs.captures import DEVICE
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.limits.open_streams import OpenStreams
+from lifelong_service.prediction.logits_bodies import ProbabilityWatch
 from lifelong_service.worker.snapshot import Snapshot
 from lifelong_service.worker.wiring import build_parts
 
@@ -29,6 +30,7 @@ class Worker:
         self.settings = settings
         self.is_draining = False
         self.streams = OpenStreams()
+        self.probability_watch = ProbabilityWatch()
         parts = self._parts = build_parts(settings)
         self.serving = parts.serving
         self.poller = parts.poller

@@ -49,7 +49,7 @@ class NewPairedSet(NewLabelledSet):
     references (name@version) of the new and the current model; logits of other models are refused.
     """
 
-    current_logits: list[list[float]]
+    current_logits: list[list[float]] | list[float]
     names: list[Annotated[str, StringConstraints(max_length=LONGEST_NAME)]] | None = None
     models: (
         Annotated[list[Annotated[str, StringConstraints(max_length=LONGEST_NAME)]], Field(max_length=2)]

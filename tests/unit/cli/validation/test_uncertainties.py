@@ -159,11 +159,11 @@ def test_objects_are_never_unpickled():
 def test_files_of_members_that_cannot_be_read():
     np.savez("both.npz", logits=LOGITS, probabilities=softmax(LOGITS))
     np.savez("neither.npz", labels=LABELS)
-    np.save("flat.npy", UNCERTAIN)
+    np.save("deep.npy", UNCERTAIN[:, None, None])
     for file in (
         "both.npz",
         "neither.npz",
-        "flat.npy",
+        "deep.npy",
         write("text.csv", "1,2"),
         write("cut.npz", b"PK\x03"),
     ):

@@ -3,19 +3,21 @@
 import json
 from collections.abc import Callable
 from io import BytesIO
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pytest
 from starlette.requests import Request
 
-from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.deploy import LabeledLogits, PostProcessingHead
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.store import register_calibration
 from lifelong_service.http.parameters import parameters_of
 from lifelong_service.prediction.requests import LogitsRequest, RequestContext
 from tests.unit.service import onnx_graphs
 from tests.unit.service.both_paths import bypasses  # noqa: F401 - a fixture
-from tests.unit.service.conftest import CLASS_NAMES, Service, png
+from tests.unit.service.conftest import CLASS_NAMES, Service, calibration, png
 
 LOGITS = [[2.0, 0.5, -1.0], [0.0, 0.25, 3.0]]
 
@@ -247,6 +249,36 @@ def test_pickled_objects_in_npy_are_not_loaded(service: Service) -> None:
     )
     assert answer.status_code == 422
     assert "object" in answer.json()["error"]["message"]
+
+
+def test_logits_on_a_grid_may_sum_to_one_now_and_then_but_not_all_the_time(service: Service) -> None:
+    def answers(rows: list[Any]) -> int:
+        return int(service.client.post("/v1/logits", json={"logits": rows, "model": "remote"}).status_code)
+
+    on_grid = [[0.5, 0.25, 0.25], [1, 0, 0], [0.3, 0.7, 0], [0.0625, 0.4375, 0.5]]
+    assert [answers([row]) for row in on_grid] == [200] * 4
+    assert answers([[3, -2, 0]]) == 200
+    assert [answers(on_grid), answers(on_grid), answers(on_grid)] == [200, 200, 422]
+    assert answers([[0.23951, 0.5, 0.26049]]) == 422
+
+
+@pytest.mark.parametrize("rows", [[[1.5], [-0.25], [2]], [1.5, -0.25, 2]])
+def test_one_logit_per_row_is_that_of_the_second_of_two_classes(service: Service, rows: list[Any]) -> None:
+    service.store.tasks.add("pair", ("a", "b"), [[0, 1], [1, 0]], actor="test")
+    service.store.models.add("pair", "pair", kind="external", actor="test")
+    pairs = LabeledLogits(calibration().logits[:, :2], calibration().labels % 2)
+    register_calibration(service.store, "pair", pairs, actor="test")
+    service.worker.poller.poll()
+    both = [[0, 1.5], [0, -0.25], [0, 2]]
+    bodies: list[Any] = [rows, both]
+    answers = [
+        service.client.post("/v1/logits", json={"logits": body, "model": "pair"}).json() for body in bodies
+    ]
+    assert len({str([one["probabilities"] for one in answer["predictions"]]) for answer in answers}) == 1
+    answer = service.client.post(
+        "/v1/logits?model=pair", content=npy(np.array(rows)), headers={"Content-Type": "application/x-npy"}
+    )
+    assert len(answer.json()["predictions"]) == 3
 
 
 def test_rows_just_below_and_above_the_limit(registered: None, serve: Callable[..., Service]) -> None:

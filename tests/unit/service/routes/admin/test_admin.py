@@ -485,5 +485,7 @@ def test_probabilities_are_refused_wherever_logits_are_expected(service: Service
         answer = service.client.post(path, json=body)
         assert (answer.status_code, answer.json()["error"]["field"]) == (422, "logits")
         assert "got probabilities" in answer.json()["error"]["message"]
+    rounded = {"model": "remote", "logits": [[0.7, 0.2, 0.1]] * 9}
+    assert service.client.post("/v1/logits", json=rounded).status_code == 422
     logarithms = {"model": "remote", "logits": np.log(rows).tolist()}
     assert service.client.post("/v1/logits", json=logarithms).status_code == 200
