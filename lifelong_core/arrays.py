@@ -117,7 +117,7 @@ def look_like_probabilities(logits: NDArray[np.floating[Any]]) -> bool:
 
 
 def total_of_shares(logits: NDArray[np.floating[Any]]) -> float | None:
-    """Return the sum of all rows, (N, C), of shares in any unit (percent, 0..255, votes), also rounded; None: no shares.
+    """Return the sum of each row, (N, C), of shares in any unit (percent, 0..255, votes), rounded or not; None: no shares.
 
     All rows have values that are not negative, and one sum but for rounding. Fewer than 10 different rows are shares
     only if that sum is 100 (percent): logits that large do not occur.
@@ -150,7 +150,7 @@ def total_of_shares(logits: NDArray[np.floating[Any]]) -> float | None:
 
 
 def may_sum_to_one_by_chance(logits: NDArray[np.floating[Any]]) -> bool:
-    """Whether all values lie in [0, 1] and are multiples of some 1/n, as logits of quantised models or rounded ones are.
+    """Whether all values lie in [0, 1] and are multiples of some 1/n, as quantised or rounded logits are.
 
     Of a thousand such rows with two classes some four sum to 1; of a million other ones, one does.
 
