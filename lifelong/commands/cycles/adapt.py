@@ -1,7 +1,8 @@
 """`lifelong adapt`: one cycle offline; neither service nor database."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,11 +12,18 @@ from lifelong.commands.cycles.inputs import (
     read_calibration,
     read_head,
     read_policy,
+    read_times,
     read_window,
 )
 from lifelong.commands.cycles.report_text import print_outcome, print_report
 from lifelong.commands.interview.files import write_texts
 from lifelong.commands.models.tasks import decision_rule_option
+
+if TYPE_CHECKING:
+    from lifelong_core.deploy import AdaptationReport
+
+LARGEST_CHANGE = 1.8
+"""From this L1 distance on (of 2), the parts before and after a change hold different classes: rows sorted by class."""
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -51,17 +59,30 @@ existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
     show_default=True,
     help="Metric to estimate without labels, such as BA, PPV or TPR[2]; may be repeated.",
 )
+@click.option(
+    "--order",
+    type=click.Choice(["none", "time"]),
+    help="time: the rows of WINDOW are in order of time, and changes within it are looked for; none: they are in any"
+    " order.  [default: none, with --times: time]",
+)
+@click.option(
+    "--times",
+    metavar="FILE_OR_ARRAY",
+    help="Times (N,) of the rows, seconds since 1970: an npy file, or an array in WINDOW. They order the rows.",
+)
 @output_option("Write the new head here, if there is one.")
 @as_json
 def adapt(calibration: Path, window: Path, **options: Any) -> None:
     """Judge one window of unlabelled logits: has the prevalence shifted, and would a new head pay?
 
     CALIBRATION is an npz file with logits (N, C), labels (N,) and perhaps groups (N,); WINDOW an npy file with
-    logits (N, C), or an npz file with logits and groups. Nothing is sent or published.
+    logits (N, C), or an npz file with logits and groups. Nothing is sent or published. Without --order or --times the
+    result does not depend on the order of the rows.
 
     \b
     Examples:
       lifelong adapt calibration.npz window.npy
+      lifelong adapt calibration.npz window.npz --times acquired_at
       lifelong adapt calibration.npz window.npy --head head.json --output new_head.json
     """
     _judge(calibration, window, options)
@@ -80,15 +101,29 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
     logits, groups = read_window(window)
     with name_file_in_errors(window, InvalidInputError):
         expect_logits(as_logits(logits, field="WINDOW"), field="WINDOW")
+    times = read_times(options["times"], window, len(logits))
+    if times is not None:
+        if options["order"] == "none":
+            raise InvalidInputError(
+                "times are an order.", field="--order", hint="Leave --times or --order out."
+            )
+        order = times.argsort(kind="stable")
+        logits, times = logits[order], times[order]
+        groups = None if groups is None else groups[order]
+    is_ordered = times is not None or options["order"] == "time"
+    policy = read_policy(options["policy"], options["label_error_rate"])
     report = adapt_once(
         data,
         logits,
         head,
-        read_policy(options["policy"], options["label_error_rate"]),
+        policy if is_ordered else replace(policy, change_level=0.0),
         groups=groups,
+        times=times,
         method=options["method"] or DEFAULT_QUANTIFIER,
         performance_metrics=options["metrics"],
     )
+    if times is None:
+        _expect_not_sorted(report)
     for reason in report.reasons:
         if reason.code == "window_invalid":
             raise InvalidInputError(f"{window}: {reason.text}", field="WINDOW")
@@ -101,11 +136,27 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
     else:
         print_outcome(report.outcome, f"{report.samples:,} samples")
         print_report(report, head.class_names)
+        if not is_ordered:
+            click.echo(
+                "No order of the rows was given; --times or --order time looks for changes within the window."
+            )
     if failure is not None:
         raise failure
     if out is not None and not options["as_json"]:
         click.echo(
             f"The new head is in {out}." if report.candidate else f"No new head: {out} is not written."
+        )
+
+
+def _expect_not_sorted(report: "AdaptationReport") -> None:
+    """Refuse rows that are sorted by class, not by time: the last class alone would be judged."""
+    from lifelong_core.errors import InvalidInputError
+
+    if any(change.size >= LARGEST_CHANGE for change in report.change_points):
+        raise InvalidInputError(
+            "the rows look sorted by class, not by time: within the window one class replaces another.",
+            field="--order",
+            hint="Use --order none; or give the times of the rows: --times.",
         )
 
 

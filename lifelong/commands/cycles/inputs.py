@@ -75,6 +75,36 @@ def read_window(path: Path) -> tuple[Any, Any]:
         ) from error
 
 
+def read_times(given: str | None, window: Path, rows: int) -> Any:
+    """Seconds since 1970 of each row, from an npy file or an array of the window's npz; None: not given.
+
+    Raises:
+        InvalidInputError: there is no such file or array, or it does not hold one number for each row.
+    """
+    import numpy as np
+
+    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.npz import UNREADABLE
+
+    if given is None:
+        return None
+    try:
+        with (Path(given) if Path(given).is_file() else window).open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            times = np.asarray(loaded[given] if isinstance(loaded, np.lib.npyio.NpzFile) else loaded)
+    except UNREADABLE as error:
+        raise InvalidInputError(
+            f"{given} is neither an npy file nor an array of {window}.", field="--times"
+        ) from error
+    if np.issubdtype(times.dtype, np.datetime64):
+        times = times.astype("datetime64[us]").astype(np.int64) / 1e6
+    if times.shape != (rows,) or times.dtype.kind not in "iuf" or not np.isfinite(times).all():
+        raise InvalidInputError(
+            f"expected {rows} finite numbers, one for each row of WINDOW.", field="--times"
+        )
+    return times.astype(float)
+
+
 def read_policy(text: str | None, label_error_rate: float | None) -> "AdaptationPolicy":
     """The default policy with the changes of a JSON object, or of a file that holds one, and with a share of wrong
     labels of every class; None: that of the settings, unless the policy has its own.

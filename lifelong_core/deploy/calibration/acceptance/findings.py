@@ -87,8 +87,8 @@ def sigmoid_outputs(logits: Logits) -> list[Finding]:
         Finding(
             "sigmoid_outputs",
             "refusal",
-            f"every value lies between 0 and {1 if largest <= 1 else 100}: these look like outputs of a sigmoid, not like"
-            " logits.",
+            f"every value lies between 0 and {1 if largest <= 1 else 100}: these look like outputs of a sigmoid, not"
+            " like logits.",
             "Send what goes into the sigmoid or softmax, e.g. log(p / (1 - p)); export the graph without its last "
             "activation.",
         )

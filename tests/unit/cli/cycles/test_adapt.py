@@ -351,3 +351,41 @@ def test_a_mistake_names_the_field(run, tmp_path, arguments, field):
     with pytest.raises(LifelongError) as caught:
         run(*arguments)
     assert caught.value.field == field
+
+
+def test_the_order_of_the_rows_counts_only_where_it_is_given(run, tmp_path):
+    """Sorted rows once looked like a change from one class to the other."""
+    data = draw([560, 240], 7)
+    by_class = np.argsort(data.labels, kind="stable")
+    np.savez(tmp_path / "dated.npz", logits=data.logits[by_class], at=np.arange(800.0)[by_class])
+    np.save(tmp_path / "sorted.npy", data.logits[by_class])
+    np.save(tmp_path / "drawn.npy", data.logits)
+    drawn, by_label = (
+        json.loads(run("calibration.npz", f"{name}.npy", "--json")) for name in ("drawn", "sorted")
+    )
+    shares = [report["prevalence"]["prevalence"] for report in (drawn, by_label)]
+    assert shares[0] == pytest.approx(shares[1], abs=1e-9)
+    assert drawn["outcome"] == by_label["outcome"] == "swap"
+    dated = json.loads(run("calibration.npz", "dated.npz", "--times", "at", "--json"))
+    assert dated["prevalence"]["prevalence"] == pytest.approx(shares[0], abs=1e-9)
+    with pytest.raises(LifelongError, match="sorted by class") as caught:
+        run("calibration.npz", "sorted.npy", "--order", "time")
+    assert caught.value.field == "--order"
+
+
+@pytest.mark.parametrize("parts", [[(500, 50), (200, 300)], [(300, 30), (100, 300), (250, 80)]])
+def test_changes_of_a_series_are_found_and_not_taken_for_sorted_rows(run, tmp_path, parts):
+    np.save(tmp_path / "series.npy", np.concatenate([draw(part, k).logits for k, part in enumerate(parts)]))
+    report = json.loads(run("calibration.npz", "series.npy", "--order", "time", "--json"))
+    assert len(report["change_points"]) == len(parts) - 1
+
+
+@pytest.mark.parametrize(
+    "options", [("--times", "missing"), ("--times", "short.npy"), ("--times", "times.npy", "--order", "none")]
+)
+def test_times_that_do_not_fit_are_named(run, tmp_path, options):
+    np.save(tmp_path / "short.npy", np.arange(3.0))
+    np.save(tmp_path / "times.npy", np.arange(1000.0))
+    with pytest.raises(LifelongError) as caught:
+        run("calibration.npz", "same.npy", *options)
+    assert caught.value.field in {"--times", "--order"}
