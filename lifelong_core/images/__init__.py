@@ -3,7 +3,7 @@
 Predictions and task fingerprints share it. All functions may run in several threads.
 """
 
-from lifelong_core.images.decoding import FORMATS, FULL_PIXELS, IMAGE_SUFFIXES, decode
+from lifelong_core.images.decoding import FORMATS, FULL_PIXELS, IMAGE_SUFFIXES, decode, reduction
 from lifelong_core.images.steps import input_pixels, model_input, most_pixels, preprocess, visible_box
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "model_input",
     "most_pixels",
     "preprocess",
+    "reduction",
     "visible_box",
 ]

@@ -1,6 +1,7 @@
 """Decode the bytes of an image within limits."""
 
 import warnings
+import zlib
 from io import BytesIO
 
 import numpy as np
@@ -8,7 +9,13 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_core.images.plain_jpeg import decode_plain_jpeg, read_plain_header
+from lifelong_core.images.plain_jpeg import (
+    UnnamedSubsamplingError,
+    decode_plain_jpeg,
+    decode_strictly,
+    read_plain_header,
+)
+from lifelong_core.images.tiff import check_tiff
 from lifelong_core.preprocessing import Preprocessing
 
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP")
@@ -16,8 +23,9 @@ IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".
 """of files in these formats"""
 FULL_PIXELS = 4_000_000
 """Largest number of pixels of an image that is always decoded in full and resized as a whole."""
-KEPT_EDGES = 2
+KEPT_EDGES = 4
 """Least ratio of the decoded edges to the resized edges if a larger JPEG is decoded at a fraction of its size."""
+_JPEG_CHANNELS = {"L": "GRAY", "RGB": "RGB", "CMYK": "CMYK"}
 MENDS_BROKEN = "Send one complete PNG, JPEG, TIFF, BMP or WebP image."
 
 # The check below uses the configured limit; Pillow's fixed limit would warn and raise at other sizes.
@@ -40,12 +48,12 @@ def decode(
         data: the bytes of the image.
         maximum_pixels: limit of width times height.
         declared: width and height that the image must have; None: any.
-        target: later preprocessing. A JPEG of more than `FULL_PIXELS` is decoded at 1/2, 1/4 or 1/8 of its size if its
-            edges stay at least twice those that `target` resizes it to. None: always in full.
+        target: later preprocessing; a large JPEG may be decoded at a fraction of its size (`reduction`). None: always
+            in full.
 
     Raises:
-        InvalidInputError: not an image of a known format, broken, of another size than declared, or of 32-bit samples,
-            which have no known range.
+        InvalidInputError: not an image of a known format, damaged as far as the format shows it, of another size than
+            declared, or with samples whose meaning is not certain.
         PayloadTooLargeError: the header declares more than `maximum_pixels`; nothing was decoded.
     """
     plain = decode_plain(data, maximum_pixels=maximum_pixels, declared=declared)
@@ -80,15 +88,80 @@ def decode_by_pillow(
 ) -> Image.Image:
     """Return the image of any format, as `decode`."""
     try:
+        check_tiff(data)
         image = Image.open(BytesIO(data), formats=FORMATS)
+    except (InvalidInputError, MemoryError):
+        raise
     except Exception as error:  # Pillow's parsers raise many kinds of errors for invalid files
+        if isinstance(error, ValueError | zlib.error):
+            raise _broken(error) from error
         raise InvalidInputError(
             "this is not an image that can be read.", field="image", hint=MENDS_BROKEN
         ) from error
     _check_size(image.size, maximum_pixels, declared)
-    if target is not None and image.width * image.height > FULL_PIXELS:
-        _reduce(image, target)
+    try:
+        if image.format in ("JPEG", "MPO"):
+            image = _jpeg_pixels(data, image, reduction(image.size, target))
+        _check_damage(data)
+    except ValueError as error:
+        raise _broken(error) from error
     return _loaded(image)
+
+
+def reduction(size: tuple[int, int], target: Preprocessing | None) -> int:
+    """The fraction of its edges (2, 4 or 8) at which a JPEG is decoded; 1: in full.
+
+    Only an image of more than `FULL_PIXELS` is reduced, if both edges are multiples of the fraction, so that the area
+    stays the same, and stay `KEPT_EDGES` times those to which `target` resizes it by a filter that averages.
+    """
+    resize = None if target is None else target.resize
+    if resize is None or resize.interpolation == "nearest" or size[0] * size[1] <= FULL_PIXELS:
+        return 1
+    # The image may be rotated later, so either edge may become the width.
+    least = max(resize.height, resize.width) * KEPT_EDGES
+    fits = (
+        each for each in (8, 4, 2) if min(size) >= each * least and not (size[0] % each or size[1] % each)
+    )
+    return next(fits, 1)
+
+
+def _jpeg_pixels(data: bytes, header: Image.Image, factor: int) -> Image.Image:
+    """The pixels of a JPEG, with the metadata that Pillow has read from its header."""
+    if header.mode == "CMYK" and "adobe" not in header.info:
+        raise InvalidInputError(
+            "the CMYK JPEG has no Adobe marker, which says whether 0 or 255 is white.",
+            field="image",
+            hint="Send it as RGB or greyscale.",
+        )
+    try:
+        pixels = decode_strictly(data, _JPEG_CHANNELS[header.mode], factor=factor)
+    except UnnamedSubsamplingError:
+        return header  # Pillow decodes it, and drops reports of damage
+    if header.mode == "CMYK":  # Adobe stores it inverted
+        image = Image.frombytes("CMYK", (pixels.shape[1], pixels.shape[0]), (255 - pixels).tobytes())
+    else:
+        image = to_image(pixels)
+    image.info = header.info
+    return image
+
+
+def _check_damage(data: bytes) -> None:
+    """Check what Pillow does not: the checksums of a PNG, and the length of a WebP.
+
+    Raises:
+        ValueError: the pixels may be wrong.
+    """
+    if data.startswith(b"RIFF") and int.from_bytes(data[4:8], "little") + 8 > len(data):
+        raise ValueError("bytes are missing")
+    if not data.startswith(b"\x89PNG"):
+        return
+    content, position, kind = memoryview(data), 8, b""
+    while kind != b"IEND" and position + 12 <= len(data):
+        end = position + 8 + int.from_bytes(content[position : position + 4])
+        kind = bytes(content[position + 4 : position + 8])
+        if int.from_bytes(content[end : end + 4]) != zlib.crc32(content[position + 4 : end]):
+            raise ValueError(f"wrong checksum of a chunk {kind.decode('ascii', 'replace')}")
+        position = end + 4
 
 
 def _check_size(size: tuple[int, int], maximum_pixels: int, declared: tuple[int, int] | None) -> None:
@@ -111,28 +184,21 @@ def _loaded(image: Image.Image) -> Image.Image:
         raise
     except Exception as error:  # as above; a truncated file fails only here
         raise _broken() from error
-    if image.mode in ("I", "F"):
-        raise InvalidInputError(
-            "images with 32-bit samples have no known range of values.",
-            field="image",
-            hint="Convert it to 8 or 16 bits per channel.",
-        )
-    return image
+    return _full_scale(image)
 
 
-def _broken() -> InvalidInputError:
-    return InvalidInputError("the image is truncated or broken.", field="image", hint=MENDS_BROKEN)
+def _full_scale(image: Image.Image) -> Image.Image:
+    """Return greys of 12 or 16 bits of a TIFF as 65535 for white; Pillow returns its samples as stored."""
+    tags = getattr(image, "tag_v2", None)
+    if tags is None or not image.mode.startswith("I;16") or (tags[262], tags[258]) == (1, (16,)):
+        return image
+    samples = np.asarray(image)
+    if tags[258] == (12,):
+        samples = np.rint(samples * (65535 / 4095))
+    return Image.fromarray((samples if tags[262] else 65535 - samples).astype(np.uint16))
 
 
-def _reduce(image: Image.Image, target: Preprocessing) -> None:
-    """Decode a JPEG at a fraction of its size: a quarter of the edges has 16 times fewer pixels.
-
-    The result differs from a full decode by a few of 255 grey levels before resizing.
-    """
-    resize = target.resize
-    if resize is None or image.format != "JPEG":
-        return
-    # The image may be rotated later, so either edge may become the width.
-    edge = max(resize.height, resize.width) * KEPT_EDGES
-    mode = "L" if target.colour == "grey" and image.mode == "L" else None
-    image.draft(mode, (edge, edge))
+def _broken(report: object = "") -> InvalidInputError:
+    return InvalidInputError(
+        f"the image is truncated or broken{report and f': {report}'}.", field="image", hint=MENDS_BROKEN
+    )

@@ -3,7 +3,7 @@
 from typing import Final
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_core.images import FULL_PIXELS
+from lifelong_core.images import FULL_PIXELS, reduction
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.decoding.header import ImageHeader
 
@@ -86,8 +86,8 @@ def takes_much_memory(header: ImageHeader, target: Preprocessing) -> bool:
 
     Args:
         header: header of an accepted image.
-        target: preprocessing of the model: a sequential JPEG is decoded at a fraction of its size.
+        target: preprocessing of the model: a sequential JPEG may be decoded at a fraction of its size.
     """
-    if header.is_complete and header.is_sequential and target.resize is not None:
+    if header.is_complete and header.is_sequential and reduction((header.width, header.height), target) > 1:
         return False
     return not 0 < header.pixels <= FULL_PIXELS

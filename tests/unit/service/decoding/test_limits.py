@@ -96,7 +96,8 @@ LARGE = {"width": 2000, "height": FULL_PIXELS // 2000 + 1, "is_complete": True}
         (ImageHeader("PNG", **LARGE), RESIZED, True),
         (ImageHeader("TIFF"), RESIZED, True),
         (ImageHeader("JPEG", **LARGE), RESIZED, True),
-        (ImageHeader("JPEG", **LARGE, is_sequential=True), RESIZED, False),
+        (ImageHeader("JPEG", **(LARGE | {"height": 2008}), is_sequential=True), RESIZED, False),
+        (ImageHeader("JPEG", **LARGE, is_sequential=True), RESIZED, True),  # 2001 rows: decoded in full
         (ImageHeader("JPEG", **LARGE, is_sequential=True), Preprocessing(), True),
         (ImageHeader("JPEG", **(LARGE | {"is_complete": False}), is_sequential=True), RESIZED, True),
     ],
