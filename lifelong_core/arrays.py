@@ -117,7 +117,7 @@ def look_like_probabilities(logits: NDArray[np.floating[Any]]) -> bool:
 
 
 def total_of_shares(logits: NDArray[np.floating[Any]]) -> float | None:
-    """Return the sum of each row, (N, C), of shares in any unit (percent, 0..255, votes), or rounded; else None.
+    """Return the sum of all rows, (N, C), of shares in any unit (percent, 0..255, votes); None: no shares.
 
     All rows have values that are not negative, and one sum but for rounding. Fewer than 10 different rows are shares
     only if that sum is 100 (percent): logits that large do not occur.

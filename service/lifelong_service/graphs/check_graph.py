@@ -15,12 +15,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import onnx
+
 from lifelong_core.errors import InvalidInputError, LifelongError
 from lifelong_core.gpu import GpuUse
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.graphs.classifier import Classifier, load_classifier
 from lifelong_service.graphs.half_precision import largest_difference, to_half_precision
 from lifelong_service.graphs.providers import CPU, choose_providers
+from lifelong_service.graphs.rules import check_image_is_used
 from lifelong_service.graphs.self_contained import self_contained
 from lifelong_service.process import confinement
 
@@ -100,9 +103,12 @@ def _load(request: dict[str, Any]) -> dict[str, Any]:
     )
     if request["precision"] != "half":
         output.write_bytes(content)
-        return {"provider": _classifier(output, request).provider, "half_difference": None}
+        provider = _classifier(output, request).provider
+        check_image_is_used(onnx.ModelProto.FromString(content))
+        return {"provider": provider, "half_difference": None}
     output.write_bytes(to_half_precision(content))
     converted = _classifier(output, request)
+    check_image_is_used(onnx.ModelProto.FromString(content))
     # On the CPU: a second graph on the GPU may exceed its share of the memory.
     original = _classifier(content, request | {"execution_providers": [CPU]})
     difference = largest_difference(

@@ -8,17 +8,15 @@ from typing import Final
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnxruntime.transformers.float16 import convert_float_to_float16
 
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.graphs.provider_options import HALF, PRECISION
+from lifelong_service.graphs.trial import random_colours
 
 COMPARED_IMAGES: Final = 16
-_BLOCKS: Final = 8
-"""Blocks of one colour along an edge of a compared image."""
 _FIELD: Final = "precision"
 
 
@@ -59,7 +57,7 @@ def largest_difference(original: Classifier, converted: Classifier, preprocessin
     Raises:
         InvalidInputError: a logit in half precision is not finite.
     """
-    images = _images(converted.trial_shape, preprocessing)
+    images = random_colours(converted.trial_shape, preprocessing, COMPARED_IMAGES)
     found = converted.logits(images)
     if not np.isfinite(found).all():
         raise InvalidInputError(
@@ -68,17 +66,3 @@ def largest_difference(original: Classifier, converted: Classifier, preprocessin
             hint="Add it as it is, without half precision.",
         )
     return float(np.abs(original.logits(images) - found).max())
-
-
-def _images(shape: tuple[int, ...], preprocessing: Preprocessing) -> list[NDArray[np.float32]]:
-    """Images of coloured blocks, normalised as the preprocessing does."""
-    rng = np.random.default_rng(0)
-    height, width = shape[:2] if preprocessing.layout == "NHWC" else shape[1:]
-    rows, columns = (np.arange(edge) * _BLOCKS // edge for edge in (height, width))
-    images: list[NDArray[np.float32]] = []
-    for _ in range(COMPARED_IMAGES):
-        colours = rng.random((_BLOCKS, _BLOCKS, preprocessing.channels))
-        pixels = (colours[rows][:, columns] - preprocessing.mean) / preprocessing.standard_deviation
-        pixels = pixels if preprocessing.layout == "NHWC" else pixels.transpose(2, 0, 1)
-        images.append(np.ascontiguousarray(pixels, dtype=np.float32))
-    return images

@@ -1,12 +1,14 @@
-"""Rules for ONNX graphs: their time and memory must not depend on the content of an image.
+"""Rules for ONNX graphs: their time and memory must not depend on the content of an image, their answers only on it.
 
 Only the process that checks graphs imports this module: a serving process never imports `onnx`.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import onnx
+from onnx import numpy_helper
 
 from lifelong_core.errors import InvalidInputError
 
@@ -19,6 +21,24 @@ LOOPS: Final = frozenset(
 )
 PROGRAMS: Final = frozenset({"EPContext", "PythonOp", "PythonOpGrad", "TritonOp", "ATen"})
 """Operators that run or open something outside the graph."""
+RANDOM: Final = frozenset(
+    {
+        "Bernoulli",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    }
+)
+"""Operators that draw random numbers, also with a seed: the next run draws other ones."""
+_DROPOUTS: Final[Mapping[str, tuple[int, int]]] = {
+    "Dropout": (1, 2),
+    "BitmaskDropout": (1, 2),
+    "BiasDropout": (3, 4),
+    "BitmaskBiasDropout": (3, 4),
+}
+"""Operators that draw random numbers in training mode, and their inputs with the ratio and the mode."""
 _SIZES: Final[Mapping[str, Sequence[int]]] = {
     "AffineGrid": (1,),
     "BlackmanWindow": (0,),
@@ -46,6 +66,7 @@ _SELECTIONS: Final = frozenset(
 _NAME_LENGTH: Final = 40
 
 Function: TypeAlias = "tuple[str, str]"
+Functions: TypeAlias = "Mapping[Function, onnx.FunctionProto]"
 Container: TypeAlias = "onnx.GraphProto | onnx.FunctionProto"
 
 
@@ -67,6 +88,118 @@ def check_rules(model: onnx.ModelProto, *, permitted: Collection[str] = ()) -> N
     constants = {tensor.name for tensor in model.graph.initializer}
     images = {entry.name for entry in model.graph.input} - constants
     _Sizes(functions, permitted).follow(model.graph.node, images)
+
+
+def check_image_is_used(model: onnx.ModelProto) -> None:
+    """Check that the outputs depend on the image.
+
+    Raises:
+        InvalidInputError: every image gets the same answer.
+    """
+    constants = {tensor.name for tensor in model.graph.initializer}
+    if _used(model.graph).isdisjoint({entry.name for entry in model.graph.input} - constants):
+        raise _refused(
+            "the outputs do not depend on the image: every image gets the same answer.",
+            hint="Check the export.",
+        )
+
+
+def _used(graph: onnx.GraphProto) -> set[str]:
+    """Return the names from whose values the outputs are computed; nodes may be in any order."""
+    made_by = {name: node for node in graph.node for name in node.output}
+    waiting, used = [entry.name for entry in graph.output], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in used:
+            continue
+        used.add(name)
+        node = made_by.get(name)
+        if node is not None and node.op_type not in ("Shape", "Size"):
+            waiting += node.input
+            for inner in _subgraphs(node):
+                waiting += [entry.name for entry in inner.output]
+                waiting += [one for each in _all_nodes(inner) for one in each.input]
+    return used
+
+
+def check_evaluation_mode(model: onnx.ModelProto, *, permitted: Collection[str] = ()) -> None:
+    """Check that a graph draws no random numbers and takes no statistics of the batch, as layers do in training.
+
+    Args:
+        model: the graph and its functions, with all weights inside.
+        permitted: operators that are accepted all the same.
+
+    Raises:
+        InvalidInputError: it does, or a dropout has a mode that is no constant.
+    """
+    functions = {(one.domain, one.name): one for one in model.functions}
+    _check_mode(model.graph.node, _single_values(model.graph.initializer), functions, permitted)
+
+
+def _check_mode(
+    nodes: Sequence[onnx.NodeProto],
+    known: Mapping[str, float],
+    functions: Functions,
+    permitted: Collection[str],
+) -> None:
+    """Check nodes where the constants of one element are known by name."""
+    known = {**known, **{name: value for node in nodes for name, value in _constant(node).items()}}
+    for node in nodes:
+        kind = node.op_type
+        function = functions.get((node.domain, kind))
+        if function is not None:
+            inner = {
+                formal: known[given]
+                for formal, given in zip(function.input, node.input, strict=False)
+                if given in known
+            }
+            _check_mode(function.node, inner, functions, permitted)
+            continue
+        for graph in _subgraphs(node):
+            _check_mode(graph.node, {**known, **_single_values(graph.initializer)}, functions, permitted)
+        if kind in ("Identity", "Cast") and node.input[0] in known:
+            known[node.output[0]] = known[node.input[0]]
+        elif kind == "Not" and node.input[0] in known:
+            known[node.output[0]] = not known[node.input[0]]
+        if kind not in permitted and (why := _training(node, known)) is not None:
+            raise _forbidden(node, why, hint=_EVALUATION_HINT)
+
+
+def _training(node: onnx.NodeProto, known: Mapping[str, float]) -> str | None:
+    """Return why a node is in training mode; None: it is not."""
+    kind = node.op_type
+    if kind in RANDOM:
+        return "it draws random numbers, so one image gets different answers"
+    if kind == "BatchNormalization" and any(one.name == "training_mode" and one.i for one in node.attribute):
+        return "it is in training mode and uses the statistics of the batch"
+    if kind in _DROPOUTS:
+        ratio, mode = (node.input[place] if place < len(node.input) else "" for place in _DROPOUTS[kind])
+        if mode and known.get(mode, 1) and known.get(ratio, 1):
+            return "it is in training mode and draws random numbers, so one image gets different answers"
+    return None
+
+
+def _single_values(tensors: Iterable[onnx.TensorProto]) -> dict[str, float]:
+    """Return the tensors of one element by name."""
+    found = ((tensor.name, numpy_helper.to_array(tensor)) for tensor in tensors if _elements(tensor) == 1)
+    return {name: float(array.item()) for name, array in found if array.dtype.kind in "biuf"}
+
+
+def _elements(tensor: onnx.TensorProto) -> int:
+    return math.prod(tensor.dims)
+
+
+def _constant(node: onnx.NodeProto) -> dict[str, float]:
+    """Return the value of a constant node of one element by the name of its output."""
+    if node.op_type != "Constant":
+        return {}
+    values: list[float] = []
+    for attribute in node.attribute:
+        if attribute.name == "value":
+            values += _single_values([attribute.t]).values()
+        elif attribute.name in ("value_int", "value_float"):
+            values.append(attribute.i or attribute.f)
+    return dict(zip(node.output, values, strict=False))
 
 
 def _check_operator(
@@ -169,16 +302,22 @@ class _Sizes:
             self._shapes_are_values = True
 
 
-def _forbidden(node: onnx.NodeProto, why: str) -> InvalidInputError:
+_EVALUATION_HINT: Final = (
+    "Export it in evaluation mode: model.eval() before torch.onnx.export, without training=TrainingMode.TRAINING. If"
+    " you trust the file, name the operator in LIFELONG_PERMITTED_OPERATORS."
+)
+_PLAIN_HINT: Final = (
+    "Export a plain classifier. If you trust the file, name the operator in LIFELONG_PERMITTED_OPERATORS."
+)
+
+
+def _forbidden(node: onnx.NodeProto, why: str, *, hint: str = _PLAIN_HINT) -> InvalidInputError:
     kind = node.op_type if node.op_type.isidentifier() and len(node.op_type) <= _NAME_LENGTH else ""
     return _refused(
-        f"the operator {kind} is not taken: {why}." if kind else f"an operator is not taken: {why}."
+        f"the operator {kind} is not taken: {why}." if kind else f"an operator is not taken: {why}.",
+        hint=hint,
     )
 
 
-def _refused(message: str) -> InvalidInputError:
-    return InvalidInputError(
-        message,
-        field="onnx",
-        hint="Export a plain classifier. If you trust the file, name the operator in LIFELONG_PERMITTED_OPERATORS.",
-    )
+def _refused(message: str, *, hint: str = _PLAIN_HINT) -> InvalidInputError:
+    return InvalidInputError(message, field="onnx", hint=hint)

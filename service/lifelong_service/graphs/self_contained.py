@@ -10,15 +10,17 @@ import onnx
 from google.protobuf.message import DecodeError, Message
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_service.graphs.rules import check_rules
+from lifelong_service.graphs.rules import check_evaluation_mode, check_rules
 
 HINT = (
     "Export one self-contained file: torch.onnx.export(..., external_data=False), or"
     " onnx.save(onnx.load('model.onnx'), 'whole.onnx')."
 )
 _PROBABILITIES = {"Softmax": "a softmax", "Sigmoid": "a sigmoid"}
-_SHAPES = frozenset({"Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Flatten"})
-"""Operators that do not change values."""
+_SHAPES = frozenset(
+    {"Identity", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "QuantizeLinear", "DequantizeLinear"}
+)
+"""Operators that do not change values, or only round them."""
 
 
 def self_contained(
@@ -56,6 +58,7 @@ def self_contained(
     check_logits(model)
     outside = [tensor for tensor in tensors_of(model) if tensor.data_location == onnx.TensorProto.EXTERNAL]
     if not outside:
+        check_evaluation_mode(model, permitted=permitted)
         return content
     if folder is None:
         raise _refused(f"the weights are in another file, {_location(outside[0])!r}.")
@@ -69,6 +72,7 @@ def self_contained(
             tensor.raw_data = stream.read(length)
         tensor.data_location = onnx.TensorProto.DEFAULT
         tensor.ClearField("external_data")
+    check_evaluation_mode(model, permitted=permitted)
     return model.SerializeToString()
 
 

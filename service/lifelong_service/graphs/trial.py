@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lifelong_core.arrays import Logits, look_like_probabilities
 from lifelong_core.errors import InvalidInputError, LifelongError
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.graphs.captures import CaptureError
@@ -19,6 +20,10 @@ MIXING_TOLERANCE = 1e-3
 """Relative and absolute tolerance of an image's logits between batches (rounding differs)."""
 COARSE_MIXING_TOLERANCE = 1e-2
 """The same where products are rounded to 10 bits: half precision, and TF32 of accelerators."""
+REPETITION_TOLERANCE = 1e-6
+"""Tolerance of the logits of the same batch in two runs on the CPU, relative to the largest one."""
+_BLOCKS = 8
+"""Blocks of one colour along an edge of an image of random colours."""
 _UNKNOWN_EDGE = 64
 """Edge of the trial image in pixels when neither the preprocessing nor the graph fixes it."""
 
@@ -44,18 +49,45 @@ def image_shape(shape: Sequence[object], preprocessing: Preprocessing) -> tuple[
 
 
 def trial_images(shape: Sequence[object], preprocessing: Preprocessing) -> list[NDArray[np.float32]]:
-    """Return a grey image and a gradient, of the size of the preprocessing, else of the graph, else a small one."""
+    """Return a grey image, a gradient and one of random colours.
+
+    Their size is that of the preprocessing, else of the graph, else a small one.
+    """
     known = [edge if isinstance(edge, int) else _UNKNOWN_EDGE for edge in shape]
     size = image_shape(known, preprocessing) or ()
     grey = np.full(size, 0.5, dtype=np.float32)
     gradient = np.linspace(0, 1, grey.size, endpoint=False, dtype=np.float32).reshape(size)
-    return [grey, gradient]
+    return [grey, gradient, *random_colours(size, preprocessing, 1)]
+
+
+def random_colours(
+    shape: tuple[int, ...], preprocessing: Preprocessing, number: int
+) -> list[NDArray[np.float32]]:
+    """Return images of coloured blocks, always the same ones, normalised as the preprocessing does.
+
+    Args:
+        shape: of an image in the input of the graph.
+        preprocessing: of the images.
+        number: of the images.
+    """
+    rng = np.random.default_rng(0)
+    height, width = shape[:2] if preprocessing.layout == "NHWC" else shape[1:]
+    rows, columns = (np.arange(edge) * _BLOCKS // edge for edge in (height, width))
+    images: list[NDArray[np.float32]] = []
+    for _ in range(number):
+        colours = rng.random((_BLOCKS, _BLOCKS, preprocessing.channels))
+        pixels = (colours[rows][:, columns] - preprocessing.mean) / preprocessing.standard_deviation
+        pixels = pixels if preprocessing.layout == "NHWC" else pixels.transpose(2, 0, 1)
+        images.append(np.ascontiguousarray(pixels, dtype=np.float32))
+    return images
 
 
 def check_outputs(
     classifier: "Classifier", images: Sequence[NDArray[np.float32]], *, is_coarse: bool
 ) -> None:
-    """Check the logits of trial images, alone and together.
+    """Check the logits of trial images: alone, again, and together in two orders.
+
+    A graph with a fixed batch gets as many images as it takes: then each place of the batch is tried.
 
     Args:
         classifier: the loaded graph.
@@ -63,30 +95,45 @@ def check_outputs(
         is_coarse: whether products are rounded to 10 bits.
 
     Raises:
-        InvalidInputError: they are not finite, are probabilities, or depend on the other images of the batch.
+        InvalidInputError: they are not finite, are probabilities, differ between runs, or depend on the other images of
+            the batch.
     """
     alone = np.concatenate([classifier.logits([image]) for image in images])
-    if not np.isfinite(alone[0]).all():
-        raise InvalidInputError(
-            "the model gives NaN or infinity for a plain grey image.", field="onnx", hint="Check the export."
-        )
     if not np.isfinite(alone).all():
-        return  # predictions with such outputs are refused; there is nothing to compare
-    tolerance = COARSE_MIXING_TOLERANCE if is_coarse else MIXING_TOLERANCE
-    if not classifier.has_fixed_batch and not np.allclose(
-        classifier.logits(images), alone, rtol=tolerance, atol=tolerance
-    ):
         raise InvalidInputError(
-            "the model mixes the images of a batch: the same image got another answer beside another one.",
+            f"the model gives NaN or infinity for {_first_not_finite(alone)}.",
             field="onnx",
-            hint="Export it in evaluation mode (batch normalisation with its learnt statistics).",
+            hint="Check the export, and mean and standard_deviation of the preprocessing.",
         )
-    if (alone >= 0).all() and np.allclose(alone.sum(axis=1), 1, rtol=0, atol=1e-4):
+    tolerance = COARSE_MIXING_TOLERANCE if is_coarse else MIXING_TOLERANCE
+    smallest = tolerance if is_coarse else REPETITION_TOLERANCE * float(np.abs(alone).max())
+    if not np.allclose(classifier.logits(images[:1]), alone[:1], rtol=0, atol=smallest):
+        raise InvalidInputError(
+            "the model answers the same image differently from run to run: it draws random numbers or keeps a state.",
+            field="onnx",
+            hint="Export it in evaluation mode: model.eval() before torch.onnx.export.",
+        )
+    size = classifier.batch_sizes[-1] if classifier.has_fixed_batch and classifier.batch_sizes else 1
+    order = [place % len(images) for place in range(max(size, len(images)))]
+    for one in (order, order[::-1]):
+        together = classifier.logits([images[k] for k in one])
+        if not np.allclose(together, alone[one], rtol=tolerance, atol=tolerance):
+            raise InvalidInputError(
+                "the model mixes the images of a batch: the same image got another answer beside another one.",
+                field="onnx",
+                hint="Export it in evaluation mode (batch normalisation with its learnt statistics).",
+            )
+    if look_like_probabilities(alone):
         raise InvalidInputError(
             "the model gives probabilities, expected logits.",
             field="onnx",
             hint="Export it without the softmax at its end.",
         )
+
+
+def _first_not_finite(logits: Logits) -> str:
+    first = int(np.argmin(np.isfinite(logits).all(axis=1)))
+    return ("a plain grey image", "a gradient from black to white", "an image of random colours")[first]
 
 
 def warm_up(classifier: "Classifier", image: NDArray[np.float32]) -> None:

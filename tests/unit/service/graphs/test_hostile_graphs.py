@@ -33,7 +33,7 @@ REASONS = {
     "constant_of_4_gb": "memory",
     "expanded_to_8_gb": "memory",
     "tiled_to_8_gb": "Tile|memory",
-    "random_of_4_gb": "memory",
+    "random_of_4_gb": "RandomNormal is not taken: it draws random numbers",
     "size_by_pixels": "ConstantOfShape is not taken: the size of its output",
     "nested_functions": f"more than {MAXIMUM_NODES} nodes",
     "calls_itself": "calls itself",

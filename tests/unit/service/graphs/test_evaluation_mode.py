@@ -1,0 +1,166 @@
+"""Graphs in training mode are refused, whatever their batch axis; those in evaluation mode are taken."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from lifelong_core.errors import InvalidInputError
+from lifelong_service.graphs.classifier import load_classifier
+from lifelong_service.graphs.rules import check_evaluation_mode, check_image_is_used, check_rules
+from lifelong_service.graphs.self_contained import check_logits
+from tests.unit.service import onnx_graphs
+from tests.unit.service.conftest import GREY
+
+TRUE, FALSE = np.bool_(True), np.bool_(False)
+
+
+def graph(
+    *nodes: onnx.NodeProto, batch: int | str = 1, functions: object = (), **constants: object
+) -> onnx.ModelProto:
+    """Nodes that make `logits` of `sums`, the linear logits."""
+    model = onnx.load_from_string(onnx_graphs.linear(batch=batch))
+    model.graph.node[-1].output[0] = "sums"
+    model.graph.node.extend(nodes)
+    model.graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()
+    )
+    model.functions.extend(functions)
+    model.opset_import.append(helper.make_opsetid("local", 1))
+    return model
+
+
+def dropout(mode: str = "mode", output: str = "logits", ratio: str = "") -> onnx.NodeProto:
+    return helper.make_node("Dropout", ["sums", ratio, mode], [output])
+
+
+def in_branch(mode: str = "mode") -> onnx.NodeProto:
+    value = helper.make_tensor_value_info("inner", TensorProto.FLOAT, None)
+    branches = [helper.make_graph([dropout(mode, "inner")], name, [], [value]) for name in ("yes", "no")]
+    return helper.make_node("If", ["condition"], ["logits"], then_branch=branches[0], else_branch=branches[1])
+
+
+def of_function(mode: str) -> tuple[onnx.NodeProto, onnx.FunctionProto]:
+    body = helper.make_function(
+        "local", "Layer", ["sums", "mode"], ["out"], [dropout(output="out")], [helper.make_opsetid("", 18)]
+    )
+    return helper.make_node("Layer", ["sums", mode], ["logits"], domain="local"), body
+
+
+def normalisation(training: int) -> onnx.NodeProto:
+    return helper.make_node(
+        "BatchNormalization", ["sums", "one", "zero", "zero", "one"], ["logits"], training_mode=training
+    )
+
+
+LAYER, BODY = of_function("mode")
+STATISTICS = {"one": np.ones(3, np.float32), "zero": np.zeros(3, np.float32)}
+
+
+@pytest.mark.parametrize(
+    ("model", "operator"),
+    [
+        (graph(dropout(), mode=TRUE), "Dropout"),
+        (graph(dropout(ratio="ratio"), mode=TRUE, ratio=np.float32(1e-6)), "Dropout"),
+        (
+            graph(dropout(), helper.make_node("Constant", [], ["mode"], value=numpy_helper.from_array(TRUE))),
+            "Dropout",
+        ),
+        (graph(helper.make_node("Not", ["no"], ["mode"]), dropout(), no=FALSE), "Dropout"),
+        (graph(in_branch(), mode=TRUE, condition=TRUE), "Dropout"),
+        (graph(LAYER, functions=[BODY], mode=TRUE), "Dropout"),
+        (
+            graph(
+                helper.make_node("RandomNormalLike", ["sums"], ["noise"], seed=1.0),
+                helper.make_node("Add", ["sums", "noise"], ["logits"]),
+            ),
+            "RandomNormalLike",
+        ),
+        (
+            graph(
+                helper.make_node("RandomUniform", [], ["noise"], shape=[1, 3]),
+                helper.make_node("Add", ["sums", "noise"], ["logits"]),
+            ),
+            "RandomUniform",
+        ),
+        (graph(normalisation(1), **STATISTICS), "BatchNormalization"),
+    ],
+    ids=["initialiser", "rare", "constant", "computed", "branch", "function", "seed", "uniform", "batch"],
+)
+def test_layers_in_training_mode_are_refused_by_name(model: onnx.ModelProto, operator: str) -> None:
+    with pytest.raises(InvalidInputError, match=f"{operator} is not taken") as refused:
+        check_evaluation_mode(model)
+    assert "model.eval()" in (refused.value.hint or "")
+    check_evaluation_mode(model, permitted=[operator])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        graph(helper.make_node("Dropout", ["sums"], ["logits"])),
+        graph(dropout(), mode=FALSE),
+        graph(dropout(ratio="ratio"), mode=TRUE, ratio=np.float32(0)),
+        graph(in_branch(), mode=FALSE, condition=TRUE),
+        graph(LAYER, functions=[BODY], mode=FALSE),
+        graph(normalisation(0), **STATISTICS),
+    ],
+    ids=["default", "initialiser", "ratio 0", "branch", "function", "batch"],
+)
+def test_layers_in_evaluation_mode_are_taken(model: onnx.ModelProto) -> None:
+    check_rules(model)
+    check_evaluation_mode(model)
+    check_image_is_used(model)
+    load_classifier(model.SerializeToString(), GREY, classes=3)
+
+
+@pytest.mark.parametrize("batch", ["N", 1, 4])
+def test_answers_that_differ_between_runs_are_refused_when_the_graph_is_loaded(batch: int | str) -> None:
+    noise = [
+        helper.make_node("RandomNormalLike", ["sums"], ["noise"], scale=1e-3, seed=1.0),
+        helper.make_node("Add", ["sums", "noise"], ["logits"]),
+    ]
+    with pytest.raises(InvalidInputError, match="differently from run to run"):
+        load_classifier(graph(*noise, batch=batch).SerializeToString(), GREY, classes=3)
+
+
+@pytest.mark.parametrize("place", [1, 3])
+def test_every_place_of_a_fixed_batch_is_compared(place: int) -> None:
+    factors = np.ones((4, 1), np.float32)
+    factors[place] = 2
+    model = graph(helper.make_node("Mul", ["sums", "factors"], ["logits"]), batch=4, factors=factors)
+    with pytest.raises(InvalidInputError, match="mixes the images"):
+        load_classifier(model.SerializeToString(), GREY, classes=3)
+
+
+def test_answers_that_are_not_finite_for_an_image_are_refused() -> None:
+    model = graph(
+        helper.make_node("Sub", ["sums", "sums"], ["zero"]),
+        helper.make_node("Div", ["sums", "one"], ["big"]),
+        helper.make_node("Sqrt", ["big"], ["logits"]),
+        one=np.float32(1),
+    )
+    with pytest.raises(InvalidInputError, match="NaN or infinity for a"):
+        load_classifier(model.SerializeToString(), GREY, classes=3)
+
+
+def test_a_graph_that_does_not_use_the_image_is_refused() -> None:
+    model = graph(
+        helper.make_node("Identity", ["constant"], ["logits"]), constant=np.ones((1, 3), np.float32)
+    )
+    with pytest.raises(InvalidInputError, match="do not depend on the image"):
+        check_image_is_used(model)
+
+
+def test_quantised_and_scaled_probabilities_are_refused() -> None:
+    nodes = [
+        helper.make_node("Softmax", ["sums"], ["shares"], axis=1),
+        helper.make_node("QuantizeLinear", ["shares", "step", "zero"], ["bytes"]),
+        helper.make_node("DequantizeLinear", ["bytes", "step", "zero"], ["logits"]),
+    ]
+    with pytest.raises(InvalidInputError, match="softmax"):
+        check_logits(graph(*nodes, step=np.float32(1 / 256), zero=np.uint8(0)))
+    percent = graph(
+        nodes[0], helper.make_node("Mul", ["shares", "hundred"], ["logits"]), hundred=np.float32(100)
+    )
+    with pytest.raises(InvalidInputError, match="probabilities"):
+        load_classifier(percent.SerializeToString(), GREY, classes=3)
