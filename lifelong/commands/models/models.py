@@ -73,7 +73,8 @@ for _command in (
 @click.option(
     "--force-because",
     metavar="REASON",
-    help="Take the calibration set although its report refuses it; the reason goes to the audit log.",
+    help="Take a calibration set that its report refuses, or an implausible mean or standard deviation; the reason goes"
+    " to the audit log.",
 )
 def add(
     name: str,
@@ -94,6 +95,7 @@ def add(
     order. torchvision's ImageFolder numbers classes by the alphabet of their folders.
     """
     from lifelong_core.errors import InvalidInputError
+    from lifelong_core.plausibility import check_normalisation
     from lifelong_core.preprocessing import Preprocessing
     from lifelong_core.store import describe_serving, register_calibration
     from lifelong_core.store.registry.serving import WORKERS_PATIENCE_SECONDS
@@ -123,6 +125,7 @@ def add(
     document = None
     if onnx is not None:
         document = _read_preprocessing(preprocessing) if preprocessing else Preprocessing()
+        check_normalisation(document, force_reason=force_because)
     with open_store() as store:
         labelled = _examined(store, task, document, calibration, force_because) if calibration else None
         content = None
@@ -140,6 +143,7 @@ def add(
             kind="onnx" if onnx else "external",
             onnx=content,
             preprocessing=document,
+            force_reason=force_because,
             actor=actor(),
         )
         click.echo(f"Added model {model.reference}.")

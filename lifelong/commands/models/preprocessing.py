@@ -32,6 +32,7 @@ def preprocessing(source: str, size: int | None, output: Path | None, *, test_si
     evaluated with that transform. docs/preprocessing.md explains all fields.
     """
     from lifelong_core.errors import InvalidInputError
+    from lifelong_core.plausibility import check_normalisation
     from lifelong_core.preprocessing import Preprocessing
 
     library, _, name = source.partition("/")
@@ -43,7 +44,12 @@ def preprocessing(source: str, size: int | None, output: Path | None, *, test_si
         described = _described_by_torchvision(name)
     else:
         described = _described_by_file(Path(source))
-    text = _formatted(Preprocessing.model_validate(described).model_dump(mode="json", exclude_none=True))
+    document = Preprocessing.model_validate(described)
+    try:
+        check_normalisation(document)
+    except InvalidInputError as error:
+        click.echo(f"Warning: {error}", err=True)
+    text = _formatted(document.model_dump(mode="json", exclude_none=True))
     if output is None:
         click.echo(text)
     else:

@@ -75,7 +75,14 @@ def tasks() -> None:
     "--costs", help="JSON matrix (or its file): rows true class, columns decision. Default: 0-1 costs."
 )
 @decision_rule_option
-def add(name: str, classes: str, costs: str | None, decision_rule: str | None) -> None:
+@click.option(
+    "--force-because",
+    metavar="REASON",
+    help="Take costs by which a wrong decision is cheaper than the right one; the reason goes to the audit log.",
+)
+def add(
+    name: str, classes: str, costs: str | None, decision_rule: str | None, force_because: str | None
+) -> None:
     """Add the task NAME."""
     class_names = [part.strip() for part in classes.split(",")]
     with open_store() as store:
@@ -84,6 +91,7 @@ def add(name: str, classes: str, costs: str | None, decision_rule: str | None) -
             class_names,
             parse_costs(costs, len(class_names)),
             decision_rule=parse_decision_rule(decision_rule),
+            force_reason=force_because,
             actor=actor(),
         )
     click.echo(f"Added task {task.name} with classes {', '.join(task.class_names)}.")

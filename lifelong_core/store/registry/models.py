@@ -1,11 +1,14 @@
 """Models: versions of a classifier for one task, served here (onnx) or elsewhere (external)."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
 
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.names import check_name
+from lifelong_core.plausibility import check_normalisation
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store.access.audit_log import REFUSED_GRAPH, write_audit
 from lifelong_core.store.artifacts import Artifacts, DamagedArtifactError
@@ -37,6 +40,7 @@ class Models:
         kind: ModelKind,
         onnx: bytes | None = None,
         preprocessing: Preprocessing | None = None,
+        force_reason: str | None = None,
         actor: str,
     ) -> Model:
         """Add the next version of the model `name`; it is not served before it is calibrated.
@@ -47,15 +51,18 @@ class Models:
             kind: onnx requires `onnx` and `preprocessing`, external takes neither.
             onnx: the ONNX file.
             preprocessing: steps from an image to the input of the graph.
+            force_reason: reason for a mean or a standard deviation that is implausible.
             actor: name for the audit log.
 
         Raises:
-            InvalidInputError: an argument does not fit the kind.
+            InvalidInputError: an argument does not fit the kind, or mean or standard deviation is implausible and there
+                is no reason.
             NotFoundError: there is no such task.
             ConflictError: the name belongs to another task.
         """
         check_name(name, field="name")
         _check_kind(kind, onnx, preprocessing)
+        forced = check_normalisation(preprocessing, force_reason=force_reason)
         artifact = None if onnx is None else self._artifacts.put(onnx)
         with change_registry(self._database) as connection:
             model = insert_model(
@@ -65,6 +72,7 @@ class Models:
                 kind=kind,
                 artifact=artifact,
                 preprocessing=preprocessing,
+                forced=forced,
                 actor=actor,
             )
         if onnx is not None:
@@ -107,6 +115,7 @@ def insert_model(
     kind: ModelKind,
     artifact: str | None,
     preprocessing: Preprocessing | None,
+    forced: Mapping[str, str] = MappingProxyType({}),
     actor: str,
 ) -> Model:
     """`Models.add` within a transaction that changes the registry; `artifact` is the digest of the stored graph."""
@@ -127,7 +136,7 @@ def insert_model(
         "created_at": now(),
     }
     model = model_of(connection.execute(sa.insert(tables.models).values(row).returning(tables.models)).one())
-    details = {"task": task, "kind": kind, "artifact": artifact}
+    details = {"task": task, "kind": kind, "artifact": artifact, **forced}
     write_audit(connection, actor=actor, action="models.add", subject=model.reference, details=details)
     return model
 

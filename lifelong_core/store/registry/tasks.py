@@ -11,6 +11,7 @@ from lifelong_core.decision_rules.rules import BayesRule, DecisionRule, check_ru
 from lifelong_core.deploy.checks import as_class_names
 from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.names import check_name
+from lifelong_core.plausibility import check_costs
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
@@ -37,6 +38,7 @@ class Tasks:
         costs: ArrayLike,
         *,
         decision_rule: DecisionRule | None = None,
+        force_reason: str | None = None,
         actor: str,
     ) -> Task:
         """Add a task.
@@ -46,15 +48,17 @@ class Tasks:
             class_names: (C,) different names, C >= 2; their order is that of the logits.
             costs: (C, D), cost of deciding the column when the row is true; D = C, or C + 1 to abstain.
             decision_rule: how the heads of the task decide; None: the Bayes rule.
+            force_reason: reason for costs that are implausible.
             actor: name for the audit log.
 
         Raises:
-            InvalidInputError: an argument does not fit.
+            InvalidInputError: an argument does not fit, or the costs are implausible and there is no reason.
             ConflictError: there is a task of that name.
         """
         check_name(name, field="name")
         names = as_class_names(class_names)
         matrix = as_costs(costs, classes=len(names))
+        forced = check_costs(matrix, force_reason=force_reason)
         rule = BayesRule() if decision_rule is None else decision_rule
         check_rule(rule, len(names))
         row = {
@@ -64,7 +68,7 @@ class Tasks:
             "created_at": now(),
             "decision_rule": rule_document(rule),
         }
-        details = {"classes": list(names), **_unless_bayes(rule)}
+        details = {"classes": list(names), **_unless_bayes(rule), **forced}
         with change_registry(self._database) as connection:
             if find_task(connection, name) is not None:
                 raise ConflictError(

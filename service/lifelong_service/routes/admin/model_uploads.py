@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
@@ -15,6 +16,7 @@ from starlette.requests import Request
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
 from lifelong_core.graph_check import Precision, check_new_graph
 from lifelong_core.names import Name
+from lifelong_core.plausibility import check_normalisation
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store.registry.records import ModelKind
 from lifelong_service.documents.registry import model_document
@@ -71,6 +73,10 @@ class NewModel(RequestDocument):
     kind: ModelKind = "onnx"
     preprocessing: Preprocessing | None = None
     precision: Precision = "graph"
+    force_reason: str | None = Field(
+        None,
+        description="Why a mean or a standard deviation that looks like a mistake is right; kept in the audit log.",
+    )
 
 
 async def register_model(request: Request) -> ModelAnswer:
@@ -153,6 +159,7 @@ def _register(worker: Worker, new: NewModel, graph: Path | None, actor: str) -> 
             field="precision",
             hint="Send the graph as the part onnx, or leave out precision.",
         )
+    check_normalisation(preprocessing, force_reason=new.force_reason)
     if graph is not None:
         preprocessing = preprocessing or Preprocessing.model_validate({})
         with _checking(worker):
@@ -169,7 +176,13 @@ def _register(worker: Worker, new: NewModel, graph: Path | None, actor: str) -> 
                 timeout_seconds=worker.settings.request_timeout_seconds * _SHARE_FOR_CHECK,
             ).content
     model = store.models.add(
-        new.task, new.name, kind=new.kind, onnx=onnx, preprocessing=preprocessing, actor=actor
+        new.task,
+        new.name,
+        kind=new.kind,
+        onnx=onnx,
+        preprocessing=preprocessing,
+        force_reason=new.force_reason,
+        actor=actor,
     )
     return model_document(model, task)
 

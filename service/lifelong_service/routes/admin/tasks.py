@@ -1,6 +1,7 @@
 """`/v1/admin/tasks`: classification problems."""
 
 from fastapi import APIRouter
+from pydantic import Field
 from starlette.requests import Request
 
 from lifelong_core.decision_rules.rules import rule_from_document
@@ -24,6 +25,9 @@ class NewTask(RequestDocument):
     classes: list[str]
     costs: list[list[float]]
     decision_rule: DecisionRuleDocument | None = None
+    force_reason: str | None = Field(
+        None, description="Why costs that look like a mistake are right; kept in the audit log."
+    )
 
 
 @router.get("/v1/admin/tasks")
@@ -41,5 +45,12 @@ def add_task(request: Request, new: NewTask) -> TaskAnswer:
     """Add a task."""
     store = worker_of(request).store
     rule = None if new.decision_rule is None else rule_from_document(new.decision_rule)
-    task = store.tasks.add(new.name, new.classes, new.costs, decision_rule=rule, actor=actor_of(request))
+    task = store.tasks.add(
+        new.name,
+        new.classes,
+        new.costs,
+        decision_rule=rule,
+        force_reason=new.force_reason,
+        actor=actor_of(request),
+    )
     return task_document(task, {})
