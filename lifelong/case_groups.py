@@ -1,14 +1,15 @@
 """Groups of cases (patient, study): from a CSV file, or from the names of the files."""
 
-import csv
 import re
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from lifelong_core.arrays import Integers
+from lifelong.csv_tables import read_csv
+from lifelong_core.arrays import Integers, as_groups
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.names import composed, is_missing
 from lifelong_core.store.lifecycle.privacy import number_groups
 
 
@@ -18,7 +19,8 @@ def groups_from_csv(table: Path, names: Sequence[str]) -> Integers:
     Groups become numbers: only which files belong together is of use, and no patient's key leaves the machine.
 
     Args:
-        table: the CSV file; `file` is `class/file`, or the file's name alone where that is unique.
+        table: the CSV file; `file` is `class/file`, or the file's name alone where that is unique. A file without a
+            group is its own.
         names: `class/file` of each file.
 
     Raises:
@@ -27,14 +29,13 @@ def groups_from_csv(table: Path, names: Sequence[str]) -> Integers:
     group_of: dict[str, str] = {}
     for row in read_csv(table, required=("file", "group"), field="--groups"):
         file, group = row["file"].replace("\\", "/").removeprefix("./"), row["group"].strip()
-        if not group:
-            raise InvalidInputError(f"{table}: {file} has no group.", field="--groups")
         if group_of.setdefault(file, group) != group:
             raise InvalidInputError(
                 f"{table}: {file} has two groups.",
                 field="--groups",
                 hint="Name files of the same name by class/file.",
             )
+    names = [composed(name) for name in names]
     short = [PurePosixPath(name).name for name in names]
     ambiguous = {name for name in short if name in group_of and short.count(name) > 1}
     if ambiguous:
@@ -49,7 +50,7 @@ def groups_from_csv(table: Path, names: Sequence[str]) -> Integers:
         raise InvalidInputError(
             f"{table} has no group for {len(missing)} of {len(names)} files, e.g. {missing[0]}.",
             field="--groups",
-            hint="Add a row for every file; one without a group gets one of its own, such as its name.",
+            hint="Add a row for every file; the cell is empty where a file has no group.",
         )
     return _numbered([group for group in found if group is not None])
 
@@ -77,7 +78,11 @@ def groups_from_pattern(pattern: str, names: Sequence[str]) -> Integers:
             hint="Write it like '(?P<group>[^_]+)_.*', where patient7_001.png gives patient7.",
         )
     matches = [expression.fullmatch(PurePosixPath(name).name) for name in names]
-    missing = [name for name, match in zip(names, matches, strict=True) if not (match and match["group"])]
+    missing = [
+        name
+        for name, match in zip(names, matches, strict=True)
+        if match is None or is_missing(match["group"] or "")
+    ]
     if missing:
         raise InvalidInputError(
             f"{pattern!r} does not match {len(missing)} of {len(names)} files, e.g. {missing[0]}.",
@@ -87,39 +92,8 @@ def groups_from_pattern(pattern: str, names: Sequence[str]) -> Integers:
     return _numbered([match["group"] for match in matches if match])
 
 
-def read_csv(path: Path, *, required: Sequence[str], field: str) -> list[dict[str, str]]:
-    """The rows of a CSV file with a header.
-
-    Raises:
-        InvalidInputError: it cannot be read, has no row, lacks a column, or a row has too many or too few values.
-    """
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, strict=True)
-            columns = [name.strip() for name in reader.fieldnames or ()]
-            reader.fieldnames = columns
-            rows = list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InvalidInputError(f"{path} cannot be read as CSV ({error}).", field=field) from error
-    lacking = [name for name in required if name not in columns]
-    if lacking:
-        raise InvalidInputError(
-            f"{path} lacks the column {lacking[0]!r}; it has {', '.join(columns) or 'none'}.",
-            field=field,
-            hint=f"The first line names the columns: {','.join(required)}.",
-        )
-    for number, row in enumerate(rows, start=2):
-        if None in row or None in row.values():
-            raise InvalidInputError(
-                f"{path}: row {number} has another number of values than the header.", field=field
-            )
-    if not rows:
-        raise InvalidInputError(f"{path} has no row.", field=field)
-    return rows
-
-
 def _numbered(groups: Sequence[str]) -> Integers:
-    numbers = number_groups(np.array(groups, dtype=np.str_))
+    numbers = number_groups(as_groups(np.array(groups, dtype=np.str_), samples=len(groups)))
     if numbers is None:
         raise TypeError("groups that are there have numbers")
     return numbers

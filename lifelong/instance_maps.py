@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong.case_groups import read_csv
+from lifelong.csv_tables import read_csv
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.names import composed
 from lifelong_core.npz import UNREADABLE, read_npz
 
 SUFFIXES = (".npy", ".npz")
@@ -78,7 +79,8 @@ def read_image_labels(path: Path, names: Sequence[str] | None, *, field: str) ->
             hint="Give the maps as folders with one file for each image, or the labels as npy, in their order.",
         )
     rows = read_csv(path, required=("file", "label"), field=field)
-    found = {Path(row["file"]).stem: row["label"].strip() for row in rows}
+    labels = {Path(row["file"]).stem: row["label"] for row in rows}
+    found = {name: labels[composed(name)] for name in names if composed(name) in labels}
     missing = [name for name in names if name not in found]
     if missing:
         raise InvalidInputError(f"{path} has no label for {missing[0]}.", field=field)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.images import IMAGE_SUFFIXES
+from lifelong_core.names import composed
 
 _RUBBISH = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini"})
 """What archives and desktops leave behind; names that begin with a full stop are passed over, too."""
@@ -44,19 +45,28 @@ def labelled_images(
     Raises:
         InvalidInputError: a class has no folder or no image, or there are folders and files that would be ignored.
     """
-    entries = [path for path in _visible(folder) if path.name not in leave_out]
-    _check_entries(folder, entries, class_names)
+    left_out = {composed(name) for name in leave_out}
+    entries = [path for path in _visible(folder) if composed(path.name) not in left_out]
+    _check_entries(folder, entries, [composed(name) for name in class_names])
+    folders = {composed(path.name): path for path in entries if path.is_dir()}
     files: list[Path] = []
     labels: list[int] = []
     for index, name in enumerate(class_names):
-        members = _images(folder / name)
+        members = _images(folders[composed(name)])
         files += members
         labels += [index] * len(members)
     return LabelledImages(folder, tuple(files), tuple(labels))
 
 
 def _check_entries(folder: Path, entries: Sequence[Path], class_names: Sequence[str]) -> None:
-    folders = [path.name for path in entries if path.is_dir()]
+    folders = [composed(path.name) for path in entries if path.is_dir()]
+    twice = [name for name in folders if folders.count(name) > 1]
+    if twice:
+        raise InvalidInputError(
+            f"{folder} has two sub-folders {twice[0]}, in two forms of Unicode (NFC and NFD).",
+            field="folder",
+            hint="Move the images of both into one.",
+        )
     unknown = [name for name in folders if name not in class_names]
     missing = [name for name in class_names if name not in folders]
     if missing:

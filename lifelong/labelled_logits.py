@@ -5,9 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from lifelong.case_groups import read_csv
+from lifelong.csv_tables import Table, read_csv
+from lifelong_core.arrays import Logits, as_logits
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.names import class_index, composed, describe_labels
 from lifelong_core.store.lifecycle.privacy import without_group_keys
 
 SUFFIXES = (".npz", ".csv")
@@ -18,8 +20,9 @@ def read_labelled_logits(path: Path, class_names: Sequence[str]) -> LabeledLogit
 
     Args:
         path: an npz file with the arrays `logits` (N, C), `labels` (N,) and perhaps `groups` (N,); or a CSV file with
-            the column `label` (a class name, or its index from 0), a column for each class (`logit_0`, `logit_1`, ...,
-            `logit_<class>` or `<class>`), and perhaps `group`.
+            the column `label` (a class name, or its index from 0 unless a class has a number as its name), a column for
+            each class (`logit_0`, `logit_1`, ..., `logit_<class>` or `<class>`; for two classes perhaps only `logit`),
+            and perhaps `group`.
         class_names: of the task.
 
     Raises:
@@ -27,7 +30,7 @@ def read_labelled_logits(path: Path, class_names: Sequence[str]) -> LabeledLogit
     """
     try:
         if path.suffix.lower() == ".csv":
-            labelled = _from_csv(path, class_names)
+            labelled = labelled_table(path, class_names)
         else:
             labelled = LabeledLogits.from_bytes(path.read_bytes())
     except OSError as error:
@@ -38,42 +41,62 @@ def read_labelled_logits(path: Path, class_names: Sequence[str]) -> LabeledLogit
     return without_group_keys(labelled)
 
 
-def _from_csv(path: Path, class_names: Sequence[str]) -> LabeledLogits:
-    rows = read_csv(path, required=("label",), field="calibration")
-    columns = _logit_columns(list(rows[0]), class_names)
-    logits = np.empty((len(rows), len(class_names)))
-    labels = np.empty(len(rows), dtype=np.int64)
-    for index, row in enumerate(rows):
-        labels[index] = _label(row["label"].strip(), class_names, row=index + 2)
-        for k, column in enumerate(columns):
-            try:
-                logits[index, k] = float(row[column])
-            except ValueError as error:
-                raise InvalidInputError(
-                    f"row {index + 2}: {row[column][:40]!r} is no number.", field=column
-                ) from error
-    groups = np.array([row["group"] for row in rows]) if "group" in rows[0] else None
-    return LabeledLogits(logits.astype(np.float32), labels, groups)
+def read_logits_table(path: Path, class_names: Sequence[str] | None, *, field: str) -> tuple[Table, Logits]:
+    """The rows of a CSV file, and their logits (N, C).
+
+    Args:
+        path: of the file; its columns are those of the logits and perhaps `label` and `group`.
+        class_names: None: those of the columns, in their order.
+        field: of errors about the file as a whole.
+
+    Raises:
+        InvalidInputError: it cannot be read, or its columns do not fit.
+    """
+    rows = read_csv(path, required=(), field=field)
+    names = class_names_of(rows) if class_names is None else class_names
+    return rows, as_logits(rows.numbers(_logit_columns(rows.columns, names)), classes=len(names))
+
+
+def class_names_of(rows: Table) -> list[str]:
+    """The classes that the columns of the logits name, `logit_<class>` or `<class>`; for `logit` alone, 0 and 1."""
+    names = [name.removeprefix("logit_") for name in rows.columns if name not in ("label", "group")]
+    return ["0", "1"] if names == ["logit"] else names
+
+
+def labelled_table(path: Path, class_names: Sequence[str] | None) -> LabeledLogits:
+    """The calibration set in a CSV file, see `read_labelled_logits`."""
+    rows, logits = read_logits_table(path, class_names, field="calibration")
+    if "label" not in rows.columns:
+        raise InvalidInputError(
+            f"it lacks the column 'label'; it has {', '.join(rows.columns)}.", field="calibration"
+        )
+    names = class_names_of(rows) if class_names is None else class_names
+    labels = [_label(row["label"], names, row=index) for index, row in enumerate(rows, start=2)]
+    groups = np.array([row["group"] for row in rows]) if "group" in rows.columns else None
+    return LabeledLogits(logits, np.array(labels), groups)
 
 
 def _logit_columns(columns: Sequence[str], class_names: Sequence[str]) -> list[str]:
-    """The column of each class.
+    """The column of each class; for two classes perhaps one column, that of the second.
 
     Raises:
         InvalidInputError: there is none for a class, or there are columns of nothing known.
     """
-    schemes = (
-        [f"logit_{k}" for k in range(len(class_names))],
-        [f"logit_{name}" for name in class_names],
-        list(class_names),
-    )
+    names = [composed(name) for name in class_names]
+    schemes = [
+        [f"logit_{k}" for k in range(len(names))],
+        [f"logit_{name}" for name in names],
+        names,
+        *([["logit"], ["logit_1"], [f"logit_{names[1]}"]] if len(names) == 2 else []),
+    ]
     found = next((scheme for scheme in schemes if set(scheme) <= set(columns)), None)
     if found is None:
         raise InvalidInputError(
             f"expected a column for each class ({', '.join(schemes[0])}, or named like the classes), got "
             f"{', '.join(columns)}.",
             field="logits",
-            hint=f"The first line is e.g. label,{','.join(schemes[0])}.",
+            hint=f"The first line is e.g. label,{','.join(schemes[0])}"
+            + (", or label,logit with the logit of the second class." if len(names) == 2 else "."),
         )
     other = [name for name in columns if name not in (*found, "label", "group")]
     if other:
@@ -86,12 +109,9 @@ def _logit_columns(columns: Sequence[str], class_names: Sequence[str]) -> list[s
 
 
 def _label(text: str, class_names: Sequence[str], *, row: int) -> int:
-    if text in class_names:
-        return list(class_names).index(text)
-    if text.isdecimal() and int(text) < len(class_names):
-        return int(text)
-    raise InvalidInputError(
-        f"row {row}: {text[:40]!r} is no class.",
-        field="label",
-        hint=f"Classes are {', '.join(class_names)}, or their indices from 0.",
-    )
+    index = class_index(text, class_names)
+    if index is None:
+        raise InvalidInputError(
+            f"row {row}: {text[:40]!r} is no class.", field="label", hint=describe_labels(class_names)
+        )
+    return index

@@ -11,10 +11,11 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong.case_groups import read_csv
+from lifelong.csv_tables import read_csv
 from lifelong_core.deploy.performance.segmentation import PixelBlock
 from lifelong_core.deploy.performance.segmentation.cases import BLOCK_PIXELS, check_labels, check_scores
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.names import composed, is_missing
 from lifelong_core.npz import MAXIMUM_ENTRIES, UNREADABLE, read_array_header
 
 SKIPPED_BYTES = 1 << 18
@@ -210,8 +211,9 @@ def _groups(folder: Path, names: list[str], *, field: str) -> dict[str, str]:
     table = folder / GROUPS
     if not table.exists():
         return {}
-    found = {row["file"]: row["group"] for row in read_csv(table, required=("file", "group"), field=field)}
-    missing = [name for name in names if not found.get(name, "").strip()]
+    groups = {row["file"]: row["group"] for row in read_csv(table, required=("file", "group"), field=field)}
+    found = {name: groups[composed(name)] for name in names if composed(name) in groups}
+    missing = [name for name in names if is_missing(found.get(name, ""))]
     if missing:
         raise InvalidInputError(
             f"{table} has no group for {missing[0]}.",

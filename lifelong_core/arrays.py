@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.names import composed, is_missing
 
 Floats: TypeAlias = NDArray[np.float64]
 Logits: TypeAlias = NDArray[np.float32]
@@ -337,6 +338,8 @@ def as_bandwidth(value: float, *, smallest: float) -> float:
 def as_groups(values: ArrayLike | None, *, samples: int, field: str = "groups") -> NDArray[np.generic] | None:
     """Group keys of shape (N,); None: every sample is its own group.
 
+    A sample whose key is missing (empty, NaN, None, ...) is its own group, too: all keys are then numbers.
+
     Raises:
         InvalidInputError: another shape than (samples,), or keys that are Python objects, which may have no order.
     """
@@ -347,8 +350,18 @@ def as_groups(values: ArrayLike | None, *, samples: int, field: str = "groups") 
         raise InvalidInputError(
             "expected numbers, strings or bytes as group keys.",
             field=field,
-            hint="Convert the keys, e.g. with astype(str), and give samples without a group one of their own.",
+            hint="Convert the keys, e.g. with astype(str); a sample without a group is its own.",
         )
+    if array.dtype.kind in "US":
+        texts = [key if isinstance(key, str) else key.decode("latin-1") for key in array.tolist()]
+        missing = np.array([is_missing(key) for key in texts])
+        if array.dtype.kind == "U" and (names := [composed(key) for key in texts]) != texts:
+            array = np.array(names)
+    else:
+        missing = np.isnan(array) if array.dtype.kind == "f" else np.zeros(samples, np.bool_)
+    if missing.any():
+        array = np.unique(array, return_inverse=True)[1]
+        array[missing] = array.max() + 1 + np.arange(missing.sum())
     return array
 
 

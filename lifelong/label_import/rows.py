@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 from uuid import UUID
 
+from lifelong.csv_tables import SEPARATOR_LINE, separator_of, with_decimal_point
 from lifelong.label_import.lines import LONGEST_LINE, read_lines
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.names import check_name
@@ -15,9 +16,6 @@ COLUMNS = ("prediction_id", "request_id", "row", "model", "environment", "label"
 """Columns of a label, named as in `/v1/feedback`."""
 IGNORED_COLUMNS = ("decision", "expected_cost", "group", "logged_at")
 """Columns that labelling plans also have."""
-_SEPARATORS = (",", ";", "\t")
-_SEPARATOR_LINE = re.compile(r"sep=(.)", re.IGNORECASE)
-"""First line that some spreadsheets write."""
 _HINT = (
     "The first line names the columns: label, prediction_id or request_id, and perhaps row, model, environment, source,"
     f" propensity; {', '.join(IGNORED_COLUMNS)} are ignored."
@@ -100,13 +98,13 @@ def _header(lines: Iterator[tuple[int, bytes | None]], field: str) -> _Header:
             ) from error
         if line is None:
             break
-        if text and not _SEPARATOR_LINE.fullmatch(text):
+        if text and not SEPARATOR_LINE.fullmatch(text):
             return _parse_header(text, field)
     raise InvalidInputError("the file has no header.", field=field, hint=_HINT)
 
 
 def _parse_header(text: str, field: str) -> _Header:
-    separator = max(_SEPARATORS, key=text.count)
+    separator = separator_of(text)
     try:
         cells = _split(text, separator)
     except ValueError as error:
@@ -211,7 +209,7 @@ def _index(text: str) -> int:
 
 def _propensity(text: str, separator: str) -> float:
     try:
-        value = float(text if separator == "," else text.replace(",", "."))
+        value = float(with_decimal_point(text, separator))
     except ValueError:
         value = float("nan")
     if not 0 < value <= 1:

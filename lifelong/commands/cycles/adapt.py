@@ -9,6 +9,7 @@ import click
 from lifelong.commands.common import as_json, output_option
 from lifelong.commands.cycles.inputs import (
     name_file_in_errors,
+    names_in_tables,
     read_calibration,
     read_head,
     read_policy,
@@ -67,8 +68,9 @@ existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option(
     "--times",
-    metavar="FILE_OR_ARRAY",
-    help="Times (N,) of the rows, seconds since 1970: an npy file, or an array in WINDOW. They order the rows.",
+    metavar="FILE_OR_COLUMN",
+    help="Times (N,) of the rows, ISO 8601 or seconds since 1970: an npy file, or an array or column of WINDOW. They"
+    " order the rows.",
 )
 @output_option("Write the new head here, if there is one.")
 @as_json
@@ -76,8 +78,9 @@ def adapt(calibration: Path, window: Path, **options: Any) -> None:
     """Judge one window of unlabelled logits: has the prevalence shifted, and would a new head pay?
 
     CALIBRATION is an npz file with logits (N, C), labels (N,) and perhaps groups (N,); WINDOW an npy file with
-    logits (N, C), or an npz file with logits and groups. Nothing is sent or published. Without --order or --times the
-    result does not depend on the order of the rows.
+    logits (N, C), or an npz file with logits and groups. Either may be a CSV file with the columns logit_0,
+    logit_1, ..., group and, for the calibration, label. Nothing is sent or published. Without --order or --times
+    the result does not depend on the order of the rows.
 
     \b
     Examples:
@@ -96,9 +99,10 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
 
     out: Path | None = options["output"]
     _check_out(out)
-    data = read_calibration(calibration)
+    names = names_in_tables(calibration, window, options)
+    data = read_calibration(calibration, names)
     head = read_head(data, options)
-    logits, groups = read_window(window)
+    logits, groups = read_window(window, names or head.class_names)
     with name_file_in_errors(window, InvalidInputError):
         expect_logits(as_logits(logits, field="WINDOW"), field="WINDOW")
     times = read_times(options["times"], window, len(logits))
@@ -109,7 +113,7 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
             )
         order = times.argsort(kind="stable")
         logits, times = logits[order], times[order]
-        groups = None if groups is None else groups[order]
+        groups = None if groups is None else [groups[row] for row in order]
     is_ordered = times is not None or options["order"] == "time"
     policy = read_policy(options["policy"], options["label_error_rate"])
     report = adapt_once(

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from lifelong_core.deploy import AdaptationPolicy, LabeledLogits, PostProcessingHead
     from lifelong_core.errors import InvalidInputError
@@ -13,16 +13,36 @@ if TYPE_CHECKING:
 MOST_CLASSES = 10_000
 
 
-def read_calibration(path: Path) -> "LabeledLogits":
-    """The calibration set of an npz file."""
+def read_calibration(path: Path, class_names: "Sequence[str] | None" = None) -> "LabeledLogits":
+    """The calibration set of an npz or CSV file; without names, the columns of a CSV file name its classes."""
+    from lifelong.labelled_logits import labelled_table
     from lifelong_core.arrays import expect_logits
     from lifelong_core.deploy import LabeledLogits
     from lifelong_core.errors import InvalidInputError
 
     with name_file_in_errors(path, InvalidInputError):
-        data = LabeledLogits.from_bytes(path.read_bytes())
+        if path.suffix.lower() == ".csv":
+            data = labelled_table(path, class_names)
+        else:
+            data = LabeledLogits.from_bytes(path.read_bytes())
         expect_logits(data.logits)
         return data
+
+
+def names_in_tables(calibration: Path, window: Path, options: dict[str, Any]) -> "Sequence[str] | None":
+    """The classes, in the order of the logits, by which the columns of CSV files are found; None: none are named."""
+    from lifelong.csv_tables import read_csv
+    from lifelong.labelled_logits import class_names_of
+    from lifelong_core.deploy import PostProcessingHead
+
+    if ".csv" not in (calibration.suffix.lower(), window.suffix.lower()):
+        return None
+    if options["head"] is not None:
+        return PostProcessingHead.from_json(options["head"].read_text(errors="replace")).class_names
+    names = parse_class_names(options["classes"])
+    if names is None and calibration.suffix.lower() == ".csv":
+        return class_names_of(read_csv(calibration, required=("label",), field="CALIBRATION"))
+    return names
 
 
 @contextmanager
@@ -54,13 +74,18 @@ def read_head(data: "LabeledLogits", options: dict[str, Any]) -> "PostProcessing
     )
 
 
-def read_window(path: Path) -> tuple[Any, Any]:
-    """Logits and groups (or None) of an npy or npz file."""
+def read_window(path: Path, class_names: "Sequence[str]") -> tuple[Any, Any]:
+    """Logits and groups (or None) of an npy, npz or CSV file."""
     import numpy as np
 
+    from lifelong.labelled_logits import read_logits_table
     from lifelong_core.errors import InvalidInputError
     from lifelong_core.npz import UNREADABLE
 
+    if path.suffix.lower() == ".csv":
+        with name_file_in_errors(path, InvalidInputError):
+            rows, logits = read_logits_table(path, class_names, field="WINDOW")
+        return logits, [row["group"] for row in rows] if "group" in rows.columns else None
     try:
         with path.open("rb") as file:
             loaded = np.load(file, allow_pickle=False)
@@ -69,17 +94,17 @@ def read_window(path: Path) -> tuple[Any, Any]:
             return loaded["logits"], loaded.get("groups")
     except UNREADABLE as error:
         raise InvalidInputError(
-            f"{path} is neither an npy file nor an npz file with the array logits.",
+            f"{path} is neither an npy file, nor an npz file with the array logits, nor a CSV file.",
             field="WINDOW",
             hint="Write it with numpy.save(file, logits).",
         ) from error
 
 
 def read_times(given: str | None, window: Path, rows: int) -> Any:
-    """Seconds since 1970 of each row, from an npy file or an array of the window's npz; None: not given.
+    """Seconds since 1970 of each row, from an npy file, or an array or column of the window; None: not given.
 
     Raises:
-        InvalidInputError: there is no such file or array, or it does not hold one number for each row.
+        InvalidInputError: there is no such file, array or column, or it does not hold one time for each row.
     """
     import numpy as np
 
@@ -88,21 +113,46 @@ def read_times(given: str | None, window: Path, rows: int) -> Any:
 
     if given is None:
         return None
+    source = Path(given) if Path(given).is_file() else window
     try:
-        with (Path(given) if Path(given).is_file() else window).open("rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            times = np.asarray(loaded[given] if isinstance(loaded, np.lib.npyio.NpzFile) else loaded)
+        if source.suffix.lower() == ".csv":
+            times = _times_of_column(source, given)
+        else:
+            with source.open("rb") as file:
+                loaded = np.load(file, allow_pickle=False)
+                times = np.asarray(loaded[given] if isinstance(loaded, np.lib.npyio.NpzFile) else loaded)
     except UNREADABLE as error:
         raise InvalidInputError(
-            f"{given} is neither an npy file nor an array of {window}.", field="--times"
+            f"{given} is neither an npy file nor an array or column of {window}.", field="--times"
         ) from error
-    if np.issubdtype(times.dtype, np.datetime64):
+    if np.issubdtype(times.dtype, np.datetime64) and not np.isnat(times).any():
         times = times.astype("datetime64[us]").astype(np.int64) / 1e6
     if times.shape != (rows,) or times.dtype.kind not in "iuf" or not np.isfinite(times).all():
-        raise InvalidInputError(
-            f"expected {rows} finite numbers, one for each row of WINDOW.", field="--times"
-        )
+        raise InvalidInputError(f"expected {rows} times, one for each row of WINDOW.", field="--times")
     return times.astype(float)
+
+
+def _times_of_column(path: Path, column: str) -> Any:
+    """Seconds since 1970 from a column of numbers or of ISO 8601; without a zone: UTC."""
+    from datetime import UTC, datetime
+
+    import numpy as np
+
+    from lifelong.csv_tables import read_csv
+    from lifelong_core.errors import InvalidInputError
+
+    table = read_csv(path, required=(column,), field="--times")
+    try:
+        moments = [datetime.fromisoformat(row[column]) for row in table]
+    except ValueError:
+        try:
+            return table.numbers([column])[:, 0]
+        except InvalidInputError as error:
+            raise InvalidInputError(
+                f"column {column[:80]!r}: expected ISO 8601, such as 2026-03-01T14:05:00+01:00, or seconds since 1970.",
+                field="--times",
+            ) from error
+    return np.array([(one if one.tzinfo else one.replace(tzinfo=UTC)).timestamp() for one in moments])
 
 
 def read_policy(text: str | None, label_error_rate: float | None) -> "AdaptationPolicy":

@@ -78,7 +78,7 @@ def _print_plan(calibration: Path | None, options: dict[str, Any]) -> None:
             len(names or ()), options["accuracy"], options["cases"], prevalence=prevalence
         )
     else:
-        data = read_calibration(calibration)
+        data = read_calibration(calibration, names)
         with name_file_in_errors(calibration, UnidentifiableError):
             fitted = quantifier(options["method"] or DEFAULT_QUANTIFIER).fit(data)
         sample_plan = plan_samples(fitted, prevalence=prevalence)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Integers
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError
+from lifelong_core.names import composed
 from lifelong_core.runtime.file_modes import PRIVATE_FILE
 from lifelong_core.store.files import make_folder, sync_to_disk, write_whole
 
@@ -32,14 +33,14 @@ def group_hash(key: bytes, group: str) -> bytes:
 
 
 def group_hashes(keys: Sequence[bytes], group: str) -> tuple[bytes, ...]:
-    """Return the hash of a group under each key; the log may hold any of them.
+    """Return the hash of a group under each key, as given and in NFC; the log may hold any of them.
 
     Raises:
         InvalidInputError: the group is empty; no prediction has an empty group.
     """
     if not group:
         raise InvalidInputError("expected the key of a patient or study.", field="group")
-    return tuple(group_hash(key, group) for key in keys)
+    return tuple(group_hash(key, form) for form in dict.fromkeys((group, composed(group))) for key in keys)
 
 
 def number_groups(groups: NDArray[np.generic] | None) -> Integers | None:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, as_costs
 from lifelong_core.decision_rules.rules import BayesRule, DecisionRule, check_rule, rule_document
-from lifelong_core.deploy.checks import as_class_names
+from lifelong_core.deploy.checks import as_new_class_names
 from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.names import check_name
 from lifelong_core.plausibility import check_costs
@@ -56,7 +56,7 @@ class Tasks:
             ConflictError: there is a task of that name.
         """
         check_name(name, field="name")
-        names = as_class_names(class_names)
+        names = as_new_class_names(class_names)
         matrix = as_costs(costs, classes=len(names))
         forced = check_costs(matrix, force_reason=force_reason)
         rule = BayesRule() if decision_rule is None else decision_rule

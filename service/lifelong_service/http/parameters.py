@@ -6,7 +6,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.names import DEFAULT_ENVIRONMENT, check_name
+from lifelong_core.names import DEFAULT_ENVIRONMENT, check_name, composed, is_missing
 from lifelong_service.prediction.requests import RequestContext
 
 MAXIMUM_GROUP_LENGTH = 256
@@ -101,9 +101,25 @@ def request_context(given: dict[str, str]) -> RequestContext:
     return RequestContext(
         model=given.get("model"),
         environment=check_name(given.get("environment", DEFAULT_ENVIRONMENT), field="environment"),
-        group=check_text(given.get("group"), field="group", maximum=MAXIMUM_GROUP_LENGTH),
+        group=check_group(given.get("group"), field="group"),
         request_id=check_text(given.get("request_id"), field="request_id", maximum=MAXIMUM_REQUEST_ID_LENGTH),
     )
+
+
+def check_group(value: str | None, *, field: str) -> str | None:
+    """Return the key of a patient or study in Unicode's form NFC, or None.
+
+    Raises:
+        InvalidInputError: as `check_text`, or it is what programs write where there is no key, such as `nan`.
+    """
+    text = check_text(value, field=field, maximum=MAXIMUM_GROUP_LENGTH)
+    if text is not None and is_missing(text):
+        raise InvalidInputError(
+            f"{text!r} is no key of a patient: all such cases would be one patient.",
+            field=field,
+            hint="Leave it out (null in a list) where there is none: the case is then independent of all others.",
+        )
+    return text if text is None else composed(text)
 
 
 def check_text(value: str | None, *, field: str, maximum: int) -> str | None:

@@ -19,7 +19,7 @@ from lifelong_core.arrays import (
 )
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_service.http.bodies import parse_document
-from lifelong_service.http.parameters import MAXIMUM_GROUP_LENGTH, check_text, request_context
+from lifelong_service.http.parameters import check_group, request_context
 from lifelong_service.prediction.requests import LogitsRequest
 from lifelong_service.schemas.requests import RequestDocument
 
@@ -91,11 +91,10 @@ def read_json_request(body: bytes, parameters: dict[str, str], *, maximum_rows: 
             field="groups",
             hint="Give null for rows without a group.",
         )
-    for index, group in enumerate(groups or ()):
-        check_text(group, field=f"groups.{index}", maximum=MAXIMUM_GROUP_LENGTH)
-    return LogitsRequest(
-        request_context(parameters | named), logits, tuple(groups) if groups is not None else None
-    )
+    keys = None
+    if groups is not None:
+        keys = tuple(check_group(group, field=f"groups.{index}") for index, group in enumerate(groups))
+    return LogitsRequest(request_context(parameters | named), logits, keys)
 
 
 def read_npy_request(body: bytes, parameters: dict[str, str], *, maximum_rows: int) -> LogitsRequest:

@@ -1,17 +1,15 @@
 """The predictions and classes that labels name."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lifelong_core.errors import ConflictError, ForbiddenError, InvalidInputError
+from lifelong_core.names import class_index, describe_labels
 from lifelong_core.store import Store
 from lifelong_core.store.access.records import Token
 from lifelong_core.store.log.records import Prediction, RequestKey, StoredRequest
 from lifelong_core.store.registry.records import Registry
 from lifelong_service.schemas.labels import Label
-
-_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -104,28 +102,14 @@ class LabelTargets:
             self._registry = self._store.registry() or self._registry
         registry = self._registry
         names = registry.tasks[registry.models[prediction.model_id].task_id].class_names
-        index = _index(label.label, names)
+        index = class_index(label.label, names)
         if index is not None:
             return index
         raise InvalidInputError(
             f"{str(label.label)[:80]!r} is not a class of the task.",
             field=f"{prefix}label",
-            hint=f"Give one of {', '.join(names)}, or an index in 0..{len(names) - 1}.",
+            hint=describe_labels(names),
         )
-
-
-def _index(label: int | str, names: Sequence[str]) -> int | None:
-    """Index of a class given by name or index; None: there is no such class.
-
-    A text such as "2" is an index only where no class has a number as its name: of the grades 1, 2 and 3, "0" is none.
-    """
-    if isinstance(label, str):
-        if label in names:
-            return names.index(label)
-        if not _NUMBER.fullmatch(label) or any(name.strip().isdecimal() for name in names):
-            return None
-        label = int(label)
-    return label if 0 <= label < len(names) else None
 
 
 def _first(stored: Iterable[StoredRequest]) -> StoredRequest | None:

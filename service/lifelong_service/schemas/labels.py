@@ -25,7 +25,7 @@ class Label(RequestDocument):
     environment: Name | None = None
     row: int | None = Field(None, ge=0)
     label: StrictInt | StrictStr = Field(
-        description="Class index or class name; also an index as text, unless a class has a number as its name."
+        description="Class name, or class index unless a class has a number as its name; a number means its text."
     )
     source: str = Field("", max_length=64, description="Origin of the label, e.g. pathology.")
     propensity: StrictFloat | None = Field(

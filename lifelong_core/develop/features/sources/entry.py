@@ -6,6 +6,7 @@ from typing import BinaryIO, Protocol
 
 from lifelong_core.control_characters import escape_controls
 from lifelong_core.errors import LifelongError
+from lifelong_core.names import composed, is_missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,13 @@ class Entry:
     size: int = 0
     group: str | None = None
     split: str | None = None
+
+    def __post_init__(self) -> None:
+        """Labels are compared in NFC; a key that stands for a missing one is none."""
+        if self.label is not None:
+            object.__setattr__(self, "label", composed(self.label))
+        if self.group is not None:
+            object.__setattr__(self, "group", None if is_missing(self.group) else composed(self.group))
 
     @property
     def name(self) -> str:

@@ -6,8 +6,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from lifelong_core.names import class_index
 from lifelong_core.store import register_calibration
-from lifelong_service.routes.label_targets import _index
 from tests.unit.service.conftest import Service, calibration, png
 
 
@@ -274,14 +274,18 @@ def test_a_dry_run_stores_nothing_and_tells_the_outcomes(service: Service) -> No
         (("benign", "malignant"), "-1", None),
         (("benign", "malignant"), " benign", None),
         (("1", "2", "3"), "1", 0),
-        (("1", "2", "3"), 1, 1),
+        (("1", "2", "3"), 1, 0),
+        (("1", "2", "3"), 0, None),
+        (("benign", "malignant"), 1, 1),
+        (("L\u00e4sion", "b"), "La\u0308sion", 0),
+        (("La\u0308sion", "b"), "L\u00e4sion", 0),
         (("1", "2", "3"), "0", None),
         (("grade 1", "2"), "0", None),
         (("benign", "malignant"), "\u0661", None),
         (("benign", "malignant"), "9" * 30, None),
     ],
 )
-def test_a_number_as_text_is_an_index_only_where_no_class_has_such_a_name(
+def test_a_number_is_an_index_only_where_no_class_has_such_a_name(
     names: tuple[str, ...], label: int | str, index: int | None
 ) -> None:
-    assert _index(label, names) == index
+    assert class_index(label, names) == index
