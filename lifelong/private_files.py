@@ -23,6 +23,7 @@ _IN_DATA_DIRECTORY = (
     "bentoml",
     "knowledge-index",
     "tensorrt",
+    "tmp",
 )
 """What the product keeps there by default; a folder that holds nothing else is its own."""
 _ARTIFACTS = ("[0-9a-f][0-9a-f]",)

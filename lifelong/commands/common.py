@@ -120,10 +120,12 @@ url_option: Decorator = click.option(
 @contextmanager
 def open_store() -> Iterator["Store"]:
     """The store that the settings name, closed at the end."""
+    from lifelong_core.runtime.temporary_folder import ensure_temporary_folder
     from lifelong_core.settings import Settings
     from lifelong_core.store import Store
 
     settings = Settings.load()
+    ensure_temporary_folder(settings.data_directory)
     with Store.from_settings(settings) as store:
         yield store
 

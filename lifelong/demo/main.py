@@ -16,11 +16,14 @@ from lifelong.demo.processes import Processes
 from lifelong.demo.progress import Steps
 from lifelong.demo.report import print_report
 from lifelong.demo.run import run_story
+from lifelong_core.runtime.temporary_folder import ensure_temporary_folder
+from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 
 
 def run_demo(seed: int, *, as_json: bool, plot: Path | None, keep_running: bool) -> None:
     """Run the demo and print its report, or one JSON object as the last line."""
+    ensure_temporary_folder(Settings.load().data_directory)
     directory = Path(tempfile.mkdtemp(prefix="lifelong-demo-"))
     installation = install(directory)
     with Processes(directory, installation.environment_variables) as processes, interruptible():

@@ -6,6 +6,7 @@ import sys
 from lifelong_core.errors import ConfigurationError
 from lifelong_core.runtime.file_modes import restrict_new_files
 from lifelong_core.runtime.logs import configure_logging, early_format
+from lifelong_core.runtime.temporary_folder import ensure_temporary_folder
 from lifelong_core.settings import Settings
 from lifelong_monitor.cycle.quantifiers import check_method
 from lifelong_monitor.daemon import Daemon
@@ -22,6 +23,7 @@ def main() -> int:
     try:
         settings = Settings.load()
         configure_logging(settings.log_format)
+        ensure_temporary_folder(settings.data_directory)
         check_method(settings.quantifier)
         check_job_runner(settings.job_runner)
         with Exporter(cycle_interval_seconds=settings.cycle_interval_seconds) as exporter:

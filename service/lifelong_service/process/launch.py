@@ -16,6 +16,7 @@ from pathlib import Path
 from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
 from lifelong_core.runtime.addresses import host_and_port
 from lifelong_core.runtime.file_modes import restrict_new_files
+from lifelong_core.runtime.temporary_folder import ensure_temporary_folder
 from lifelong_core.settings import Settings
 from lifelong_service.process import signals
 
@@ -50,13 +51,14 @@ def serve(settings: Settings, service: str = SERVICE) -> None:
         service: where BentoML finds it.
 
     Raises:
-        ConfigurationError: host and port, or the data directory, cannot be used.
+        ConfigurationError: host and port, the data directory, or a temporary folder cannot be used.
         SystemExit: at the end; the status is that of BentoML's server, or REFUSED.
     """
     restrict_new_files()
     check_port(settings.host, settings.port)
     needed = environment(settings)
     os.environ.update(needed)
+    ensure_temporary_folder(settings.data_directory)
     # The parent may ignore SIGCHLD, which is inherited; the exit status of the checker would be lost.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with signals.hold_signals():
