@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.store.access.audit_anchor import AnchorFile
+from lifelong_core.store.health import CLOCK_HINT
 
 _NEWEST_ENTRIES = 1000
 """Of the audit log so many are verified where not everything is read."""
@@ -27,6 +28,13 @@ def check_writable(installation: Installation) -> Iterator[Finding]:
     if store.database.is_postgresql:
         survives = "a power failure"
     yield ok(f"a commit succeeds; it survives {survives}.")
+
+
+def check_clocks(installation: Installation) -> Iterator[Finding]:
+    """The clocks of this machine, of the server and of all that write to the database agree."""
+    for sentence in installation.store.health.clock_faults():
+        yield warning(sentence, CLOCK_HINT)
+    yield ok("they agree to the minute.")
 
 
 def check_integrity(installation: Installation) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from lifelong_core.store import Store
 
 CHECKS: dict[str, Check] = {
     "writing": database.check_writable,
+    "clocks": database.check_clocks,
     "integrity": database.check_integrity,
     "audit log": database.check_audit_log,
     "retention": database.check_retention,

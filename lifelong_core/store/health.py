@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.store.engine.clock import database_time
+from lifelong_core.store.engine.clock import database_time, now
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.log.commit_order import read_log_position, rows_of
 from lifelong_core.store.log.identifiers import logged_at
@@ -14,6 +15,12 @@ from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.rows import SummaryKey, read_cursor
 
 _log, _leases, _summaries = tables.predictions, tables.leases, tables.window_summaries
+_CLOCK_TOLERANCE = timedelta(minutes=1)
+"""Clocks that differ by less are set well enough: windows and summaries count in hours."""
+
+CLOCK_HINT = (
+    "Set the clocks of all hosts by NTP: windows, cool-down, retention and the hours of summaries go by them."
+)
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,37 @@ class Health:
         with self._database.read() as connection:
             return list(connection.execute(query).scalars())
 
+    def clock_faults(self) -> list[str]:
+        """Sentences on a clock of this machine that differs from that of the server, or from those of other writers.
+
+        A clock that is ahead shows on PostgreSQL only: with SQLite, nothing else tells the time.
+        """
+        audit = tables.audit
+        newest = {
+            "The newest prediction": sa.select(_log.c.id).order_by(_log.c.logged_on.desc(), _log.c.id.desc()),
+            "The newest audit entry": sa.select(audit.c.at).order_by(audit.c.id.desc()),
+            "The newest heartbeat of a worker": sa.select(sa.func.max(tables.workers.c.seen_at)),
+            "The newest heartbeat of a monitor": sa.select(sa.func.max(tables.monitors.c.seen_at)),
+        }
+        with self._database.read() as connection:
+            found = {what: connection.scalar(query.limit(1)) for what, query in newest.items()}
+            ahead = now() - database_time(connection)
+        present = now()
+        sentences: list[str] = []
+        if abs(ahead) > _CLOCK_TOLERANCE:
+            side = "ahead of" if ahead > timedelta() else "behind"
+            sentences.append(
+                f"The clock of this machine is {_span(ahead)} {side} that of the database server."
+            )
+        for what, value in found.items():
+            at = logged_at(value) if isinstance(value, UUID) else value
+            if at is not None and at - present > _CLOCK_TOLERANCE:
+                sentences.append(
+                    f"{what} is dated {_span(at - present)} after the present time: the clock of this machine is"
+                    " behind, or that of the writer was ahead."
+                )
+        return sentences
+
     def leases(self) -> list[LeaseState]:
         """The leases that are held, or whose holder died."""
         query = sa.select(_leases).order_by(_leases.c.name)
@@ -129,3 +167,7 @@ class Health:
                 stale=stale,
                 quarantined=quarantined,
             )
+
+
+def _span(duration: timedelta) -> str:
+    return f"{abs(duration) / timedelta(minutes=1):,.0f} min"

@@ -9,6 +9,7 @@ from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.access.audit_anchor import AnchorFile
+from lifelong_core.store.health import CLOCK_HINT
 from lifelong_core.store.registry.monitors import MonitorProcess, describe_disagreements
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ class Housekeeping:
         self._partitioned_on: date | None = None
         self._may_be_expired = True
         self._warnings: frozenset[str] = frozenset()
+        self._are_clocks_wrong = False
 
     def ensure_partitions(self, today: date) -> None:
         """Create the log's partitions of the next days, once a day (PostgreSQL)."""
@@ -67,6 +69,13 @@ class Housekeeping:
             if warning not in self._warnings:
                 log.warning("%s", warning)
         self._warnings = frozenset(warnings)
+
+    def warn_of_clocks(self) -> None:
+        """Warn, when it begins and when it changes, of a clock that differs from those of other processes."""
+        faults = self._store.health.clock_faults()
+        if bool(faults) != self._are_clocks_wrong:
+            log.warning("%s", " ".join([*faults, CLOCK_HINT]) if faults else "All clocks agree again.")
+        self._are_clocks_wrong = bool(faults)
 
     def delete_expired(self, today: date, *, is_round: bool) -> float | None:
         """Delete what is older than the settings allow: in a round, and in the ticks after it until nothing is left.

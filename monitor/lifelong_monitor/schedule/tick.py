@@ -164,6 +164,7 @@ class Ticker:
 
     def _begin_round(self, registry: Registry, now: datetime) -> None:
         """List the populations, and take in what other monitors and operators have done."""
+        self._housekeeping.warn_of_clocks()
         self._housekeeping.ensure_partitions(now.date())
         monitors = self._store.monitors.list(visits=False)
         self._housekeeping.warn_of_settings(registry.environments, monitors)

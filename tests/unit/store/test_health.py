@@ -11,6 +11,7 @@ from lifelong.doctor.findings import Installation, Level
 from lifelong_core.deploy import quantifier
 from lifelong_core.settings import Settings
 from lifelong_core.store import LogEntry, Store
+from lifelong_core.store import health as health_module
 from lifelong_core.store.health import Health
 from lifelong_core.store.log import identifiers
 from lifelong_core.store.schema import tables
@@ -136,3 +137,26 @@ def test_environments_with_predictions_that_are_too_old(store: Store):
     assert [overdue(days) for days in (9, 8, 2, 1)] == [[], ["site-a"], ["site-a"], ["site-a", "site-b"]]
     assert levels(store, retention_days=8)["retention"] == Level.OK
     assert levels(store, retention_days=7)["retention"] == Level.FAILURE
+
+
+@pytest.mark.parametrize(("hours", "side"), [(-2, "120 min behind"), (2, "120 min ahead of")])
+def test_a_wrong_clock_of_this_machine(
+    own_store: Store, monkeypatch: pytest.MonkeyPatch, hours: int, side: str
+):
+    assert own_store.health.clock_faults() == []
+    assert [
+        one.level for one in database.check_clocks(Installation(Settings(), own_store, NOW, quick=True))
+    ] == [Level.OK]
+    add_serving_model(own_store)
+    monkeypatch.setattr(health_module, "now", lambda: datetime.now(UTC) + timedelta(hours=hours))
+    faults = own_store.health.clock_faults()
+    assert f"The clock of this machine is {side} that of the database server." in faults
+    dated = "The newest audit entry is dated 120 min after the present time"
+    assert any(fault.startswith(dated) for fault in faults) == (hours < 0)
+
+
+def test_predictions_of_a_clock_that_is_ahead(own_store: Store):
+    ahead = identifiers.first_id_at(datetime.now(UTC) + timedelta(hours=2))
+    own_store.predictions.append([LogEntry((prediction(prediction_id=ahead),))])
+    [fault] = own_store.health.clock_faults()
+    assert fault.startswith("The newest prediction is dated 120 min after the present time")
