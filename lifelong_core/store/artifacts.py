@@ -42,7 +42,7 @@ class Artifacts:
     def __init__(self, url: str, *, cache: Path | None = None) -> None:
         try:
             folder = local_folder(url)
-            opened = (LocalFileSystem(), str(folder)) if folder else cast("tuple[Any, str]", url_to_fs(url))
+            opened = cast("tuple[Any, str]", (LocalFileSystem(), str(folder)) if folder else url_to_fs(url))
         except Exception as error:  # drivers of fsspec raise any kind of error, and some connect at once
             said = str(error).rstrip(".") or type(error).__name__
             raise ConfigurationError(
