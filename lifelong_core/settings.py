@@ -499,8 +499,8 @@ class Settings(BaseSettings):
     )
     label_error_rate: LabelErrorRate = Field(
         default=0,
-        description="Assumed largest share of the labels of each class that are wrong; it widens the intervals of"
-        " realised performance. 0: every label is right.",
+        description="Assumed largest share of the labels of each class that are wrong; it widens the intervals of the"
+        " realised performance and, for calibration labels, of the estimated prevalence. 0: every label is right.",
     )
     task_label_error_rates: dict[Name, dict[str, LabelErrorRate]] = Field(
         default_factory=dict[str, dict[str, float]],

@@ -171,16 +171,19 @@ def fit_weighted(
         lonely = _exclude(rows / size, np.zeros_like(temperatures), present)
         return AffineCalibration(temperatures if per_class_temperature else size, lonely)
     position = np.searchsorted(kept, labels[used])
+    large = kept.size > MANY_CLASSES and not per_class_temperature
     problem = AffineProblem(
         rows if used.all() and kept.size == classes else rows[used][:, kept],
         position,
         weights[used],
-        bias=bias,
+        bias=bias or large,
         per_class_temperature=per_class_temperature,
         scale=typical_size(rows),
     )
-    large = kept.size > MANY_CLASSES and bias and not per_class_temperature
     start, bounds = problem.start(), problem.bounds(MINIMUM_SCALED_INVERSE, MAXIMUM_SCALED_INVERSE)
+    if large and not bias:
+        for one in (start, *bounds):
+            one[1:] = 0
     if large and near is not None and np.ptp(near.bias[kept]) < ABSENT_BIAS:
         start = problem.pack(near.temperature, near.bias[kept])
     parameters = (minimize_large if large else minimize_convex)(problem, start, *bounds)
