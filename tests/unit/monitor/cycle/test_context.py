@@ -256,6 +256,7 @@ def test_the_assumed_label_errors_of_the_task_reach_its_cycles(
     predict(store, model, "clinic", draw(BALANCED, 600, seed=2))
     sure = run_cycle(store, settings, model, "clinic", DUE)
     changed = settings.model_copy(update={"label_error_rate": 0.1})
+    predict(store, model, "clinic", draw(BALANCED, 300, seed=3))
     careful = run_cycle(store, changed, model, "clinic", DUE + MINUTE)
     widths = []
     for result, rates in ((sure, ()), (careful, (0.1,) * len(BALANCED))):
