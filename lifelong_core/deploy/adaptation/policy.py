@@ -159,8 +159,10 @@ class AdaptationPolicy:
     def to_document(self) -> dict[str, Any]:
         """The policy as JSON values; without label errors, in the form from before there were any."""
         document = {"schema_version": 6, **asdict(self)}
-        rates = document.pop("label_error_rates")
-        return {**document, "label_error_rates": list(rates)} if rates else document
+        del document["label_error_rates"]
+        if self.label_error_rates:
+            document["label_error_rates"] = list(self.label_error_rates)
+        return document
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
