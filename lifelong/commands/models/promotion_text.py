@@ -37,6 +37,8 @@ def _print_differences(console: "Console", report: "PromotionReport") -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from lifelong_core.metrics.catalogue.metrics import METRICS
+
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     level = f"difference ({100 * report.new_result.level:g} % interval)"
     for column in ("metric", "of", "new", "current", level, "verdict", "better"):
@@ -54,6 +56,8 @@ def _print_differences(console: "Console", report: "PromotionReport") -> None:
         cells = (one.label, what, *values, interval_in_words(one), one.direction)
         table.add_row(*(Text(cell) for cell in (*cells, better(one.orientation))))
     console.print(table)
+    spelled = {one.label: METRICS[one.label].name for _, one in rows if one.label in METRICS}
+    console.print(Text("; ".join(f"{label}: {name}" for label, name in spelled.items()), style="dim"))
     console.print()
 
 

@@ -63,7 +63,7 @@ def test_a_report_is_printed_and_written(run: Callable[..., str], tmp_path: Path
     text = run("models", "report", "net@2", "--data", data, *options)
     made = PromotionReport.from_json(result.read_text())
     assert (made.new.reference, made.current.reference, made.origin) == ("net@2", "net@1", "a test")
-    for part in (made.verdict.headline, "net@2 against net@1", ".png: ", "Not known: "):
+    for part in (made.verdict.headline, "net@2 against net@1", ".png: ", "Not known: ", "EC: Expected cost"):
         assert part in text
     assert "Promotion of" in page.read_text()
     assert run("models", "promote", "net@2").startswith("net@2 is promoted")

@@ -264,6 +264,12 @@ def test_predictions_that_should_have_been_deleted(store: Store, monkeypatch: py
     expect("retention", "warning", "deleted after 3 days", "LIFELONG_WINDOW_SECONDS")
 
 
+def test_a_version_that_serves_nothing_may_wait_for_its_calibration(store: Store):
+    store.models.add("lesions", "second", kind="external", actor="tests")
+    acknowledge(store)
+    expect("models", "ok", "2, not calibrated and not in use: second@1.")
+
+
 def test_an_artifact_that_is_gone_or_damaged(store: Store):
     store.models.add("lesions", "second", kind="external", actor="tests")
     kept = store.calibration_sets.add("second", calibration(7), actor="tests")
