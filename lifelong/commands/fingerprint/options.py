@@ -99,5 +99,5 @@ def expect_features() -> None:
     if missing:
         raise ConfigurationError(
             f"not installed: {', '.join(missing)}.",
-            hint="Install the extra: pip install 'lifelong[develop]'.",
+            hint='Install the extra, in the clone of lifelong: pip install -c constraints.txt -e ".[develop]".',
         )

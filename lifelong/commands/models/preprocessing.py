@@ -116,5 +116,6 @@ def _not_installed(library: str) -> Exception:
     return ConfigurationError(
         f"{library} is not installed.",
         field=FIELD,
-        hint="Install the extra: pip install 'lifelong[develop]'; or give a JSON file instead.",
+        hint='Install the extra, in the clone of lifelong: pip install -c constraints.txt -e ".[develop]"; or'
+        " give a JSON file instead.",
     )

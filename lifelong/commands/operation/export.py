@@ -69,7 +69,7 @@ def export(
     except ImportError as error:
         raise ConfigurationError(
             f"the file cannot be written: {error}.",
-            hint="Install the extra: pip install 'lifelong[export]'.",
+            hint='Install the extra, in the clone of lifelong: pip install -c constraints.txt -e ".[export]".',
         ) from error
     check_suffix(output)
     with open_store() as store:

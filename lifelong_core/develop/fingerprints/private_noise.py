@@ -83,7 +83,8 @@ def _load_opendp() -> Any:
         opendp = import_module("opendp.prelude")
     except ImportError as error:
         raise ConfigurationError(
-            "differentially private fingerprints need OpenDP.", hint="Install lifelong[privacy]."
+            "differentially private fingerprints need OpenDP.",
+            hint='Install OpenDP in the clone of lifelong: pip install -c constraints.txt -e ".[privacy]".',
         ) from error
     opendp.enable_features("contrib")  # both constructors are outside its fully vetted part
     return opendp

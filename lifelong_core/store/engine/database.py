@@ -206,7 +206,7 @@ class Database:
             raise ConfigurationError(
                 f"the driver of {self.url.drivername} is not installed.",
                 field="LIFELONG_DATABASE_URL",
-                hint="Install the extra: pip install 'lifelong[postgres]'.",
+                hint='Install the extra, in the clone of lifelong: pip install -c constraints.txt -e ".[postgres]".',
             ) from error
         event.listen(engine, "connect", _prepare_postgresql)
         event.listen(engine, "checkin", _note_use)

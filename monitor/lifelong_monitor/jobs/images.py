@@ -86,6 +86,7 @@ def develop_module(module: str) -> Any:
     except ImportError as error:
         raise ConfigurationError(
             f"jobs cannot read images or train here: {error}.",
-            field="lifelong[develop]",
-            hint='Install the libraries where jobs run: pip install "lifelong[develop]".',
+            field="develop",
+            hint="Install the libraries where jobs run, in the clone of lifelong:"
+            ' pip install -c constraints.txt -e ".[develop]".',
         ) from error

@@ -65,7 +65,8 @@ def import_ray() -> Any:
         raise ConfigurationError(
             f"jobs cannot run on Ray: {error}.",
             field="LIFELONG_JOB_RUNNER",
-            hint='Install it, on the monitor and on all nodes: pip install "lifelong[ray]".',
+            hint="Install it, on the monitor and on all nodes, in the clone of lifelong:"
+            ' pip install -c constraints.txt -e ".[ray]".',
         ) from error
 
 

@@ -58,6 +58,7 @@ def _fitting() -> Any:
     except ImportError as error:
         raise ConfigurationError(
             f"the ranker cannot be fitted here: {error}.",
-            field="lifelong[develop]",
-            hint='Install the libraries where jobs run: pip install "lifelong[develop]".',
+            field="develop",
+            hint="Install the libraries where jobs run, in the clone of lifelong:"
+            ' pip install -c constraints.txt -e ".[develop]".',
         ) from error

@@ -38,7 +38,7 @@ def check_job_runner(name: str) -> None:
         raise ConfigurationError(
             "jobs cannot run on Ray: it is not installed.",
             field="LIFELONG_JOB_RUNNER",
-            hint='Install it: pip install "lifelong[ray]".',
+            hint='Install it, in the clone of lifelong: pip install -c constraints.txt -e ".[ray]".',
         )
 
 

@@ -26,12 +26,14 @@ _TENSORRT_SOURCE: Final = (
 )
 _SOURCES: Final = {
     "libcuda.so": "It belongs to the NVIDIA driver (580 or newer): install it, and give containers access to the GPU.",
-    "libcudnn": "It belongs to cuDNN 9: `pip install 'lifelong[gpu]'`, or install cuDNN and set LD_LIBRARY_PATH.",
+    "libcudnn": 'It belongs to cuDNN 9: `pip install -c constraints.txt -e ".[gpu]"` in the clone of lifelong, or'
+    " install cuDNN and set LD_LIBRARY_PATH.",
     "libnvinfer": _TENSORRT_SOURCE,
     "libnvonnxparser": _TENSORRT_SOURCE,
 }
 _CUDA_SOURCE: Final = (
-    "It belongs to CUDA 13: `pip install 'lifelong[gpu]'`, or install CUDA and set LD_LIBRARY_PATH."
+    'It belongs to CUDA 13: `pip install -c constraints.txt -e ".[gpu]"` in the clone of lifelong, or install'
+    " CUDA and set LD_LIBRARY_PATH."
 )
 
 

@@ -189,7 +189,7 @@ def test_without_torch_or_extractor_the_job_says_what_to_install(
     with pytest.raises(ConfigurationError) as caught:
         run(path=str(images))
     assert caught.value.hint is not None
-    assert 'pip install "lifelong[develop]"' in caught.value.hint
+    assert 'pip install -c constraints.txt -e ".[develop]"' in caught.value.hint
 
 
 def test_an_upload_that_is_gone_fails_the_job(run: Run, store: Store) -> None:

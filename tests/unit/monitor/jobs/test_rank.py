@@ -75,4 +75,4 @@ def test_without_scikit_learn_the_job_says_what_to_install(
     monkeypatch.setitem(sys.modules, "lifelong_core.develop.ranking.fitting", None)
     with pytest.raises(ConfigurationError) as caught:
         work_of("rank")(store, claim(store))
-    assert 'pip install "lifelong[develop]"' in (caught.value.hint or "")
+    assert 'pip install -c constraints.txt -e ".[develop]"' in (caught.value.hint or "")
