@@ -143,11 +143,11 @@ def _times_of_column(path: Path, column: str) -> Any:
 
     table = read_csv(path, required=(column,), field="--times")
     try:
-        moments = [datetime.fromisoformat(row[column]) for row in table]
-    except ValueError:
+        return table.numbers([column])[:, 0]
+    except InvalidInputError as error:
         try:
-            return table.numbers([column])[:, 0]
-        except InvalidInputError as error:
+            moments = [datetime.fromisoformat(row[column]) for row in table]
+        except ValueError:
             raise InvalidInputError(
                 f"column {column[:80]!r}: expected ISO 8601, such as 2026-03-01T14:05:00+01:00, or seconds since 1970.",
                 field="--times",

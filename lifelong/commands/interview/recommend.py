@@ -17,9 +17,10 @@ from lifelong.commands.interview.files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from lifelong_core.design import AcceptanceThreshold, Interview, Proposal, Recommendation
+    from lifelong_core.design.method.schema import Question
     from lifelong_core.store import Refit
     from lifelong_core.store.design.effects import AttachmentEffects
     from lifelong_core.store.design.records import AttachedRecommendation
@@ -88,6 +89,8 @@ def recommend(**options: Any) -> None:
         interview = _named(read_answers(options["answers"], names), names, options)
         proposals = _proposals(options, interview)
         interview = _with_costs(_taken_over(interview, proposals) if options["yes"] else interview, options)
+        if "costs" in proposals and "costs" in {question.field for question in _open_questions(interview)}:
+            interview = interview.answer("costs", proposals["costs"].value)
     else:
         interview = _interview(options, names)
     recommendation = _complete(interview, options)
@@ -171,12 +174,29 @@ def _refuse_others(
 
 
 def _proposals(options: dict[str, Any], interview: "Interview") -> "Mapping[str, Proposal]":
-    """The proposals of --data for the classes that are known already."""
-    if options["data"] is None:
+    """The proposals of --data for the classes that are known already, and the costs that the task of --attach has."""
+    found: dict[str, Proposal] = {}
+    if options["data"] is not None:
+        found = read_proposals(
+            options["data"], interview.fingerprint.number_of_classes, parse_prevalence(options["prevalence"])
+        )
+    if options["attach"] is not None and options["costs"] is None:
+        found |= _costs_of_task(options["attach"], interview)
+    return found
+
+
+def _costs_of_task(task: str, interview: "Interview") -> "dict[str, Proposal]":
+    """The costs of the task as a proposal; none where it has the default ones, or other classes."""
+    from lifelong_core.design.interview.proposals import Proposal
+
+    with open_store() as store:
+        found = store.tasks.get(task)
+    rows = tuple(tuple(row) for row in found.costs.tolist())
+    classes = len(found.class_names)
+    is_default = rows == tuple(tuple(float(i != k) for k in range(classes)) for i in range(classes))
+    if is_default or interview.fingerprint.number_of_classes not in {None, classes}:
         return {}
-    return read_proposals(
-        options["data"], interview.fingerprint.number_of_classes, parse_prevalence(options["prevalence"])
-    )
+    return {"costs": Proposal(field="costs", value=rows, reason=f"the task {task} has these costs")}
 
 
 def _taken_over(interview: "Interview", proposals: "Mapping[str, Proposal]") -> "Interview":
@@ -254,12 +274,17 @@ def _interview(options: dict[str, Any], names: tuple[str, ...] | None) -> "Inter
         raise click.exceptions.Exit(0 if isinstance(stopped, InterviewSaved) else 1) from None
 
 
+def _open_questions(interview: "Interview") -> "Sequence[Question]":
+    from lifelong_core.design import next_questions
+
+    return next_questions(interview.fingerprint, choices=interview.choices)
+
+
 def _complete(interview: "Interview", options: dict[str, Any]) -> "Recommendation":
     """The recommendation; nothing in it is open."""
-    from lifelong_core.design import next_questions
     from lifelong_core.errors import InvalidInputError
 
-    missing = next_questions(interview.fingerprint, choices=interview.choices)
+    missing = _open_questions(interview)
     if missing and not interview.contradictions:
         raise InvalidInputError(
             f"these answers are missing: {', '.join(f'{item.id} ({item.field})' for item in missing)}.",

@@ -98,8 +98,12 @@ Type y (yes, scores) or n (no, decisions only).
             value = _matrix(question, given, count, class_names) if rule is None else rule
         case "count":
             value = _whole_number(question, given)
+        case "number" if given == "1":
+            raise _refusal(question, "1 may be 1 % or 100 %.", "Type 1 % or 100 %.")
         case "number":
             value = _number(question, given)
+        case "text" if NUMBER.fullmatch(given):
+            raise _refusal(question, f"expected a name, got the number {format_value(given)}.")
         case "text":
             value = given
     _check(question, value, given)

@@ -22,8 +22,11 @@ from lifelong_core.errors import InvalidInputError
         "label",
         "group",
         "logit_1",
-    ]
-    + ["a\nb", "\u00e4" * 128, "B", "b "],
+        "a\nb",
+        "\u00e4" * 128,
+        "B",
+        "b ",
+    ],
 )
 def test_a_name_that_means_something_else_somewhere_is_refused(name):
     with pytest.raises(InvalidInputError) as caught:

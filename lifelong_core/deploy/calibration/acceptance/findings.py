@@ -157,7 +157,18 @@ def uninformative(skill: Figure, accuracy: Figure, majority: float) -> list[Find
             )
         ]
     if accuracy.low > majority:
-        return []
+        if skill.value > 0:
+            return []
+        return [
+            Finding(
+                "negative_skill",
+                "warning",
+                "the probabilities of the head are no better than the prevalence alone, by their log loss (skill"
+                f" {skill.value:.2f}, 95 % interval {skill.low:.2f} to {skill.high:.2f}; {figures}).",
+                "A few wrong labels with confident outputs can do this: check the cases with the largest loss. Else add"
+                " labelled cases.",
+            )
+        ]
     return [
         Finding(
             "unclear_benefit",

@@ -428,6 +428,15 @@ def test_a_risk_proposes_costs_until_it_changes():
     assert kept().fingerprint.costs == ((0, 1), (4, 0))
 
 
+def test_costs_that_the_task_has_are_not_asked_again(installed):
+    installed("tasks", "add", "lesions", "--classes", "benign,malignant", "--costs", "[[0, 1], [7, 0]]")
+    answers = {field: value for field, value in SCREENING.items() if field != "costs"}
+    Path("answers.yaml").write_text(json.dumps({**answers, "target_class": "malignant"}))
+    assert "is attached" in installed("recommend", "--answers", "answers.yaml", "--attach", "lesions")
+    with open_store() as store:
+        assert store.tasks.get("lesions").costs.tolist() == [[0, 1], [7, 0]]
+
+
 def test_it_is_attached_to_a_task(installed):
     installed("tasks", "add", "lesions", "--classes", "benign,malignant")
     Path("answers.yaml").write_text(json.dumps({**SCREENING, "target_class": "malignant"}))

@@ -24,7 +24,7 @@ GREY = Preprocessing.model_validate({"colour": "grey", "mean": [0.0], "standard_
     ("provider", "library", "hint"),
     [
         (CUDA, "libcublasLt.so.13", "CUDA 13"),
-        (CUDA, "libcudart.so.13", "lifelong.gpu"),
+        (CUDA, "libcudart.so.13", "[gpu]"),
         (CUDA, "libcurand.so.10", "CUDA 13"),
         (CUDA, "libcudnn.so.9", "cuDNN 9"),
         (CUDA, "libcuda.so.1", "driver"),

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import BayesRule, LabeledLogits, PostProcessingHead, TargetValue, fit_head
+from lifelong_core.deploy.calibration.acceptance.class_mix_mean import Figure
+from lifelong_core.deploy.calibration.acceptance.findings import uninformative
 from lifelong_core.deploy.calibration.acceptance.report import examine_calibration
 from lifelong_core.deploy.calibration.held_out import crossfitted_output
 from lifelong_core.metrics import brier_score, confusion_matrix, expected_cost
@@ -99,7 +101,7 @@ def test_too_few_cases_are_refused_and_few_are_warned_of(population):
     assert "too_few_cases" in codes(three)[0]
     assert "too_few_cases" in codes(population(3).draw([100, 4, 100], generator))[0]
     refusals, warnings = codes(population(3, separation=4).draw([100, 5, 100], generator))
-    assert (refusals, warnings) == (set(), {"few_cases"})
+    assert (refusals, warnings) == (set(), {"few_cases", "negative_skill"})
 
 
 def test_groups_count_once_and_stay_together(population):
@@ -140,6 +142,13 @@ def test_a_weak_model_is_no_reason_to_refuse(population):
     assert refusals == set()
     few = population(2, separation=0.4).draw([12, 12], np.random.default_rng(5))
     assert codes(few) == (set(), {"few_cases", "unclear_benefit"})
+
+
+def test_probabilities_worse_than_the_prevalence_alone_are_said_even_where_the_decisions_are_good():
+    accuracy = Figure(0.9, 0.85, 0.95)
+    (finding,) = uninformative(Figure(-0.2, -0.5, 0.1), accuracy, 0.6)
+    assert (finding.code, finding.severity) == ("negative_skill", "warning")
+    assert uninformative(Figure(0.2, -0.1, 0.4), accuracy, 0.6) == []
 
 
 @pytest.mark.parametrize("unit", [1, 100])
