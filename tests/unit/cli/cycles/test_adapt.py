@@ -1,6 +1,7 @@
 """`lifelong adapt` as a user types it: files in, an answer out, no database."""
 
 import json
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -368,6 +369,11 @@ def test_the_order_of_the_rows_counts_only_where_it_is_given(run, tmp_path):
     assert drawn["outcome"] == by_label["outcome"] == "swap"
     dated = json.loads(run("calibration.npz", "dated.npz", "--times", "at", "--json"))
     assert dated["prevalence"]["prevalence"] == pytest.approx(shares[0], abs=1e-9)
+    moments = [datetime.fromtimestamp(at, UTC).isoformat() for at in np.arange(800)[by_class].tolist()]
+    rows = [f"{at},{z[0]},{z[1]}" for at, z in zip(moments, data.logits[by_class], strict=True)]
+    (tmp_path / "dated.csv").write_text("\n".join(["at,logit_0,logit_1", *rows]))
+    table = json.loads(run("calibration.npz", "dated.csv", "--times", "at", "--json"))
+    assert (table["prevalence"], table["change_points"]) == (dated["prevalence"], dated["change_points"])
     with pytest.raises(LifelongError, match="sorted by class") as caught:
         run("calibration.npz", "sorted.npy", "--order", "time")
     assert caught.value.field == "--order"
@@ -389,3 +395,19 @@ def test_times_that_do_not_fit_are_named(run, tmp_path, options):
     with pytest.raises(LifelongError) as caught:
         run("calibration.npz", "same.npy", *options)
     assert caught.value.field in {"--times", "--order"}
+
+
+def test_tables_give_the_same_answer_as_arrays_whatever_the_order_of_their_columns(run, tmp_path):
+    calibration, window = draw([400, 400], 0), np.load(tmp_path / "shifted.npy")
+
+    def text(names: list[str], rows: list[list[float]]) -> str:
+        lines = [";".join(names), *(";".join(str(cell).replace(".", ",") for cell in row) for row in rows)]
+        return "\r\n".join(lines)
+
+    labels = [["ok", "ill"][label] for label in calibration.labels]
+    rows = [[label, *row] for label, row in zip(labels, calibration.logits.tolist(), strict=True)]
+    (tmp_path / "calibration.csv").write_text(text(["label", "logit_ok", "logit_ill"], rows))
+    (tmp_path / "window.csv").write_text(text(["logit_ill", "logit_ok"], window[:, ::-1].tolist()))
+    arrays = json.loads(run("calibration.npz", "shifted.npy", "--json"))
+    tables = json.loads(run("calibration.csv", "window.csv", "--json"))
+    assert tables["prevalence"] == arrays["prevalence"]
