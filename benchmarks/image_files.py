@@ -45,7 +45,7 @@ def main() -> None:
             with Image.open(BytesIO(data), formats=FORMATS) as image:
                 if image.width * image.height > 50_000_000:  # would fill the memory; refused in any case
                     continue
-        except Exception:  # noqa: BLE001, S112 - another format
+        except Exception:  # noqa: BLE001 - another format
             continue
         try:
             found = model_input(data, TARGET, maximum_pixels=50_000_000)
