@@ -1,4 +1,4 @@
-"""Decoding and preprocessing of public test images, against Pillow's full decoding and torchvision's formula.
+"""Decoding and preprocessing of public test images, against Pillow's full decoding.
 
 `python -m benchmarks.image_files FOLDER`: all files of our formats below FOLDER, such as `Tests/images` of Pillow's
 source distribution. Prints how many were answered, how many refused and why, and the largest difference in grey levels

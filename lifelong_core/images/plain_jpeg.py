@@ -12,8 +12,11 @@ import simplejpeg  # pyright: ignore[reportMissingTypeStubs]
 from numpy.typing import NDArray
 
 _START: Final = b"\xff\xd8\xff"
-_NOT_PLAIN: Final = (b"Exif", b"http://ns.adobe.com/xap", b"\xff\xc3")
-"""Start of the metadata that may say how to turn the image; start of a lossless frame, which may have fewer bits."""
+_ORIENTED: Final = (b"Exif", b"http://ns.adobe.com/xap")
+"""Start of the metadata that may say how to turn the image."""
+_LOSSLESS: Final = b"\xff\xc3"
+"""Start of a lossless frame, which may have fewer than 8 bits; Pillow refuses these."""
+_SCAN: Final = b"\xff\xda"
 _CHANNELS: Final = {"YCbCr": "RGB", "RGB": "RGB", "Gray": "GRAY", "CMYK": "CMYK", "YCCK": "CMYK"}
 _PADDING: Final = re.compile(r"data: (\d|1[0-6]) extraneous bytes before marker 0x([0-9a-f]{2})")
 _MOST_PADDINGS: Final = 3
@@ -40,7 +43,9 @@ class PlainHeader(NamedTuple):
 
 def read_plain_header(data: bytes) -> PlainHeader | None:
     """Return the header; None: `data` is no plain JPEG."""
-    if not data.startswith(_START) or any(mark in data for mark in _NOT_PLAIN):
+    if not data.startswith(_START) or any(mark in data for mark in _ORIENTED):
+        return None
+    if data.find(_LOSSLESS, 0, data.find(_SCAN)) >= 0:
         return None
     try:
         height, width, colours, _ = simplejpeg.decode_jpeg_header(data)
