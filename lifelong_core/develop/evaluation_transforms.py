@@ -21,6 +21,22 @@ IMAGENET_STANDARD_DEVIATION = (0.229, 0.224, 0.225)
 _COLOURS = {1: "grey", 3: "rgb"}
 _INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 
+_HUGGING_FACE_FILTERS = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}
+_HUGGING_FACE_FIELDS = (
+    "do_resize",
+    "size",
+    "resample",
+    "do_center_crop",
+    "crop_size",
+    "do_rescale",
+    "rescale_factor",
+    "do_normalize",
+    "image_mean",
+    "image_std",
+)
+_HUGGING_FACE_WORDS = ("image_processor_type", "feature_extractor_type", "processor_class", "do_convert_rgb")
+"""Fields that change nothing here: images are always converted to RGB."""
+
 Document = dict[str, Any]
 """A preprocessing document as plain JSON values; `Preprocessing` validates it."""
 
@@ -159,6 +175,52 @@ def describe_torchvision_transform(name: str) -> Document:
         mean=transform.mean,
         standard_deviation=transform.std,
     )
+
+
+def describe_hugging_face_processor(config: Mapping[str, Any]) -> Document:
+    """Return the preprocessing document of a `preprocessor_config.json` of Hugging Face.
+
+    Raises:
+        InvalidInputError: a field is unknown, or has a value that preprocessing lacks.
+    """
+    known = {*_HUGGING_FACE_FIELDS, *_HUGGING_FACE_WORDS}
+    for name, value in config.items():
+        if name not in known and value not in (None, False):
+            raise _unsupported(name, f"{value!r}", f"only these fields: {', '.join(_HUGGING_FACE_FIELDS)}")
+    document: Document = {}
+    if config.get("do_resize", True):
+        size, resample = config.get("size"), config.get("resample")
+        if type(resample) is not int or resample not in _HUGGING_FACE_FILTERS:
+            raise _unsupported(
+                "resample", f"{resample!r}", "0 (nearest), 1 (lanczos), 2 (bilinear) or 3 (bicubic)"
+            )
+        match size:
+            case {"shortest_edge": edge, **rest} if not rest:
+                resize = {"mode": "shortest_edge", "height": edge, "width": edge}
+            case {"height": height, "width": width, **rest} if not rest:
+                resize = {"mode": "exact", "height": height, "width": width}
+            case _:
+                raise _unsupported("size", f"{size!r}", "height and width, or shortest_edge")
+        document["resize"] = {**resize, "interpolation": _HUGGING_FACE_FILTERS[resample]}
+    if config.get("crop_size") is not None and config.get("do_center_crop") is None:
+        raise _unsupported("do_center_crop", "a crop_size without it", "true or false")
+    if config.get("do_center_crop"):
+        match config.get("crop_size"):
+            case {"height": height, "width": width, **rest} if not rest:
+                document["centre_crop"] = {"height": height, "width": width}
+            case other:
+                raise _unsupported("crop_size", f"{other!r}", "height and width")
+    factor = config.get("rescale_factor", 1 / 255)
+    if not config.get("do_rescale", True):
+        raise _unsupported("do_rescale", "false", "true: pixels are scaled to 0..1")
+    if not isinstance(factor, int | float) or not math.isclose(factor, 1 / 255, rel_tol=1e-6):
+        raise _unsupported("rescale_factor", f"{factor!r}", "1/255")
+    if config.get("do_normalize", True):
+        for field, name in (("mean", "image_mean"), ("standard_deviation", "image_std")):
+            if not isinstance(config.get(name), list):
+                raise _unsupported(name, f"{config.get(name)!r}", "one number for each channel")
+            document[field] = config[name]
+    return document
 
 
 def _document(

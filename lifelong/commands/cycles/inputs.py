@@ -56,9 +56,13 @@ def name_file_in_errors(path: Path, kind: "type[InvalidInputError]") -> "Iterato
 
 def read_head(data: "LabeledLogits", options: dict[str, Any]) -> "PostProcessingHead":
     """The head of --head, else the first one of a model with these costs, classes and rule."""
+    import click
+
     from lifelong.commands.models.tasks import parse_costs, parse_decision_rule
+    from lifelong_core.arrays import as_costs
     from lifelong_core.deploy import PostProcessingHead, fit_head
     from lifelong_core.errors import InvalidInputError
+    from lifelong_core.plausibility import check_costs
 
     if options["head"] is not None:
         for name in ("costs", "classes", "decision_rule"):
@@ -66,9 +70,14 @@ def read_head(data: "LabeledLogits", options: dict[str, Any]) -> "PostProcessing
                 raise InvalidInputError("the head says it already.", field=f"--{name.replace('_', '-')}")
         return PostProcessingHead.from_json(options["head"].read_text(errors="replace"))
     names = fitting_names(parse_class_names(options["classes"]), data.classes)
+    costs = as_costs(parse_costs(options["costs"], data.classes), classes=data.classes)
+    try:
+        check_costs(costs)
+    except InvalidInputError as error:
+        click.echo(f"Warning: {error.message}", err=True)
     return fit_head(
         data,
-        parse_costs(options["costs"], data.classes),
+        costs,
         class_names=names,
         decision_rule=parse_decision_rule(options["decision_rule"]),
     )

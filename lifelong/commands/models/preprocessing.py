@@ -26,7 +26,8 @@ def preprocessing(source: str, size: int | None, output: Path | None, *, test_si
       timm/NAME         model of timm: timm/resnet34, timm/resnet34.a1_in1k
       torchvision/NAME  classifier or weights of torchvision
       FILE              JSON: what timm.data.resolve_data_config gave,
-                        or the config.json of a timm model
+                        or the config.json of a timm model,
+                        or a preprocessor_config.json of Hugging Face
 
     The document does what the library's evaluation transform does. Use it if your model was
     evaluated with that transform. docs/preprocessing.md explains all fields.
@@ -87,6 +88,7 @@ def _described_by_file(file: Path) -> dict[str, Any]:
 
     from lifelong_core.develop.evaluation_transforms import (
         TimmDataConfig,
+        describe_hugging_face_processor,
         describe_timm_transform,
         read_timm_data_config,
     )
@@ -103,6 +105,8 @@ def _described_by_file(file: Path) -> dict[str, Any]:
         raise InvalidInputError(f"{file} is not JSON: {error}.", field=FIELD) from error
     if not isinstance(content, dict):
         raise InvalidInputError(f"{file} holds no JSON object.", field=FIELD)
+    if "image_mean" in content or "do_resize" in content or "image_processor_type" in content:
+        return describe_hugging_face_processor(content)
     try:
         config = read_timm_data_config(content)
     except ValidationError as error:

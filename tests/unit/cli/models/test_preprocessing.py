@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lifelong_core.develop.evaluation_transforms import describe_hugging_face_processor
 from lifelong_core.errors import LifelongError
 from lifelong_core.preprocessing import Preprocessing
 
@@ -106,3 +107,48 @@ def test_a_model_is_either_a_graph_or_external(
         installed("models", "add", "net", "--task", "lesions", *arguments)
     assert caught.value.field == field
     assert "--external" in str(caught.value.hint)
+
+
+HUGGING_FACE = {
+    "do_resize": True,
+    "size": {"shortest_edge": 256},
+    "resample": 3,
+    "do_center_crop": True,
+    "crop_size": {"height": 224, "width": 224},
+    "do_rescale": True,
+    "rescale_factor": 1 / 255,
+    "do_normalize": True,
+    "image_mean": [0.5, 0.5, 0.5],
+    "image_std": [0.25, 0.25, 0.25],
+    "image_processor_type": "CLIPImageProcessor",
+}
+
+
+def test_a_processor_of_hugging_face() -> None:
+    assert describe_hugging_face_processor(HUGGING_FACE) == {
+        "resize": {"mode": "shortest_edge", "height": 256, "width": 256, "interpolation": "bicubic"},
+        "centre_crop": {"height": 224, "width": 224},
+        "mean": [0.5, 0.5, 0.5],
+        "standard_deviation": [0.25, 0.25, 0.25],
+    }
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("crop_pct", 0.9),
+        ("do_pad", True),
+        ("resample", 4),
+        ("size", 224),
+        ("size", {"shortest_edge": 224, "longest_edge": 300}),
+        ("crop_size", 224),
+        ("do_center_crop", None),
+        ("do_rescale", False),
+        ("rescale_factor", 1 / 127.5),
+        ("image_mean", None),
+    ],
+)
+def test_what_preprocessing_lacks_is_refused_by_name(field: str, value: object) -> None:
+    with pytest.raises(LifelongError) as refused:
+        describe_hugging_face_processor(HUGGING_FACE | {field: value})
+    assert refused.value.field == field
