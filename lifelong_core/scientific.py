@@ -182,7 +182,7 @@ def smooth_minimum(
         start,
         jac=True,
         method="L-BFGS-B",
-        bounds=optimize.Bounds(lower, upper),
+        bounds=list(zip(lower, upper, strict=True)),
         options={"maxcor": 20, "maxiter": 500, "maxfun": 1000, "ftol": 0.0, "gtol": largest_slope},
     )
     return np.asarray(found.x, dtype=np.float64), found.nit > 0
