@@ -63,7 +63,7 @@ def write_log(
     """
     check_suffix(path)
     if environment not in store.environments.list():
-        raise NotFoundError(f"there is no environment {environment!r}.", field="--environment")
+        raise NotFoundError(f"there is no environment {environment!r}.", field="ENVIRONMENT")
     models = _models(store, environment, model)
     tasks = {task.id: task for task in store.tasks.list()}
     classes = _classes([tasks[one.task_id] for one in models])
@@ -154,7 +154,7 @@ def _models(store: "Store", environment: str, reference: str | None) -> list["Mo
     chosen = store.exports.models(environment)
     found = [model for model in store.models.list() if model.id in chosen]
     if not found:
-        raise NotFoundError(f"nothing was logged in {environment!r} yet.", field="--environment")
+        raise NotFoundError(f"nothing was logged in {environment!r} yet.", field="ENVIRONMENT")
     return found
 
 

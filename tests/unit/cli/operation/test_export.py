@@ -252,10 +252,10 @@ def test_a_file_is_replaced_only_on_demand_and_only_as_a_whole(
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (("--environment", "nowhere"), NotFoundError),
-        (("--environment", "default"), NotFoundError),
-        (("--model", "nowhere"), NotFoundError),
-        (("--output", "no/folder.parquet"), ConfigurationError),
+        (("nowhere",), NotFoundError),
+        (("default",), NotFoundError),
+        (("clinic", "--model", "nowhere"), NotFoundError),
+        (("clinic", "--output", "no/folder.parquet"), ConfigurationError),
     ],
 )
 def test_a_mistake_leaves_no_file(
@@ -267,5 +267,5 @@ def test_a_mistake_leaves_no_file(
 ):
     before = sorted(tmp_path.iterdir())
     with pytest.raises(error):
-        installed(*ARGUMENTS, *arguments)
+        installed("export", *ARGUMENTS[2:], *arguments)
     assert sorted(tmp_path.iterdir()) == before
