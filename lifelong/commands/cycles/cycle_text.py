@@ -26,6 +26,8 @@ def print_cycle(store: "Store", cycle: "Cycle") -> None:
             click.echo(f"  - {reason['text']}")
     else:
         print_report(report, names)
+    for sentence in (cycle.report.get("inputs") or {}).get("clocks", ()):
+        click.echo(f"Caution: {sentence}")
     for line in _consequences(cycle):
         click.echo(line)
     if affected is not None:

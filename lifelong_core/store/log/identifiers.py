@@ -1,6 +1,7 @@
 """Time-ordered prediction ids (UUIDv7, RFC 9562), and the time in an id."""
 
 import hashlib
+import logging
 import secrets
 import struct
 import threading
@@ -13,15 +14,21 @@ _RANDOM_BITS = 74
 _LAST_MILLISECOND = 253_402_300_799_999
 """Last millisecond of the year 9999, since 1970."""
 _DAY_MILLISECONDS = 86_400_000
+_STEP_BACK_MILLISECONDS = 60_000
+"""A clock that goes back by more was set; ids then follow it."""
 _VERSION_AND_VARIANT = (0x7 << 76) | (0b10 << 62)
 
+log = logging.getLogger(__name__)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """Origin of the times in ids."""
 
 
 class PredictionIds:
-    """Generates ids that increase strictly within one process, across threads and even if the clock steps back.
+    """Generates ids that increase strictly within one process, across threads and if the clock steps back a little.
+
+    When the clock is set back by more than a minute, ids follow it, with a line in the log: else all predictions until
+    it has caught up would fall into one instant.
 
     Within a millisecond the 74 random bits count up by random steps (RFC 9562 section 6.2, method 2), so the time
     in an id does not run ahead of the clock under load.
@@ -38,7 +45,14 @@ class PredictionIds:
         steps = struct.unpack(f"{count}I", secrets.token_bytes(4 * count))
         with self._lock:
             now = time.time_ns() // 1_000_000
-            if now > self._milliseconds:
+            back = self._milliseconds - now
+            if back > _STEP_BACK_MILLISECONDS:
+                log.warning(
+                    "the clock was set back by %.0f s: new predictions have the new time, older ones of this span"
+                    " stay in the future",
+                    back / 1000,
+                )
+            if back < 0 or back > _STEP_BACK_MILLISECONDS:
                 self._milliseconds, self._random = now, secrets.randbits(_RANDOM_BITS)
             ids: list[UUID] = []
             for step in steps:
@@ -58,7 +72,7 @@ _ids = PredictionIds()
 
 
 def new_prediction_id() -> UUID:
-    """Return a new UUIDv7; ids sort by time, within this process strictly by call."""
+    """Return a new UUIDv7; ids sort by time, within this process strictly by call while the clock is not set back."""
     return _ids.next(1)[0]
 
 

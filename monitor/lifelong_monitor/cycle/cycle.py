@@ -208,7 +208,8 @@ class _Population:
         if taken is None:
             return CycleResult("skip", INCOMPLETE, moment.last, None)
         if not taken.samples and not taken.quarantined:
-            return self._nothing_to_judge(moment.last, moment.log_position, reason=TOO_OLD)
+            reason = ". ".join([TOO_OLD, *self.store.health.clock_faults()])
+            return self._nothing_to_judge(moment.last, moment.log_position, reason=reason)
         report, inputs = self._judge(subject, fitted, taken, moment)
         if stopping():
             return CycleResult("skip", "the monitor is stopping", moment.last, None)
@@ -278,7 +279,8 @@ class _Population:
             report = judge(replace(context, traffic=traffic))
         report = judge_acceptance(judge_window(report, window), wanted, subject.task.class_names)
         missed = count_missed_cycles(report, moment.last)
-        return report, replace(samples.inputs, wanted=wanted, missed_cycles=missed)
+        clocks = tuple(self.store.health.clock_faults())
+        return report, replace(samples.inputs, wanted=wanted, missed_cycles=missed, clocks=clocks)
 
     def _labelled(self, subject: Subject, window: CycleWindow, moment: _Moment) -> LabelledEvidence | None:
         return load_labelled_evidence(

@@ -69,6 +69,8 @@ class Inputs:
     """metrics that were estimated without labels, with their thresholds; None: an older version estimated none"""
     missed_cycles: int = 0
     """cycles in a row, up to this one, in which the judged head misses the target of its decision rule"""
+    clocks: tuple[str, ...] = ()
+    """sentences on clocks that differed meanwhile"""
 
     def to_document(self) -> dict[str, Any]:
         """The inputs as JSON values."""
@@ -79,7 +81,7 @@ class Inputs:
         )
         hours = None if self.hours is None else self.hours.to_document()
         wanted = None if self.wanted is None else [one.to_document() for one in self.wanted]
-        return {**asdict(self), "base": base, "hours": hours, "wanted": wanted}
+        return {**asdict(self), "base": base, "hours": hours, "wanted": wanted, "clocks": list(self.clocks)}
 
 
 def document_of(report: AdaptationReport, inputs: Inputs) -> dict[str, Any]:
@@ -114,6 +116,7 @@ def inputs_of(cycle: Cycle) -> Inputs:
         "base": None if base is None else _base_of(base),
         "hours": None if hours is None else Hours.from_document(hours),
         "wanted": None if wanted is None else tuple(map(WantedEstimate.from_document, wanted)),
+        "clocks": tuple(document.get("clocks", ())),
     }
     return Inputs(**{**document, **parts})
 

@@ -37,8 +37,9 @@ def format_cycle(result: CycleResult, class_names: Sequence[str]) -> str:
             parts.append(f"Proposed; publish it with: lifelong heads approve {result.last.id}.")
         elif result.outcome == "swap":
             parts.append("Nothing is published in shadow mode.")
-        if report is not None and report.prevalence is not None and report.prevalence.cautions:
-            parts.append(f"Caution: {' '.join(report.prevalence.cautions)}")
+        cautions = [] if report is None or report.prevalence is None else report.prevalence.cautions
+        if cautions := [*cautions, *(() if result.inputs is None else result.inputs.clocks)]:
+            parts.append(f"Caution: {' '.join(cautions)}")
     return " ".join(parts)
 
 

@@ -48,7 +48,10 @@ def run(installed: Run) -> Run:
                 started_at=at,
                 finished_at=at,
                 outcome=report.outcome,
-                report={**report.to_document(), "inputs": {"quantifier": "auto", "calibration_set": 1}},
+                report={
+                    **report.to_document(),
+                    "inputs": {"quantifier": "auto", "calibration_set": 1, "clocks": ["It is behind."]},
+                },
                 window_samples=report.samples,
                 log_position=hour,
                 head_version=1,
@@ -102,6 +105,7 @@ def test_one_cycle_is_shown_by_the_beginning_of_its_id(run: Run) -> None:
     assert "Only the prevalence has changed?" in shown
     assert "Expected cost of a decision" in shown
     assert "Expected log loss" in shown
+    assert "Caution: It is behind." in shown
     assert "Nothing was published: the mode was shadow." in shown
     assert "It proposes a head" in run("cycles", "show", proposed.replace("-", "").upper()[:31])
     document = json.loads(run("cycles", "show", kept, "--json"))

@@ -12,6 +12,7 @@ from lifelong_core.deploy import FittedQuantifier, LabeledLogits
 from lifelong_core.errors import NotFoundError
 from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Cycle, Heartbeat, Model, Store, new_prediction_id, register_calibration
+from lifelong_core.store.health import Health
 from lifelong_core.store.schema import tables
 from lifelong_monitor.cycle.cycle import ELSEWHERE, CycleResult, run_cycle
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
@@ -450,6 +451,22 @@ def test_a_past_cycle_can_be_replayed(
     assert report.outcome == outcome
     assert report == report_of(cycle)
     assert report.to_document() == report_of(cycle).to_document()
+
+
+def test_a_cycle_says_when_clocks_differ(
+    store: Store, settings: Settings, model: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=3))
+    monkeypatch.setattr(Health, "clock_faults", lambda _: ["The clock is behind."])
+    result = run_cycle(store, settings, model, "clinic", DUE)
+    cycle = result.last
+    assert cycle is not None
+    assert inputs_of(cycle).clocks == ("The clock is behind.",)
+    assert "Caution: The clock is behind." in format_cycle(result, ("a", "b", "c"))
+    assert replay(store, cycle.id).to_document() == report_of(cycle).to_document()
+    predict(store, model, "clinic", draw(BALANCED, 600, seed=4))
+    late = run_cycle(store, settings, model, "clinic", DUE + timedelta(days=365))
+    assert late.reason == "no prediction within the window's age. The clock is behind."
 
 
 def test_a_replay_keeps_groups_together(store: Store, settings: Settings, model: Model) -> None:

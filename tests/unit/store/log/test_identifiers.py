@@ -42,6 +42,20 @@ def test_ids_grow_although_the_clock_steps_back(monkeypatch: pytest.MonkeyPatch)
     assert made == sorted(made)
 
 
+def test_ids_follow_a_clock_that_is_set_back(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    hour = 3600 * 10**9
+    times = iter([9 * hour, 8 * hour, 8 * hour + 10**9])
+    monkeypatch.setattr(identifiers.time, "time_ns", lambda: next(times))
+    ids = PredictionIds()
+    made = [logged_at(ids.next(1)[0]) for _ in range(3)]
+    assert [moment.timestamp() for moment in made] == [9 * 3600, 8 * 3600, 8 * 3600 + 1]
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
+        "the clock was set back by 3600 s"
+    ]
+
+
 def test_ids_go_on_in_the_next_millisecond_when_the_random_bits_run_over(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(identifiers.time, "time_ns", lambda: 5_000_000)
     monkeypatch.setattr(identifiers.secrets, "randbits", lambda bits: 2**bits - 1)
