@@ -264,6 +264,10 @@ class Settings(BaseSettings):
     # Service
     host: str = Field(default="127.0.0.1", description="Address that the service and the exporter listen on.")
     port: int = Field(default=3000, ge=1, le=65535, description="Port of the service.")
+    root_path: str = Field(
+        default="",
+        description="Path below which a reverse proxy serves this service, such as /lifelong. Empty: no path.",
+    )
     workers: Positive | None = Field(
         default=None,
         description="Serving processes; each holds the models in memory. None: two to eight, on a GPU two to four,"
@@ -612,6 +616,16 @@ class Settings(BaseSettings):
         except ValueError as error:
             raise ValueError("expected an IP address, such as 127.0.0.1 or 0.0.0.0") from error
         return address
+
+    @field_validator("root_path")
+    @classmethod
+    def _is_a_path(cls, value: str) -> str:
+        path = value.rstrip("/")
+        if not re.fullmatch(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*", path):
+            raise ValueError("expected a path of letters, digits and . _ ~ -, such as /lifelong")
+        if path.split("/")[1:2] in (["console"], ["v1"], ["metrics"]):
+            raise ValueError("expected another path than those of the service itself, such as /lifelong")
+        return path
 
     @field_validator("intra_op_threads")
     @classmethod

@@ -22,6 +22,7 @@ from lifelong_service.http.guard import GuardedRoute
 from lifelong_service.http.hot_paths import HotPaths
 from lifelong_service.http.middleware import RequestMiddleware
 from lifelong_service.http.openapi import openapi
+from lifelong_service.http.root_path import own_path, send_below
 from lifelong_service.process.launch import ANSWERING_SECONDS, CLOSING_SECONDS, LISTENING_SECONDS
 from lifelong_service.routes import feedback, operations, predictions
 from lifelong_service.routes.admin import (
@@ -102,11 +103,13 @@ class Application(FastAPI):
 
     Args:
         bypasses: whether they do; tests compare both paths.
+        prefix: path below which a proxy serves this application; empty: none.
         options: arguments of FastAPI.
     """
 
-    def __init__(self, *, bypasses: bool, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(self, *, bypasses: bool, prefix: str, **options: Any) -> None:
+        super().__init__(**options, servers=[{"url": prefix}] if prefix else None)
+        self._prefix = prefix
         self._bypasses = bypasses
         self._hot_paths = HotPaths(self, ())
         self._answer_hot: ASGIApp = self._hot_paths
@@ -125,6 +128,8 @@ class Application(FastAPI):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one connection."""
+        if self._prefix and scope["type"] == "http":
+            scope, send = own_path(self._prefix, scope), send_below(self._prefix, send)
         if self._hot_paths.answers(scope):
             await self._answer_hot(scope, receive, send)
         else:
@@ -161,6 +166,7 @@ def create_application(settings: Settings, *, worker_name: str = "1", bypasses: 
     )
     app = Application(
         bypasses=bypasses,
+        prefix=settings.root_path,
         title="Lifelong",
         version=API_VERSION,
         summary="Decisions of image classifiers that stay right when the prevalence of diseases shifts.",

@@ -57,6 +57,10 @@ def test_variables_are_stronger_than_the_file(monkeypatch, tmp_path):
         ("LIFELONG_PORT", "0"),
         ("LIFELONG_WORKERS", "many"),
         ("LIFELONG_HOST", "clinic.example"),
+        ("LIFELONG_ROOT_PATH", "lifelong"),
+        ("LIFELONG_ROOT_PATH", "/lifelong?x=1"),
+        ("LIFELONG_ROOT_PATH", "/../lifelong"),
+        ("LIFELONG_ROOT_PATH", "/console"),
         ("LIFELONG_POLICY__LEVEL", "1"),
     ],
 )

@@ -13,6 +13,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from lifelong_core.store.access.records import Scope, Token
 from lifelong_service.http.errors import sentence
+from lifelong_service.http.guard import worker_of
+from lifelong_service.http.root_path import below
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -46,6 +48,7 @@ def page(
         "stylesheet": f"/console/console.css?version={stylesheet()[1]}",
     }
     text = _templates().get_template(f"{template}.html.jinja").render(common | context)
+    text = below(worker_of(request).settings.root_path, text)
     return HTMLResponse(text, status_code=status, headers=headers)
 
 

@@ -74,6 +74,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         summary=app.summary,
         routes=app.routes,
         tags=app.openapi_tags,
+        servers=app.servers or None,
     )
     components = document.setdefault("components", {})
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
