@@ -41,20 +41,24 @@ def read_labelled_logits(path: Path, class_names: Sequence[str]) -> LabeledLogit
     return without_group_keys(labelled)
 
 
-def read_logits_table(path: Path, class_names: Sequence[str] | None, *, field: str) -> tuple[Table, Logits]:
+def read_logits_table(
+    path: Path, class_names: Sequence[str] | None, *, field: str, times: str | None = None
+) -> tuple[Table, Logits]:
     """The rows of a CSV file, and their logits (N, C).
 
     Args:
         path: of the file; its columns are those of the logits and perhaps `label` and `group`.
         class_names: None: those of the columns, in their order.
         field: of errors about the file as a whole.
+        times: a further column that may be there.
 
     Raises:
         InvalidInputError: it cannot be read, or its columns do not fit.
     """
     rows = read_csv(path, required=(), field=field)
     names = class_names_of(rows) if class_names is None else class_names
-    return rows, as_logits(rows.numbers(_logit_columns(rows.columns, names)), classes=len(names))
+    columns = [name for name in rows.columns if name != times]
+    return rows, as_logits(rows.numbers(_logit_columns(columns, names)), classes=len(names))
 
 
 def class_names_of(rows: Table) -> list[str]:

@@ -102,7 +102,7 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
     names = names_in_tables(calibration, window, options)
     data = read_calibration(calibration, names)
     head = read_head(data, options)
-    logits, groups = read_window(window, names or head.class_names)
+    logits, groups = read_window(window, names or head.class_names, times=options["times"])
     with name_file_in_errors(window, InvalidInputError):
         expect_logits(as_logits(logits, field="WINDOW"), field="WINDOW")
     times = read_times(options["times"], window, len(logits))

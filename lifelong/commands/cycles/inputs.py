@@ -83,8 +83,8 @@ def read_head(data: "LabeledLogits", options: dict[str, Any]) -> "PostProcessing
     )
 
 
-def read_window(path: Path, class_names: "Sequence[str]") -> tuple[Any, Any]:
-    """Logits and groups (or None) of an npy, npz or CSV file."""
+def read_window(path: Path, class_names: "Sequence[str]", *, times: str | None) -> tuple[Any, Any]:
+    """Logits and groups (or None) of an npy, npz or CSV file, which may have a column of times."""
     import numpy as np
 
     from lifelong.labelled_logits import read_logits_table
@@ -93,7 +93,7 @@ def read_window(path: Path, class_names: "Sequence[str]") -> tuple[Any, Any]:
 
     if path.suffix.lower() == ".csv":
         with name_file_in_errors(path, InvalidInputError):
-            rows, logits = read_logits_table(path, class_names, field="WINDOW")
+            rows, logits = read_logits_table(path, class_names, field="WINDOW", times=times)
         return logits, [row["group"] for row in rows] if "group" in rows.columns else None
     try:
         with path.open("rb") as file:
