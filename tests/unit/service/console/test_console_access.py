@@ -46,6 +46,7 @@ SCOPES = {
     "POST /console/tasks/{task}/canary": "operate",
     "POST /console/tasks/{task}/promote": "operate",
     "POST /console/tasks/{task}/end": "operate",
+    "POST /console/tasks/{task}/head-rollback": "operate",
     "POST /console/tasks/{task}/rollback": "operate",
     "/console/knowledge": "read",
     "/console/knowledge/{task}": "read",
