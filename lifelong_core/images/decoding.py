@@ -179,11 +179,16 @@ def _check_size(size: tuple[int, int], maximum_pixels: int, declared: tuple[int,
 def _loaded(image: Image.Image) -> Image.Image:
     try:
         image.load()
-        ImageOps.exif_transpose(image, in_place=True)
     except MemoryError:
         raise
     except Exception as error:  # as above; a truncated file fails only here
         raise _broken() from error
+    try:
+        ImageOps.exif_transpose(image, in_place=True)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001 - as above; metadata that cannot be read does not turn the image
+        return _full_scale(image)
     return _full_scale(image)
 
 

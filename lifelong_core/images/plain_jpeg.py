@@ -19,8 +19,14 @@ _LOSSLESS: Final = b"\xff\xc3"
 _SCAN: Final = b"\xff\xda"
 _CHANNELS: Final = {"YCbCr": "RGB", "RGB": "RGB", "Gray": "GRAY", "CMYK": "CMYK", "YCCK": "CMYK"}
 _PADDING: Final = re.compile(r"data: (\d|1[0-6]) extraneous bytes before marker 0x([0-9a-f]{2})")
-_MOST_PADDINGS: Final = 3
-"""Places with harmless zeros between segments, which some encoders write."""
+_MOST_TRIES: Final = 4
+"""Decodings of one image: as it is, without metadata, and without zeros between segments, which some encoders write."""
+_MARKER: Final = re.compile(rb"\xff+([^\x00\xff])")
+_METADATA: Final = frozenset({*range(0xE1, 0xF0), 0xFE} - {0xEE})
+"""Segments for applications and comments; but JFIF (0xE0) and Adobe (0xEE) say what the colours are."""
+_COLOURS: Final = re.compile(rb"\xff(\xe0|\xee..Adobe.{7})", re.DOTALL)
+"""JFIF, and a complete segment of Adobe."""
+_WITHOUT_LENGTH: Final = frozenset({1, *range(0xD0, 0xD8)})
 
 
 class UnnamedSubsamplingError(ValueError):
@@ -76,9 +82,10 @@ def decode_strictly(data: bytes, channels: str | None, *, factor: int = 1) -> ND
 
     Raises:
         UnnamedSubsamplingError: it cannot be decoded here.
-        ValueError: what libjpeg-turbo reports; pixels may be wrong. Few zeros between segments are no damage.
+        ValueError: what libjpeg-turbo reports; pixels may be wrong. Faults of metadata, bytes after it, and few zeros
+            between other segments are no damage.
     """
-    for _ in range(_MOST_PADDINGS):
+    for _ in range(_MOST_TRIES):
         try:
             if channels is None:
                 channels = _CHANNELS.get(str(simplejpeg.decode_jpeg_header(data, strict=False)[2]))
@@ -88,10 +95,38 @@ def decode_strictly(data: bytes, channels: str | None, *, factor: int = 1) -> ND
         except ValueError as error:
             if "subsampling" in str(error):
                 raise UnnamedSubsamplingError(str(error)) from error
-            found = _PADDING.search(str(error))
-            marker = b"" if found is None else bytes.fromhex("ff" + found[2])
-            shorter = data if found is None else data.replace(bytes(int(found[1])) + marker, marker)
-            if len(shorter) == len(data):
+            found, changed = _PADDING.search(str(error)), _without_metadata(data)
+            if changed == data and found is not None:
+                marker = bytes.fromhex("ff" + found[2])
+                changed = data.replace(bytes(int(found[1])) + marker, marker)
+            if changed == data:
                 raise
-            data = shorter
+            data = changed
     raise ValueError("bytes between its segments")
+
+
+def _without_metadata(data: bytes) -> bytes:
+    """The JPEG without what libjpeg-turbo reports of its header although no pixel depends on it.
+
+    These are metadata such as a broken ICC profile, bytes after metadata, the revision of JFIF, and the parameters of a
+    sequential scan. Bytes after other segments stay: they may be the rest of a damaged one.
+    """
+    parts, position, is_needed, is_sequential = [data[:2]], 2, False, False
+    while (found := _MARKER.search(data, position)) is not None:
+        if is_needed:
+            parts.append(data[position : found.start()])
+        marker, position = found[1][0], found.end()
+        if marker in _WITHOUT_LENGTH:
+            continue
+        start, position = position - 2, position + int.from_bytes(data[position : position + 2])
+        segment = data[start:position]
+        if segment[4:9] == b"JFIF\0":
+            segment = segment[:9] + b"\1\1" + segment[11:]
+        is_needed = marker not in _METADATA and not _COLOURS.match(segment)
+        is_sequential |= marker in (0xC0, 0xC1)
+        if marker not in _METADATA:
+            parts.append(segment)
+        if marker == _SCAN[1]:
+            end = b"\0\x3f\0" if is_sequential else segment[-3:]
+            return b"".join([*parts[:-1], segment[:-3], end, data[position:]])
+    return data

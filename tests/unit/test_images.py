@@ -319,6 +319,36 @@ def test_a_jpeg_with_a_harmless_fault_is_decoded_as_pillow_does(marker: bytes) -
     np.testing.assert_array_equal(model_input(odd, plain, maximum_pixels=LIMIT), by_pillow(odd, plain))
 
 
+def segment(marker: int, content: bytes) -> bytes:
+    return b"\xff" + bytes([marker]) + struct.pack(">H", len(content) + 2) + content
+
+
+ODD_HEADERS = {
+    "ICC profile out of order": (b"\xff\xdb", segment(0xE2, b"ICC_PROFILE\0\2\2" + bytes(50)) + b"\xff\xdb"),
+    "bytes after metadata": (b"\xff\xdb", segment(0xFE, b"comment") + b"hello\xff\0" + b"\xff\xdb"),
+    "revision of JFIF": (b"JFIF\0\1\1", b"JFIF\0\x09\x09"),
+    "bytes after Adobe": (b"\xff\xdb", segment(0xEE, b"Adobe\0\x64\0\0\0\0\1") + b"\1\1\xff\xdb"),
+    "no parameters of the scan": (b"\0\x3f\0", b"\0\0\0"),
+    "EXIF without its header": (b"\xff\xdb", segment(0xE1, b"Exif\0\0hello there") + b"\xff\xdb"),
+    "cut EXIF": (b"\xff\xdb", segment(0xE1, b"Exif\0\0II") + b"\xff\xdb"),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), ODD_HEADERS.values(), ids=ODD_HEADERS)
+def test_faults_of_metadata_are_no_damage_and_hide_none(old: bytes, new: bytes) -> None:
+    plain = Preprocessing.model_validate({})
+    odd = encoded(photograph("RGB"), "JPEG").replace(old, new, 1)
+    np.testing.assert_array_equal(model_input(odd, plain, maximum_pixels=LIMIT), by_pillow(odd, plain))
+    with pytest.raises(InvalidInputError, match="premature end"):
+        model_input(odd[:-900] + odd[-400:], plain, maximum_pixels=LIMIT)
+
+
+def test_the_rest_of_a_damaged_table_is_damage() -> None:
+    odd = encoded(photograph("RGB"), "JPEG").replace(b"\xff\xc0", b"abc\xff\xc0", 1)
+    with pytest.raises(InvalidInputError, match="3 extraneous bytes"):
+        model_input(odd, Preprocessing.model_validate({}), maximum_pixels=LIMIT)
+
+
 @pytest.mark.parametrize(
     ("resize", "size", "pixels"),
     [
