@@ -145,7 +145,7 @@ def _coloured(image: Image.Image, preprocessing: Preprocessing) -> Image.Image:
     if image.mode == mode:
         return image
     try:
-        return image.convert(mode)
+        return (image.convert("LA") if image.mode == "La" else image).convert(mode)
     except ValueError as error:
         raise InvalidInputError(
             f"images of mode {image.mode} cannot be converted.",

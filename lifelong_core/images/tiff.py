@@ -9,7 +9,8 @@ from io import BytesIO
 from math import ceil
 from typing import Any, Final
 
-from PIL.TiffImagePlugin import ImageFileDirectory_v2
+import numpy as np
+from PIL.TiffImagePlugin import COMPRESSION_INFO, ImageFileDirectory_v2
 
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.images.plain_jpeg import UnnamedSubsamplingError, decode_strictly
@@ -23,13 +24,21 @@ _NAMES: Final = {
     254: "NewSubfileType",
     255: "SubfileType",
     258: "BitsPerSample",
+    259: "Compression",
     262: "PhotometricInterpretation",
     277: "SamplesPerPixel",
     284: "PlanarConfiguration",
     320: "ColorMap",
     332: "InkSet",
     339: "SampleFormat",
+    529: "YCbCrCoefficients",
+    530: "YCbCrSubSampling",
+    532: "ReferenceBlackWhite",
 }
+_WEBP: Final = 50001
+"""a compression that the libtiff of Pillow's wheels lacks"""
+_COEFFICIENTS: Final = (0.299, 0.587, 0.114)
+"""of ITU-R 601, which JPEG decoders assume"""
 
 
 def check_tiff(data: bytes) -> None:
@@ -64,6 +73,8 @@ def _wrong_tag(tags: Any) -> tuple[int, str] | None:
     plain_planes = bits[0] == 8 and tags.get(266, 1) == 1 and (meaning, count) in ((1, 1), (_RGB, 3))
     if meaning is None:
         return 262, "black may be 0 or the largest value"
+    if compression not in COMPRESSION_INFO or compression == _WEBP:
+        return 259, "such a compression cannot be read"
     if tags.get(254, 0) & 1 or tags.get(255, 1) == 2:
         return (254 if tags.get(254, 0) & 1 else 255), "the first page is a reduced copy of another one"
     if max(bits) >= 32:
@@ -82,6 +93,17 @@ def _wrong_tag(tags: Any) -> tuple[int, str] | None:
         return 277, "such colours have three samples"
     if tags.get(284, 1) != 1 and not plain_planes:
         return 284, "separate planes are read for RGB of 8 bits only"
+    whole = (0, 2 ** bits[0] - 1) * 3
+    if meaning == _RGB and tuple(tags.get(532, whole)) != whole:
+        return 532, "such a range of values is not applied"
+    if (
+        meaning == _YCBCR
+        and is_jpeg
+        and not np.allclose(tags.get(529, _COEFFICIENTS), _COEFFICIENTS, atol=0.001)
+    ):
+        return 529, "JPEG streams are read with those of ITU-R 601"
+    if meaning == _YCBCR and tags.get(530) == (4, 4) and tags[256] % 4:
+        return 530, "it is read only if the width is a multiple of 4"
     if meaning == _CMYK and tags.get(332, 1) != 1:
         return 332, "the inks are other ones than CMYK"
     if meaning == _PALETTE and 0 < max(tags.get(320, (0,))) < 256:

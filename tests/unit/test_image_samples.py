@@ -68,6 +68,11 @@ def test_samples_are_read_as_their_tags_say_or_refused(meaning: int, bits: int) 
         ({254: 1}, "NewSubfileType"),
         ({262: 6}, "PhotometricInterpretation"),
         ({262: 3, 320: [5] * 768}, "ColorMap"),
+        ({259: 34712}, "Compression"),
+        ({259: 50001}, "Compression"),
+        ({262: 2, 277: 3, 532: [16, 235] * 3}, "ReferenceBlackWhite"),
+        ({262: 6, 277: 3, 259: 7, 529: [1, 0, 0]}, "YCbCrCoefficients"),
+        ({262: 6, 277: 3, 259: 8, 256: 5, 530: [4, 4]}, "YCbCrSubSampling"),
     ],
 )
 def test_a_refusal_names_the_tag(tags: dict, named: str) -> None:
@@ -75,6 +80,14 @@ def test_a_refusal_names_the_tag(tags: dict, named: str) -> None:
     with pytest.raises(InvalidInputError, match=named) as caught:
         values(tiff(samples, {258: 8} | tags))
     assert "Save it as PNG" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_premultiplied_colours_are_divided_by_alpha(count: int) -> None:
+    samples = np.full((4, 4, count), 50)
+    samples[..., -1] = 100
+    found = values(tiff(samples, {258: [8] * count, 262: 1 if count == 2 else 2, 338: 1}))
+    assert 255 * found == pytest.approx(127.5, abs=0.6)
 
 
 def test_missing_strips_are_not_answered_as_black() -> None:
