@@ -1,12 +1,14 @@
 """Decode the bytes of an image within limits."""
 
+import contextlib
+import ctypes
 import warnings
 import zlib
 from io import BytesIO
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, _imaging
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_core.images.plain_jpeg import (
@@ -33,6 +35,10 @@ Image.MAX_IMAGE_PIXELS = None
 # Pillow warns about unusual metadata, which only the client could correct, and about the transparency of palettes,
 # which is ignored on purpose. Filters of single calls would not be safe with threads.
 warnings.filterwarnings("ignore", category=UserWarning, module=r"PIL\.")
+# libtiff would write such warnings to the standard error of the process, once for each damaged strip of each request.
+for _setter in ("TIFFSetErrorHandler", "TIFFSetWarningHandler"):
+    with contextlib.suppress(OSError, AttributeError):  # a Pillow whose libtiff is linked in another way
+        getattr(ctypes.CDLL(_imaging.__file__), _setter)(None)
 
 
 def decode(

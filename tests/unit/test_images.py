@@ -183,6 +183,28 @@ def test_a_palette_with_transparency_gives_no_warning() -> None:
     assert (done.stdout, done.stderr) == ("1.0\n", "")
 
 
+_DAMAGED_TIFF = """
+from io import BytesIO
+from PIL import Image
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.images import decode
+
+file = BytesIO()
+Image.effect_noise((64, 64), 90).save(file, "TIFF", compression="tiff_lzw")
+data = bytearray(file.getvalue())
+data[1000:1050] = bytes(50)
+try:
+    decode(bytes(data), maximum_pixels=4096)
+except InvalidInputError as error:
+    print(error.message)
+"""
+
+
+def test_libtiff_does_not_write_to_the_standard_error() -> None:
+    done = subprocess.run([sys.executable, "-c", _DAMAGED_TIFF], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("the image is truncated or broken.\n", "")
+
+
 def test_sixteen_bits_keep_their_precision() -> None:
     samples = np.array([[0, 65535], [257, 300]], dtype=np.uint16)
     decoded = decode(encoded(Image.fromarray(samples)), maximum_pixels=LIMIT)
