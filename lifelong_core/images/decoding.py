@@ -142,13 +142,29 @@ def _jpeg_pixels(data: bytes, header: Image.Image, factor: int) -> Image.Image:
     try:
         pixels = decode_strictly(data, _JPEG_CHANNELS[header.mode], factor=factor)
     except UnnamedSubsamplingError:
-        return header  # Pillow decodes it, and drops reports of damage
+        _check_by_pillow(data)
+        return header
     if header.mode == "CMYK":  # Adobe stores it inverted
         image = Image.frombytes("CMYK", (pixels.shape[1], pixels.shape[0]), (255 - pixels).tobytes())
     else:
         image = to_image(pixels)
     image.info = header.info
     return image
+
+
+def _check_by_pillow(data: bytes) -> None:
+    """Check a JPEG that only Pillow decodes: without its end, pixels of lost bytes are missing instead of made up.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    if data.count(b"\xff\xda") > 1:  # Pillow waits for the end of an image of several scans
+        return
+    try:
+        with Image.open(BytesIO(data[: data.rindex(b"\xff\xd9")] + bytes(64)), formats=("JPEG",)) as image:
+            image.load()
+    except OSError as error:
+        raise ValueError("data are missing") from error
 
 
 def _check_damage(data: bytes) -> None:

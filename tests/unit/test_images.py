@@ -422,3 +422,12 @@ def test_a_subsampling_without_a_name_is_decoded_by_pillow() -> None:
     assert read_plain_header(UNNAMED_SUBSAMPLING) is None
     found = model_input(UNNAMED_SUBSAMPLING, plain, maximum_pixels=LIMIT)
     np.testing.assert_array_equal(found, by_pillow(UNNAMED_SUBSAMPLING, plain))
+
+
+@pytest.mark.parametrize("options", [{}, {"progressive": True}], ids=str)
+def test_a_subsampling_without_a_name_is_checked_for_lost_bytes(options: dict) -> None:
+    data, plain = encoded(photograph("CMYK"), "JPEG", subsampling=2, **options), Preprocessing()
+    np.testing.assert_array_equal(model_input(data, plain, maximum_pixels=LIMIT), by_pillow(data, plain))
+    if not options:
+        with pytest.raises(InvalidInputError, match="data are missing"):
+            model_input(data[:-500] + data[-400:], plain, maximum_pixels=LIMIT)
