@@ -7,6 +7,7 @@ from lifelong_core.errors import InvalidInputError
 from lifelong_core.names import check_reason
 from lifelong_core.preprocessing import Preprocessing
 
+FORCE = "If it is right all the same, give the reason as `force_reason` (`--force-because`)."
 _SMALLEST_DEVIATION = 1 / 256
 """An input of 0..255 has a standard deviation of 1/255 on the 0..1 scale; no network needs a smaller one."""
 
@@ -63,6 +64,5 @@ def _forced(finding: str | None, field: str, hint: str, reason: str | None) -> d
     if finding is None:
         return {}
     if reason is None:
-        force = "If it is right all the same, give the reason as `force_reason` (`--force-because`)."
-        raise InvalidInputError(finding, field=field, hint=f"{hint} {force}")
+        raise InvalidInputError(finding, field=field, hint=f"{hint} {FORCE}")
     return {"force_reason": reason, "finding": finding}

@@ -147,6 +147,18 @@ def actor() -> str:
         return f"cli:{os.getuid()}"
 
 
+@contextmanager
+def only_warned(*, hint: str = "") -> Iterator[None]:
+    """Print what `lifelong_core.plausibility` refuses in the block as a warning; `hint`: what it means later."""
+    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.plausibility import FORCE
+
+    try:
+        yield
+    except InvalidInputError as error:
+        click.echo(f"Warning: {str(error).removesuffix(FORCE)}{hint}".rstrip(), err=True)
+
+
 def format_count(count: int, noun: str) -> str:
     """A number with its noun: `1 key`, `2 keys`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

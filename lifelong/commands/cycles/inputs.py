@@ -4,6 +4,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lifelong.commands.common import only_warned
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -56,8 +58,6 @@ def name_file_in_errors(path: Path, kind: "type[InvalidInputError]") -> "Iterato
 
 def read_head(data: "LabeledLogits", options: dict[str, Any]) -> "PostProcessingHead":
     """The head of --head, else the first one of a model with these costs, classes and rule."""
-    import click
-
     from lifelong.commands.models.tasks import parse_costs, parse_decision_rule
     from lifelong_core.arrays import as_costs
     from lifelong_core.deploy import PostProcessingHead, fit_head
@@ -71,10 +71,8 @@ def read_head(data: "LabeledLogits", options: dict[str, Any]) -> "PostProcessing
         return PostProcessingHead.from_json(options["head"].read_text(errors="replace"))
     names = fitting_names(parse_class_names(options["classes"]), data.classes)
     costs = as_costs(parse_costs(options["costs"], data.classes), classes=data.classes)
-    try:
+    with only_warned():
         check_costs(costs)
-    except InvalidInputError as error:
-        click.echo(f"Warning: {error.message}", err=True)
     return fit_head(
         data,
         costs,

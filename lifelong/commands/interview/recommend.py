@@ -69,6 +69,12 @@ file = click.Path(dir_okay=False, path_type=Path)
     is_flag=True,
     help="With --attach: fit the heads of the task's promoted model again, for the costs and the rule of the answers.",
 )
+@click.option(
+    "--force-because",
+    metavar="REASON",
+    help="With --attach: take costs by which a wrong decision is cheaper than the right one; the reason goes to the"
+    " audit log.",
+)
 def recommend(**options: Any) -> None:
     """Find the metrics that fit a clinical problem, in an interview of ten to twenty questions.
 
@@ -104,6 +110,8 @@ def _check(options: dict[str, Any]) -> None:
         raise click.UsageError("--threshold belongs to --attach.")
     if options["refit_head"] and options["attach"] is None:
         raise click.UsageError("--refit-head belongs to --attach.")
+    if options["force_because"] is not None and options["attach"] is None:
+        raise click.UsageError("--force-because belongs to --attach.")
     for name in ("prevalence", "yes"):
         if options[name] and options["data"] is None:
             raise click.UsageError(f"--{name} belongs to --data.")
@@ -315,7 +323,7 @@ def _deliver(
     Printing comes last, because it fails where the reader of the output has gone.
     """
     from lifelong.commands.interview.recommendation_text import print_recommendation
-    from lifelong.commands.interview.screen import terminal
+    from lifelong.commands.interview.screen import terminal, warn_of_costs
 
     said: list[str] = []
     if options["output"] is not None:
@@ -323,6 +331,8 @@ def _deliver(
         said.append(f"\nThe recommendation is in {options['output']}.")
     if options["attach"] is not None:
         said += _attach(recommendation, options, thresholds)
+    else:
+        warn_of_costs(recommendation.fingerprint.costs)
     if not options["as_json"] and options["answers"] is not None:
         print_recommendation(terminal(), recommendation, interview.class_names)
     for line in said:
@@ -339,18 +349,19 @@ def _attach(
     from lifelong_core.store.design.effects import effects_of
 
     task, refit = options["attach"], None
+    given: dict[str, Any] = {"force_reason": options["force_because"], "actor": actor()}
     with open_store() as store:
         before = store.recommendations.current(task)
         thresholds, note = (thresholds, None) if thresholds else _earlier_thresholds(before, recommendation)
         known = None if note is None or before is None else before.version
         if options["refit_head"]:
             refit = attach_and_refit(
-                store, task, recommendation, thresholds=thresholds, expected_version=known, actor=actor()
+                store, task, recommendation, thresholds=thresholds, expected_version=known, **given
             )
             attached = refit.attached
         else:
             attached = store.recommendations.attach(
-                task, recommendation, thresholds=thresholds, expected_version=known, actor=actor()
+                task, recommendation, thresholds=thresholds, expected_version=known, **given
             )
         effects = effects_of(store, attached)
     said = f"Recommendation {attached.version} is attached to {options['attach']}"

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lifelong.commands.common import only_warned
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -68,6 +70,17 @@ def terminal(*, err: bool = False) -> "Console":
     console = Console(stderr=err, highlight=False)
     console.width = min(console.width, WIDEST)
     return console
+
+
+def warn_of_costs(costs: "Costs | None") -> None:
+    """Print a warning where costs would be refused by a task; they fit the classes."""
+    import numpy as np
+
+    from lifelong_core.plausibility import check_costs
+
+    if costs is not None:
+        with only_warned(hint="A task takes them only with a reason: --attach TASK --force-because REASON."):
+            check_costs(np.array(costs, dtype=float))
 
 
 class InterviewScreen:
@@ -203,6 +216,8 @@ class InterviewScreen:
         if value is None or question.kind in ("yes_no", "count", "text"):
             return
         called = interview.class_labels
+        if question.field == "costs" and not interview.contradictions:
+            warn_of_costs(value)
         if question.kind == "matrix" and len(value) > MOST_CLASSES_TOLD:
             self._many_costs(interview, question, value)
             return

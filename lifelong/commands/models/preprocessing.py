@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from lifelong.commands.common import output_option
+from lifelong.commands.common import only_warned, output_option
 
 FIELD = "SOURCE"
 
@@ -46,10 +46,8 @@ def preprocessing(source: str, size: int | None, output: Path | None, *, test_si
     else:
         described = _described_by_file(Path(source))
     document = Preprocessing.model_validate(described)
-    try:
+    with only_warned(hint="`lifelong models add` takes it only with a reason."):
         check_normalisation(document)
-    except InvalidInputError as error:
-        click.echo(f"Warning: {error}", err=True)
     text = _formatted(document.model_dump(mode="json", exclude_none=True))
     if output is None:
         click.echo(text)

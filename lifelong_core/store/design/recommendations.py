@@ -40,6 +40,7 @@ class Recommendations:
         *,
         thresholds: "Sequence[AcceptanceThreshold]" = (),
         expected_version: int | None = None,
+        force_reason: str | None = None,
         actor: str,
     ) -> AttachedRecommendation:
         """Put a recommendation in force for a task, and give the task the costs and the decision rule that it states.
@@ -53,12 +54,13 @@ class Recommendations:
             recommendation: for the classes of the task, in their order.
             thresholds: acceptance thresholds of models.
             expected_version: of the recommendation in force that the caller read (0: none); None: any.
+            force_reason: reason for new costs that are implausible.
             actor: name for the audit log.
 
         Raises:
             NotFoundError: there is no such task.
-            InvalidInputError: another number of classes, costs of another shape, or thresholds of metrics that are not
-                recommended.
+            InvalidInputError: another number of classes, costs of another shape, new costs that are implausible and no
+                reason, or thresholds of metrics that are not recommended.
             PayloadTooLargeError: the document is too large to be stored.
             ConflictError: another recommendation is in force than expected, or the costs have another number of
                 decisions than the published heads.
@@ -70,6 +72,7 @@ class Recommendations:
                 recommendation,
                 thresholds=thresholds,
                 expected_version=expected_version,
+                force_reason=force_reason,
                 actor=actor,
             )
 
@@ -118,6 +121,7 @@ def attach_recommendation(
     *,
     thresholds: "Sequence[AcceptanceThreshold]",
     expected_version: int | None,
+    force_reason: str | None,
     actor: str,
 ) -> AttachedRecommendation:
     """`Recommendations.attach` within a transaction that changes the registry."""
@@ -149,7 +153,7 @@ def attach_recommendation(
     insert = sa.insert(_recommendations).values(values).returning(_recommendations)
     attached = _attached(connection.execute(insert).one(), found)
     details: dict[str, Any] = {"version": attached.version, "digest": attached.digest}
-    replace_costs(connection, found, after.costs, actor=actor, details=details)
+    replace_costs(connection, found, after.costs, force_reason=force_reason, actor=actor, details=details)
     replace_decision_rule(connection, found, after.decision_rule, actor=actor, details=details)
     write_audit(connection, actor=actor, action="recommendations.attach", subject=task, details=details)
     return attached

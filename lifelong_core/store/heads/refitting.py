@@ -62,6 +62,7 @@ def attach_and_refit(
     *,
     thresholds: "Sequence[AcceptanceThreshold]" = (),
     expected_version: int | None = None,
+    force_reason: str | None = None,
     actor: str,
 ) -> Refit:
     """Attach a recommendation, and refit all heads in force of the task's promoted model; both or neither.
@@ -108,6 +109,7 @@ def attach_and_refit(
             recommendation,
             thresholds=thresholds,
             expected_version=expected_version,
+            force_reason=force_reason,
             actor=actor,
         )
         for environment in plan.held:

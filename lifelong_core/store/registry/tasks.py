@@ -118,7 +118,13 @@ def task_with_id(connection: sa.Connection, task_id: int) -> Task:
 
 
 def replace_costs(
-    connection: sa.Connection, task: Task, costs: Floats, *, actor: str, details: dict[str, Any]
+    connection: sa.Connection,
+    task: Task,
+    costs: Floats,
+    *,
+    force_reason: str | None,
+    actor: str,
+    details: dict[str, Any],
 ) -> None:
     """Replace the costs of a task, within a transaction that changes the registry.
 
@@ -129,10 +135,12 @@ def replace_costs(
         connection: the transaction.
         task: the task.
         costs: valid costs, shape (C, D).
+        force_reason: reason for costs that are implausible.
         actor: name for the audit log.
-        details: the reason, for the audit log.
+        details: where they come from, for the audit log.
 
     Raises:
+        InvalidInputError: they are implausible and there is no reason.
         ConflictError: the task has a head, and the costs have another number of decisions.
     """
     if costs.shape == task.costs.shape:
@@ -145,6 +153,7 @@ def replace_costs(
             field="costs",
             hint=f"State costs with {task.costs.shape[1]} columns, or add a new task for other decisions.",
         )
+    forced = check_costs(costs, force_reason=force_reason)
     tasks = tables.tasks
     connection.execute(sa.update(tasks).where(tasks.c.id == task.id).values(costs=costs.tolist()))
     write_audit(
@@ -152,7 +161,7 @@ def replace_costs(
         actor=actor,
         action="tasks.costs",
         subject=task.name,
-        details={**details, "old": task.costs.tolist(), "new": costs.tolist()},
+        details={**details, **forced, "old": task.costs.tolist(), "new": costs.tolist()},
     )
 
 

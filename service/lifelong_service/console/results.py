@@ -92,10 +92,15 @@ def _attach(store: Store, record: "InterviewRecord", form: FormData, *, actor: s
         raise InvalidInputError("choose a task from the list.", field="task")
     recommendation = finished_recommendation(record)
     thresholds = thresholds_of(recommendation, record.interview.class_labels, form)
+    given: Any = {
+        "thresholds": thresholds,
+        "force_reason": str(form.get("reason", "")).strip() or None,
+        "actor": actor,
+    }
     if "refit" in form:
-        attach_and_refit(store, task, recommendation, thresholds=thresholds, actor=actor)
+        attach_and_refit(store, task, recommendation, **given)
     else:
-        store.recommendations.attach(task, recommendation, thresholds=thresholds, actor=actor)
+        store.recommendations.attach(task, recommendation, **given)
 
 
 def _shown(

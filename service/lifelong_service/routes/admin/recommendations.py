@@ -67,6 +67,9 @@ class NewRecommendation(RequestDocument):
     thresholds: list[Threshold] = Field(default_factory=list)
     expected_version: int | None = Field(None, ge=0, le=2**31 - 1)
     refit_head: bool = False
+    force_reason: str | None = Field(
+        None, description="Why costs that look like a mistake are right; kept in the audit log."
+    )
 
     @model_validator(mode="after")
     def _names_one_origin(self) -> Self:
@@ -103,6 +106,7 @@ def attach_recommendation(request: Request, task: str, new: NewRecommendation) -
     given: Any = {
         "thresholds": _thresholds(new.thresholds),
         "expected_version": new.expected_version,
+        "force_reason": new.force_reason,
         "actor": actor,
     }
     if new.refit_head:

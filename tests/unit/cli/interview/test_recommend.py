@@ -437,6 +437,20 @@ def test_costs_that_the_task_has_are_not_asked_again(installed):
         assert store.tasks.get("lesions").costs.tolist() == [[0, 1], [7, 0]]
 
 
+def test_costs_that_reward_errors_are_warned_of_and_attached_only_with_a_reason(installed):
+    said = ask(*["-1 0; 0 -20" if line == "0 1; 20 0" else line for line in TYPED]).stderr
+    assert "Warning" not in said  # a right decision pays
+    said = ask(
+        *["1 0; 0 20" if line == "0 1; 20 0" else line for line in TYPED], options=("--restart",)
+    ).stderr
+    assert said.count("Warning: costs: where class 0 is true, decision 1 costs 0 and the right one 1:") == 2
+    assert "`force_reason`" not in said
+    installed("tasks", "add", "lesions", "--classes", "benign,malignant")
+    with pytest.raises(InvalidInputError, match="--force-because"):
+        ask("y", options=("--attach", "lesions"))
+    assert "is attached" in ask("y", options=("--attach", "lesions", "--force-because", "a test")).stdout
+
+
 def test_it_is_attached_to_a_task(installed):
     installed("tasks", "add", "lesions", "--classes", "benign,malignant")
     Path("answers.yaml").write_text(json.dumps({**SCREENING, "target_class": "malignant"}))

@@ -98,6 +98,17 @@ def test_metrics_are_attached_with_their_thresholds(service: Service) -> None:
     assert "Unpin the pinned heads" in page
 
 
+def test_costs_that_reward_errors_are_attached_only_with_a_reason(console: Console) -> None:
+    gains = [[1, 0, 0], [0, 1, 0], [0, 0, 2]]
+    path = console.begin(**ANSWERS | {"costs": gains})
+    console.scope = "admin"
+    assert 'name="reason"' not in console.get(f"{path}/result").text
+    refused = console.send(path, "attach", task="skin")
+    assert (refused.status_code, 'name="reason"' in refused.text) == (422, True)
+    assert console.send(path, "attach", task="skin", reason="a test").status_code == 303
+    assert console.service.store.tasks.get("skin").costs.tolist() == gains
+
+
 def test_thresholds_that_cannot_be_read_keep_what_was_typed(console: Console) -> None:
     path = console.begin(**ANSWERS)
     console.scope = "admin"

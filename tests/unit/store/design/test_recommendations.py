@@ -109,6 +109,20 @@ def test_costs_on_which_nothing_rests_and_those_of_the_task_change_nothing(store
     assert [entry.action for entry in store.audit.list()] == ["recommendations.attach", "tasks.add"]
 
 
+def test_costs_that_reward_errors_become_the_tasks_only_with_a_reason(store: Store):
+    add_task(store)
+    gains = recommendation(costs=(-COSTS).tolist())
+    before = everything(store)
+    with pytest.raises(InvalidInputError, match="costs: .*the right one"):
+        store.recommendations.attach("lesions", gains, actor="ann")
+    assert everything(store) == before
+    store.recommendations.attach("lesions", gains, force_reason="a test", actor="ann")
+    assert np.array_equal(store.tasks.get("lesions").costs, -COSTS)
+    details = store.audit.list(limit=2)[1].details
+    assert (details["force_reason"], "the right one" in details["finding"]) == ("a test", True)
+    store.recommendations.attach("lesions", gains, actor="ann")
+
+
 def test_the_stated_rule_becomes_the_tasks_and_a_worker_learns_of_it(store: Store):
     store.tasks.add("screening", ("benign", "malignant"), 1 - np.eye(2), actor="tests")
     before = registry_of(store)

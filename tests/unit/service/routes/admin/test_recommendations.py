@@ -119,6 +119,17 @@ def test_a_default_head_for_another_class_mix_than_the_stated_one_is_named(servi
     assert (again["differing_heads"], again["hint"]) == ([], None)
 
 
+@pytest.mark.parametrize("refit", [False, True])
+def test_costs_that_reward_errors_need_a_reason(service: Service, refit: bool) -> None:
+    asked = {
+        "fingerprint": FINGERPRINT | {"costs": [[1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 2, 1]]},
+        "refit_head": refit,
+    }
+    answer = service.client.post(PATH, json=asked)
+    assert (answer.status_code, error_of(answer)["field"]) == (422, "costs")
+    assert attached(service, **asked, force_reason="a test")["costs"] == asked["fingerprint"]["costs"]
+
+
 def test_a_rule_that_no_head_executes_is_refused(service: Service) -> None:
     asked = {**BALANCED, "decision_rule": "optimization", "optimised_metric": "LR+"}
     answer = service.client.post(PATH, json={"fingerprint": asked})
