@@ -172,12 +172,15 @@ def expect_logits(logits: NDArray[np.floating[Any]], *, field: str = "logits") -
         InvalidInputError: every row is a set of class probabilities.
     """
     if look_like_probabilities(logits):
+        total = f"{total_of_shares(logits) or 1:.4g}"
+        is_sigmoid = total == "1" and logits.shape[1] == 2 and not logits[:, 0].any()
         raise InvalidInputError(
-            "expected logits, got probabilities: no value is negative, and every row sums to"
-            f" {total_of_shares(logits) or 1:.4g}.",
+            "expected logits, got probabilities: "
+            + ("all lie in 0..1." if is_sigmoid else f"no value is negative, and every row sums to {total}."),
             field=field,
-            hint="Send what goes into the softmax, or the natural logarithm of the probabilities. If they are logits"
-            " all the same, subtract one number from all of them, also for the calibration: decisions stay the same.",
+            hint="Send what goes into the softmax or sigmoid, or the natural logarithm of the probabilities of all"
+            f" classes. If they are logits all the same, subtract {total} from all of them (in a graph: as its last"
+            " node), also for the calibration: decisions stay the same.",
         )
 
 

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from lifelong_core.arrays import (
     may_sum_to_one_by_chance,
     read_only,
 )
+from lifelong_core.deploy import LabeledLogits, fit_head
 from lifelong_core.errors import InvalidInputError
 
 
@@ -235,6 +238,26 @@ def test_probabilities_in_any_unit_and_rounding_are_recognised(unit, classes, pl
         expect_logits(rows)
     if unit == 100 and places is None:
         assert all(look_like_probabilities(rows[k : k + 1]) for k in range(len(rows)))
+
+
+@pytest.mark.parametrize("unit", [1, 10, 100])
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_the_hint_makes_logits_of_what_looks_like_probabilities(unit, columns):
+    rows = np.random.default_rng(0).dirichlet(np.ones(max(columns, 2)), size=60) * unit
+    given = as_logits(rows if columns > 1 else rows[:, 0] / unit)
+    with pytest.raises(InvalidInputError) as refused:
+        expect_logits(given)
+    offset = re.search("subtract ([0-9]+) from all", refused.value.hint).group(1)
+    expect_logits(as_logits(given - float(offset) if columns > 1 else given[:, 1] - float(offset)))
+    assert ("sums to" in refused.value.message) is (columns > 1)
+    labels = np.arange(60) % given.shape[1]
+    heads = [
+        fit_head(LabeledLogits(z, labels), 1 - np.eye(z.shape[1])) for z in (given, given - float(offset))
+    ]
+    first, second = (
+        head.apply(z).probabilities for head, z in zip(heads, (given, given - float(offset)), strict=True)
+    )
+    assert np.allclose(first, second, atol=1e-5)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -125,6 +125,8 @@ def _used(graph: onnx.GraphProto) -> set[str]:
 def check_evaluation_mode(model: onnx.ModelProto, *, permitted: Collection[str] = ()) -> None:
     """Check that a graph draws no random numbers and takes no statistics of the batch, as layers do in training.
 
+    Nodes that no output depends on may.
+
     Args:
         model: the graph and its functions, with all weights inside.
         permitted: operators that are accepted all the same.
@@ -133,7 +135,9 @@ def check_evaluation_mode(model: onnx.ModelProto, *, permitted: Collection[str] 
         InvalidInputError: it does, or a dropout has a mode that is no constant.
     """
     functions = {(one.domain, one.name): one for one in model.functions}
-    _check_mode(model.graph.node, _single_values(model.graph.initializer), functions, permitted)
+    used = _used(model.graph)
+    nodes = [node for node in model.graph.node if not used.isdisjoint(node.output)]
+    _check_mode(nodes, _single_values(model.graph.initializer), functions, permitted)
 
 
 def _check_mode(
@@ -155,7 +159,7 @@ def _check_mode(
             }
             _check_mode(function.node, inner, functions, permitted)
             continue
-        for graph in _subgraphs(node):
+        for graph in _branches(node, known):
             _check_mode(graph.node, {**known, **_single_values(graph.initializer)}, functions, permitted)
         if kind in ("Identity", "Cast") and node.input[0] in known:
             known[node.output[0]] = known[node.input[0]]
@@ -163,6 +167,14 @@ def _check_mode(
             known[node.output[0]] = not known[node.input[0]]
         if kind not in permitted and (why := _training(node, known)) is not None:
             raise _forbidden(node, why, hint=_EVALUATION_HINT)
+
+
+def _branches(node: onnx.NodeProto, known: Mapping[str, float]) -> Iterable[onnx.GraphProto]:
+    """Return the subgraphs of a node that may run: one of an `If` with a constant condition."""
+    if node.op_type != "If" or node.input[0] not in known:
+        return _subgraphs(node)
+    name = "then_branch" if known[node.input[0]] else "else_branch"
+    return [attribute.g for attribute in node.attribute if attribute.name == name]
 
 
 def _training(node: onnx.NodeProto, known: Mapping[str, float]) -> str | None:

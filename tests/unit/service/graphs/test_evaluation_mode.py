@@ -1,5 +1,7 @@
 """Graphs in training mode are refused, whatever their batch axis; those in evaluation mode are taken."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import onnx
 import pytest
@@ -34,9 +36,12 @@ def dropout(mode: str = "mode", output: str = "logits", ratio: str = "") -> onnx
     return helper.make_node("Dropout", ["sums", ratio, mode], [output])
 
 
-def in_branch(mode: str = "mode") -> onnx.NodeProto:
+def in_branch(*modes: str) -> onnx.NodeProto:
     value = helper.make_tensor_value_info("inner", TensorProto.FLOAT, None)
-    branches = [helper.make_graph([dropout(mode, "inner")], name, [], [value]) for name in ("yes", "no")]
+    branches = [
+        helper.make_graph([dropout(mode, "inner")], name, [], [value])
+        for name, mode in zip(("yes", "other"), modes or ("mode", "mode"), strict=True)
+    ]
     return helper.make_node("If", ["condition"], ["logits"], then_branch=branches[0], else_branch=branches[1])
 
 
@@ -68,6 +73,7 @@ STATISTICS = {"one": np.ones(3, np.float32), "zero": np.zeros(3, np.float32)}
         ),
         (graph(helper.make_node("Not", ["no"], ["mode"]), dropout(), no=FALSE), "Dropout"),
         (graph(in_branch(), mode=TRUE, condition=TRUE), "Dropout"),
+        (graph(in_branch("no", "mode"), mode=TRUE, no=FALSE, condition=FALSE), "Dropout"),
         (graph(LAYER, functions=[BODY], mode=TRUE), "Dropout"),
         (
             graph(
@@ -85,7 +91,18 @@ STATISTICS = {"one": np.ones(3, np.float32), "zero": np.zeros(3, np.float32)}
         ),
         (graph(normalisation(1), **STATISTICS), "BatchNormalization"),
     ],
-    ids=["initialiser", "rare", "constant", "computed", "branch", "function", "seed", "uniform", "batch"],
+    ids=[
+        "initialiser",
+        "rare",
+        "constant",
+        "computed",
+        "branch",
+        "else",
+        "function",
+        "seed",
+        "uniform",
+        "batch",
+    ],
 )
 def test_layers_in_training_mode_are_refused_by_name(model: onnx.ModelProto, operator: str) -> None:
     with pytest.raises(InvalidInputError, match=f"{operator} is not taken") as refused:
@@ -101,10 +118,12 @@ def test_layers_in_training_mode_are_refused_by_name(model: onnx.ModelProto, ope
         graph(dropout(), mode=FALSE),
         graph(dropout(ratio="ratio"), mode=TRUE, ratio=np.float32(0)),
         graph(in_branch(), mode=FALSE, condition=TRUE),
+        graph(in_branch("no", "mode"), mode=TRUE, no=FALSE, condition=TRUE),
+        graph(helper.make_node("Identity", ["sums"], ["logits"]), dropout(output="unused"), mode=TRUE),
         graph(LAYER, functions=[BODY], mode=FALSE),
         graph(normalisation(0), **STATISTICS),
     ],
-    ids=["default", "initialiser", "ratio 0", "branch", "function", "batch"],
+    ids=["default", "initialiser", "ratio 0", "branch", "other branch", "unused", "function", "batch"],
 )
 def test_layers_in_evaluation_mode_are_taken(model: onnx.ModelProto) -> None:
     check_rules(model)
@@ -121,6 +140,21 @@ def test_answers_that_differ_between_runs_are_refused_when_the_graph_is_loaded(b
     ]
     with pytest.raises(InvalidInputError, match="differently from run to run"):
         load_classifier(graph(*noise, batch=batch).SerializeToString(), GREY, classes=3)
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1, 1e6])
+def test_mixing_is_found_and_rounding_passed_over_whatever_the_size_of_the_logits(scale: float) -> None:
+    nodes = [
+        helper.make_node("ReduceMean", ["sums"], ["mean"], axes=[0]),
+        helper.make_node("Mul", ["mean", "share"], ["part"]),
+        helper.make_node("Sub", ["sums", "part"], ["mixed"]),
+        helper.make_node("Mul", ["mixed", "scale"], ["logits"]),
+    ]
+    for share, is_mixed in ((0.5, True), (1e-6, False)):
+        model = graph(*nodes, batch="N", share=np.float32(share), scale=np.float32(scale))
+        model.opset_import[0].version = 17
+        with pytest.raises(InvalidInputError, match="mixes the images") if is_mixed else nullcontext():
+            load_classifier(model.SerializeToString(), GREY, classes=3)
 
 
 @pytest.mark.parametrize("place", [1, 3])
