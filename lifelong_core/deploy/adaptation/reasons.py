@@ -16,6 +16,7 @@ from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
 from lifelong_core.deploy.shift.change_points import ChangePoint
 from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
 from lifelong_core.deploy.shift.rhythm import Pattern
+from lifelong_core.deploy.shift.sequential.evidence import MOST_MISSING
 from lifelong_core.deploy.shift.shift_test import ShiftTest
 from lifelong_core.errors import InvalidInputError
 
@@ -159,15 +160,18 @@ def not_enough_evidence(
         head: the current head.
         test: of the evidence.
         counted: predictions of the evidence.
-        missing: about so many more raise an alarm if the estimate is right; None: no number does.
+        missing: `samples_to_alarm` of the estimate.
     """
-    number = "no prediction" if counted == 0 else f"only {counted:,}"
-    more = (
-        "" if missing is None else f" If the estimate is right, about {_two_digits(missing):,} more show it."
-    )
+    number = "no prediction" if counted == 0 else f"{counted:,} prediction{'' if counted == 1 else 's'}"
+    more = ""
+    if missing is not None:
+        about = (
+            f"about {_two_digits(missing):,}" if missing <= MOST_MISSING else f"more than {MOST_MISSING:,}"
+        )
+        more = f" If the estimate is right, {about} more show it."
     text = (
-        f"No evidence yet whether the prevalence has shifted: the evidence started anew with this head and policy, and"
-        f" counts {number} since then ({_strength(test)}). The window's estimate differs most for"
+        f"No evidence yet whether the prevalence has shifted: evidence starts anew with each head and policy, and"
+        f" counts {number} so far ({_strength(test)}). The window's estimate differs most for"
         f" {_assumed_and_estimated(_moved_most(estimate, head), estimate, head)}.{more}"
     )
     return Reason("evidence_insufficient", text)

@@ -315,6 +315,7 @@ class _Population:
                 limit=self.settings.evidence_samples,
                 quarantined=window.quarantined,
                 hours=window.hours,
+                head_changes=len(subject.served),
             ),
         )
 

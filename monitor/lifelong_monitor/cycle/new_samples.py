@@ -53,9 +53,10 @@ def collect_new_samples(
         classes: of the model.
         first: the samples with which the watch begins: those of the window, of very many the newest.
         before: the cycle of the population that read furthest in the log.
-        inputs: of the cycle; `limit` bounds the new samples, of more the newest are taken.
+        inputs: of the cycle; `limit` bounds the new samples, of more the newest are taken; evidence with other
+            `head_changes` is not continued.
     """
-    base, evidence = _standing(store, before)
+    base = _standing(before)
     if base is None:
         new = first()
     else:
@@ -63,7 +64,7 @@ def collect_new_samples(
             model_id, environment, base.log_position, log_position, limit=inputs.limit, classes=classes
         )
     recorded = replace(inputs, base=base, new_samples=len(new.ids), new_digest=_digest(new.ids))
-    return NewSamples(evidence, _buckets(new), recorded)
+    return NewSamples(_continued(store, recorded), _buckets(new), recorded)
 
 
 def recollect_new_samples(
@@ -99,18 +100,26 @@ def recollect_new_samples(
             field="cycle",
             hint="Some were deleted since; newer cycles can be replayed.",
         )
-    return NewSamples(report_of(store.cycles.get(inputs.base.cycle)).evidence, _buckets(new), inputs)
+    return NewSamples(_continued(store, inputs), _buckets(new), inputs)
 
 
-def _standing(store: Store, before: Cycle | None) -> tuple[Base | None, ShiftEvidence | None]:
-    """Evidence of the previous report, else that cycle's starting state."""
+def _standing(before: Cycle | None) -> Base | None:
+    """The previous cycle, or that on which it was based if it gathered no evidence."""
     report = None if before is None else readable_report_of(before)
     if before is None or report is None:
-        return None, None
-    if report.evidence is not None:
-        return Base(before.id, before.log_position), report.evidence
-    base = inputs_of(before).base
-    return base, None if base is None else report_of(store.cycles.get(base.cycle)).evidence
+        return None
+    return inputs_of(before).base if report.evidence is None else Base(before.id, before.log_position)
+
+
+def _continued(store: Store, inputs: Inputs) -> ShiftEvidence | None:
+    """Evidence of the base; under no key if another head was in force since, so that it starts anew."""
+    if inputs.base is None:
+        return None
+    base = store.cycles.get(inputs.base.cycle)
+    evidence, changes = report_of(base).evidence, inputs_of(base).head_changes
+    if evidence is None or changes in (None, inputs.head_changes):
+        return evidence
+    return replace(evidence, key="")
 
 
 def _buckets(new: Window) -> tuple[Bucket, ...]:

@@ -71,6 +71,8 @@ class Inputs:
     """cycles in a row, up to this one, in which the judged head misses the target of its decision rule"""
     clocks: tuple[str, ...] = ()
     """sentences on clocks that differed meanwhile"""
+    head_changes: int | None = None
+    """how many heads had served the population one after the other; None: an older version did not record it"""
 
     def to_document(self) -> dict[str, Any]:
         """The inputs as JSON values."""

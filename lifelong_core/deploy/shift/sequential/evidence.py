@@ -46,6 +46,9 @@ SCATTER_LOOKS = 100.0
 PRIOR_LOOKS = 5.0
 """Initial looks without excess scatter."""
 
+MOST_MISSING = 100_000
+"""Largest number of missing samples that is computed."""
+
 LARGEST_RISE = 5.0
 """Limit of one look's scatter, relative to the mean so far, because a shift is a single jump."""
 
@@ -250,7 +253,8 @@ def samples_to_alarm(
         average_run_length: the alarm is at its logarithm.
 
     Returns:
-        At least 1; None: this prevalence lies within the zone, so no number of samples raises an alarm.
+        At least 1; `MOST_MISSING` + 1: more than that; None: this prevalence lies within the zone, so no number of
+        samples raises an alarm.
     """
     recent = (reference.class_means @ prevalence - reference.expectation)[np.newaxis]
     bets, tolls = learned_bets(reference, precision(reference), recent, tolerance)
@@ -258,7 +262,7 @@ def samples_to_alarm(
     if growth <= 0:
         return None
     wanted = math.log(average_run_length * evidence.log_capitals.size) - evidence.log_e_value
-    return max(1, math.ceil(wanted / growth))
+    return MOST_MISSING + 1 if wanted > growth * MOST_MISSING else max(1, math.ceil(wanted / growth))
 
 
 def _as_count(value: object, field: str) -> int:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from lifelong_core.deploy import (
     AdaptationPolicy,
@@ -15,7 +16,11 @@ from lifelong_core.deploy import (
     quantifier,
 )
 from lifelong_core.deploy.adaptation.policy import NO_PROBABILITY_GAIN
+from lifelong_core.deploy.adaptation.reasons import not_enough_evidence
 from lifelong_core.deploy.adaptation.target_prevalence import add_pseudo_samples
+from lifelong_core.deploy.shift.sequential.evidence import MOST_MISSING, samples_to_alarm, update_evidence
+from lifelong_core.deploy.shift.sequential.reference import ScoreReference
+from lifelong_core.deploy.shift.shift_test import sequential_shift_test
 from lifelong_core.errors import InvalidInputError
 
 COSTS = np.array([[0, 1, 1], [1, 0, 1], [2, 2, 0.0]])
@@ -85,10 +90,13 @@ def test_a_shift_without_evidence_is_not_called_no_difference(three, calibration
     report = adapt(calibration, window, head, POLICY, new_buckets=[nothing])
     assert (report.outcome, codes(report)) == ("keep", ["evidence_insufficient"])
     text = report.reasons[0].text
-    assert "counts no prediction since then" in text
+    assert "counts no prediction so far" in text
     missing = int(re.search(r"about ([\d,]+) more show it", text).group(1).replace(",", ""))
     few = [(three.window(SHIFTED, missing // 4, rng), None)]
-    assert "counts only" in adapt(calibration, window, head, POLICY, new_buckets=few).reasons[0].text
+    assert (
+        f"counts {missing // 4:,} predictions so far"
+        in adapt(calibration, window, head, POLICY, new_buckets=few).reasons[0].text
+    )
     enough = [(three.window(SHIFTED, missing, rng), None)] * 2  # a learned bet needs a look to begin
     assert adapt(calibration, window, head, POLICY, new_buckets=enough).shift_test.rejected
 
@@ -102,6 +110,25 @@ def test_no_prediction_and_no_difference_are_told_apart(three, calibration, head
     seen = adapt(calibration, window, head, POLICY, new_buckets=[(window, None)])
     assert codes(seen) == ["prevalence_unchanged"]
     assert seen.reasons[0].text.startswith("The evidence of 800 predictions shows no shift")
+
+
+def test_a_number_of_missing_predictions_that_says_nothing_is_not_said(three, calibration, head):
+    """Near the edge of the tolerated zone it grows without bounds."""
+    reference = ScoreReference.of(calibration, head)
+    evidence = update_evidence(None, reference, [], key="", tolerance=0.01)
+
+    def missing(share):
+        shifted = share * np.array(SHIFTED) + (1 - share) * head.assumed_prevalence
+        return samples_to_alarm(evidence, reference, shifted, tolerance=0.01, average_run_length=1e5)
+
+    assert missing(0) is None
+    assert missing(1) < 1000
+    edge = brentq(lambda share: -1 if missing(share) is None else 1, 0, 1, xtol=1e-12) + 1e-9
+    assert missing(edge) == MOST_MISSING + 1
+    window = three.window(SHIFTED, 300, np.random.default_rng(1))
+    estimate = adapt(calibration, window, head, POLICY).prevalence
+    text = not_enough_evidence(estimate, head, sequential_shift_test(0.0, 1e5), 0, missing(edge)).text
+    assert text.endswith("If the estimate is right, more than 100,000 more show it.")
 
 
 @pytest.mark.parametrize(("size", "outcome"), [(199, "keep"), (200, "swap")])

@@ -14,7 +14,7 @@ from lifelong_core.store import Cycle, LogEntry, Model, Prediction, Store, new_p
 from lifelong_monitor.cycle.cycle import run_cycle
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of
-from lifelong_monitor.schedule.occasion import due_before
+from lifelong_monitor.schedule.occasion import CycleRequest, Occasion, due_before
 from tests import databases
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw, predict
 
@@ -192,6 +192,25 @@ def test_a_swap_and_its_roll_back_start_the_evidence_anew(store: Store, model: M
         evidence(rolled_back).key == evidence(swap).key
     )  # the same head as before: what counts is the chain
     assert replay(store, rolled_back.id) == report_of(rolled_back)
+
+
+def test_a_roll_back_before_any_cycle_of_the_new_head_starts_the_evidence_anew(
+    store: Store, settings: Settings, model: Model, tick: Tick
+) -> None:
+    new(store, model, 600, seed=2, mix=SHIFTED)
+    assert tick().outcome == "swap"
+    store.heads.rollback(model.reference, environment="clinic", actor="ann")
+    occasion = Occasion.on_request(settings, CycleRequest(UUID(int=1), "ann"), datetime.now(UTC))
+    rolled_back = run_cycle(store, settings, model, "clinic", DUE, occasion=occasion).last
+    assert rolled_back is not None
+    assert (rolled_back.outcome, evidence(rolled_back).samples) == ("keep", 0)
+    assert [reason.code for reason in report_of(rolled_back).reasons] == ["evidence_insufficient"]
+    new(store, model, 100, seed=3, mix=SHIFTED)
+    again = run_cycle(store, settings, model, "clinic", DUE + 5 * MINUTE).last
+    assert again is not None
+    assert evidence(again).samples == 100
+    for cycle in (rolled_back, again):
+        assert replay(store, cycle.id) == report_of(cycle)
 
 
 def test_another_policy_starts_the_evidence_anew(store: Store, model: Model, tick: Tick) -> None:
