@@ -393,7 +393,8 @@ to rounding, or an approximation where their docstring says so."""
 def centre_rows(logits: Logits) -> Floats:
     """Logits as float64 with zero mean per row: all computations ignore a constant added to a row."""
     rows = logits.astype(np.float64)
-    return rows - rows.mean(axis=1, keepdims=True)
+    rows -= rows.mean(axis=1, keepdims=True)
+    return rows
 
 
 def softmax(scores: Floats) -> Floats:
@@ -405,8 +406,10 @@ def softmax(scores: Floats) -> Floats:
         >>> softmax(np.array([[0.0, 0.0], [1000.0, 0.0]])).tolist()
         [[0.5, 0.5], [1.0, 0.0]]
     """
-    exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return exponentials / exponentials.sum(axis=1, keepdims=True)
+    result = scores - scores.max(axis=1, keepdims=True)
+    np.exp(result, out=result)
+    result /= result.sum(axis=1, keepdims=True)
+    return result
 
 
 def read_only(array: AnyArray) -> AnyArray:

@@ -192,7 +192,9 @@ def fit_weighted(
     all_inverse[kept] = inverse
     all_bias = np.zeros(classes)
     all_bias[kept] = offsets
-    if bias:
+    if bias and present.all():
+        all_bias -= all_bias.mean()
+    elif bias:
         all_bias = _exclude(rows * all_inverse, all_bias, present)
     return AffineCalibration(
         1 / all_inverse if per_class_temperature else float(1 / all_inverse[0]), all_bias

@@ -10,7 +10,7 @@ from lifelong_core.arrays import Floats, Integers, Logits, centre_rows, softmax
 
 def typical_size(rows: Floats) -> float:
     """Typical size of a centred logit: the median over rows of the largest one, robust to outliers."""
-    largest = np.abs(rows).max(axis=1)
+    largest = np.maximum(rows.max(axis=1), -rows.min(axis=1))
     return float(np.median(largest)) or float(largest.max()) or 1.0
 
 

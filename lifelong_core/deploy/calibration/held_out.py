@@ -1,8 +1,11 @@
 """Outputs of a head on held-out calibration samples."""
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
-from lifelong_core.arrays import Floats
+from lifelong_core.arrays import Floats, Integers
 from lifelong_core.decision_rules.rules import DecisionRule
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
@@ -11,33 +14,56 @@ from lifelong_core.deploy.numerics.folds import crossfitting_folds
 FOLDS = 5
 
 
-def held_out_output(
-    calibration: LabeledLogits, head: PostProcessingHead, *, factor: float = 1.0
-) -> HeadOutput:
-    """Output of the head on each calibration sample, held out where the head was fitted on them.
+@dataclass(frozen=True, eq=False)
+class HeldOutHeads:
+    """For each calibration sample a head that was not fitted on it."""
 
-    A head looks better than it is on its own training samples. If it was fitted on these samples, the output for each
-    comes from a head fitted without the sample's fold; any other head is applied directly.
+    calibration: LabeledLogits
+    folds: Integers
+    """shape (N,), index of each sample's head"""
+    heads: tuple[PostProcessingHead, ...]
 
-    Args:
-        calibration: labelled logits.
-        head: the head.
-        factor: by which the logits are multiplied before the head is applied.
+    @cached_property
+    def output(self) -> HeadOutput:
+        """Output on each calibration sample."""
+        return self.at(1.0)
+
+    def at(self, factor: float) -> HeadOutput:
+        """Output on each calibration sample, with its logits times this factor."""
+        logits = (self.calibration.logits * factor).astype(np.float32)
+        if len(self.heads) == 1:
+            return self.heads[0].apply(logits)
+        parts = [head.apply(logits[self.folds == fold]) for fold, head in enumerate(self.heads)]
+        place = np.argsort(np.argsort(self.folds, kind="stable"))
+        return HeadOutput(
+            np.concatenate([part.probabilities for part in parts])[place],
+            np.concatenate([part.decisions for part in parts])[place],
+            np.concatenate([part.expected_costs for part in parts])[place],
+        )
+
+
+def held_out_heads(calibration: LabeledLogits, head: PostProcessingHead) -> HeldOutHeads:
+    """Heads like this one for calibration samples on which it was perhaps fitted.
+
+    A head looks better than it is on its own training samples. If it was fitted on these samples, each fold gets a head
+    fitted without it; any other head is used directly.
     """
     again = fit_head(calibration, head.costs, target_prevalence=head.assumed_prevalence, near=head)
     fitted_on_these = np.allclose(again.temperature, head.temperature, rtol=1e-6) and np.allclose(
         again.bias, head.bias, rtol=1e-6, atol=1e-6
     )
     if not fitted_on_these:
-        return head.apply((calibration.logits * factor).astype(np.float32))
-    return crossfitted_output(
-        calibration,
-        head.costs,
-        head.assumed_prevalence,
-        factor=factor,
-        decision_rule=head.decision_rule,
-        near=head,
+        return HeldOutHeads(calibration, np.zeros(calibration.samples, dtype=np.int64), (head,))
+    return _crossfitted_heads(
+        calibration, head.costs, head.assumed_prevalence, decision_rule=head.decision_rule, near=head
     )
+
+
+def held_out_output(
+    calibration: LabeledLogits, head: PostProcessingHead, *, factor: float = 1.0
+) -> HeadOutput:
+    """Output of `held_out_heads` on each calibration sample, with its logits times `factor`."""
+    return held_out_heads(calibration, head).at(factor)
 
 
 def crossfitted_output(
@@ -45,35 +71,29 @@ def crossfitted_output(
     costs: Floats,
     target_prevalence: Floats,
     *,
-    factor: float = 1.0,
     decision_rule: DecisionRule | None = None,
-    near: PostProcessingHead | None = None,
 ) -> HeadOutput:
-    """Output on each calibration sample, with its logits times `factor`, of a head fitted for the target prevalence
-    without the sample's fold; `near` is a similar head.
-    """
-    logits = (calibration.logits * factor).astype(np.float32)
+    """Output on each calibration sample of a head fitted for the target prevalence without the sample's fold."""
+    return _crossfitted_heads(calibration, costs, target_prevalence, decision_rule=decision_rule).output
+
+
+def _crossfitted_heads(
+    calibration: LabeledLogits,
+    costs: Floats,
+    target_prevalence: Floats,
+    *,
+    decision_rule: DecisionRule | None,
+    near: PostProcessingHead | None = None,
+) -> HeldOutHeads:
     folds = crossfitting_folds(calibration, FOLDS)
-    if not folds.any():
-        return fit_head(
-            calibration, costs, target_prevalence=target_prevalence, decision_rule=decision_rule
-        ).apply(logits)
-    order, parts = list[np.ndarray](), list[HeadOutput]()
+    heads = list[PostProcessingHead]()
     for fold in range(int(folds.max()) + 1):
-        held = folds == fold
-        fitted = fit_head(
-            calibration.select(~held),
+        near = fit_head(
+            calibration.select(folds != fold) if folds.any() else calibration,
             costs,
             target_prevalence=target_prevalence,
             decision_rule=decision_rule,
             near=near,
         )
-        near = fitted
-        order.append(np.flatnonzero(held))
-        parts.append(fitted.apply(logits[held]))
-    place = np.argsort(np.concatenate(order))
-    return HeadOutput(
-        np.concatenate([part.probabilities for part in parts])[place],
-        np.concatenate([part.decisions for part in parts])[place],
-        np.concatenate([part.expected_costs for part in parts])[place],
-    )
+        heads.append(near)
+    return HeldOutHeads(calibration, folds, tuple(heads))

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats
-from lifelong_core.deploy.calibration.held_out import held_out_output
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.performance.effects import Effects
 from lifelong_core.deploy.performance.methods import MATCHED, RATES
@@ -81,10 +80,10 @@ class JudgedHead:
 
     @cached_property
     def _matched_rates(self) -> DecisionRates:
-        calibration = self.evidence.quantifier.calibration
+        quantifier = self.evidence.quantifier
         # The window's logits times the factor have the calibration set's scale.
-        output = held_out_output(calibration, self.head, factor=1 / self.evidence.matched.factor)
-        return DecisionRates.of(calibration, self.head, output)
+        output = quantifier.held_out_output(self.head, factor=1 / self.evidence.matched.factor)
+        return DecisionRates.of(quantifier.calibration, self.head, output)
 
     def rates(self, method: str) -> DecisionRates:
         """Decisions on calibration samples with the logit scale of the window that the method uses."""

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.arrays import Floats, Logits, as_groups, as_logits, centre_rows
 from lifelong_core.deploy.calibration.affine import AffineCalibration, fit_weighted
-from lifelong_core.deploy.calibration.held_out import held_out_output
+from lifelong_core.deploy.calibration.held_out import HeldOutHeads, held_out_heads
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import canonical
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
@@ -107,7 +107,7 @@ class FittedQuantifier(ABC):
         self.settings: Mapping[str, float] = MappingProxyType({**self.defaults, **settings})
         self._separation: Separation | None = None
         self._judged: tuple[str, ScoreReference] | None = None
-        self._held_out: tuple[str, HeadOutput] | None = None
+        self._held_out: tuple[str, HeldOutHeads] | None = None
         self._fit()
 
     def score_reference(self, head: PostProcessingHead) -> ScoreReference:
@@ -121,16 +121,17 @@ class FittedQuantifier(ABC):
             self._judged = digest, ScoreReference.of(self.calibration, head)
         return self._judged[1]
 
-    def held_out_output(self, head: PostProcessingHead) -> HeadOutput:
-        """Output of a head on the calibration samples, held out; the last one is cached.
+    def held_out_output(self, head: PostProcessingHead, *, factor: float = 1.0) -> HeadOutput:
+        """Output of a head on the calibration samples, held out, their logits times `factor`; the last fits are cached.
 
         Raises:
             InvalidInputError: the head has other classes.
         """
         digest = head.digest
         if self._held_out is None or self._held_out[0] != digest:
-            self._held_out = digest, held_out_output(self.calibration, head)
-        return self._held_out[1]
+            self._held_out = digest, held_out_heads(self.calibration, head)
+        held = self._held_out[1]
+        return held.output if factor == 1 else held.at(factor)
 
     @cached_property
     def cautions(self) -> tuple[str, ...]:

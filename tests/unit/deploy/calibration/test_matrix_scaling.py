@@ -59,6 +59,17 @@ def test_the_loss_is_the_documented_one(matrix, squares):
     assert gradient == pytest.approx(problem.derivatives(parameters)[0], abs=1e-14)
 
 
+@squared
+def test_many_classes_have_the_same_loss_and_gradient_in_little_memory(squares, monkeypatch):
+    problem = task(matrix=False, squares=squares)
+    parameters = np.random.default_rng(1).normal(size=problem.layout.size)
+    monkeypatch.setattr("lifelong_core.deploy.calibration.matrix_scaling.MANY_CLASSES", 1)
+    assert problem.is_large
+    value, gradient = problem.loss_and_gradient(parameters)
+    assert value == pytest.approx(problem.loss(parameters), rel=1e-12)
+    assert gradient == pytest.approx(problem.derivatives(parameters)[0], abs=1e-14)
+
+
 @shapes
 @squared
 def test_derivatives_are_those_of_the_loss(matrix, squares):
