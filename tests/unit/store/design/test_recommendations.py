@@ -113,7 +113,7 @@ def test_costs_that_reward_errors_become_the_tasks_only_with_a_reason(store: Sto
     add_task(store)
     gains = recommendation(costs=(-COSTS).tolist())
     before = everything(store)
-    with pytest.raises(InvalidInputError, match="costs: .*the right one"):
+    with pytest.raises(InvalidInputError, match=r"costs: .*the right one"):
         store.recommendations.attach("lesions", gains, actor="ann")
     assert everything(store) == before
     store.recommendations.attach("lesions", gains, force_reason="a test", actor="ann")
