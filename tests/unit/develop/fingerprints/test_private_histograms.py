@@ -183,5 +183,5 @@ def test_edges_of_another_extractor_are_refused() -> None:
 
 def test_without_opendp_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
-    with pytest.raises(ConfigurationError, match=r"lifelong\[privacy\]"):
+    with pytest.raises(ConfigurationError, match=r"\[privacy\]"):
         make_private(EXACT, EXTRACTOR, epsilon=1)

@@ -53,7 +53,7 @@ def test_a_missing_driver_names_the_extra(monkeypatch: pytest.MonkeyPatch):
         raise ModuleNotFoundError("No module named 'psycopg'")
 
     monkeypatch.setattr(sa, "create_engine", missing)
-    with pytest.raises(ConfigurationError, match=r"lifelong\[postgres\]"):
+    with pytest.raises(ConfigurationError, match=r"\[postgres\]"):
         Database("postgresql://postgres@127.0.0.1:1/x")
 
 
