@@ -28,6 +28,7 @@ _NAMES: Final = {
     262: "PhotometricInterpretation",
     277: "SamplesPerPixel",
     284: "PlanarConfiguration",
+    317: "Predictor",
     320: "ColorMap",
     332: "InkSet",
     339: "SampleFormat",
@@ -35,6 +36,7 @@ _NAMES: Final = {
     530: "YCbCrSubSampling",
     532: "ReferenceBlackWhite",
 }
+_PACKBITS: Final = 32773
 _WEBP: Final = 50001
 """a compression that the libtiff of Pillow's wheels lacks"""
 _COEFFICIENTS: Final = (0.299, 0.587, 0.114)
@@ -75,6 +77,8 @@ def _wrong_tag(tags: Any) -> tuple[int, str] | None:
         return 262, "black may be 0 or the largest value"
     if compression not in COMPRESSION_INFO or compression == _WEBP:
         return 259, "such a compression cannot be read"
+    if tags.get(317, 1) != 1 and compression in (1, _PACKBITS):
+        return 317, "readers differ in whether samples are differences without a compression"
     if tags.get(254, 0) & 1 or tags.get(255, 1) == 2:
         return (254 if tags.get(254, 0) & 1 else 255), "the first page is a reduced copy of another one"
     if max(bits) >= 32:

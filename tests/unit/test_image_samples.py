@@ -68,6 +68,7 @@ def test_samples_are_read_as_their_tags_say_or_refused(meaning: int, bits: int) 
         ({254: 1}, "NewSubfileType"),
         ({262: 6}, "PhotometricInterpretation"),
         ({262: 3, 320: [5] * 768}, "ColorMap"),
+        ({317: 2}, "Predictor"),
         ({259: 34712}, "Compression"),
         ({259: 50001}, "Compression"),
         ({262: 2, 277: 3, 532: [16, 235] * 3}, "ReferenceBlackWhite"),
