@@ -5,14 +5,24 @@ import subprocess
 import sys
 import zlib
 from base64 import b64decode
+from importlib import import_module
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_core.images import decode, model_input, most_pixels, preprocess, steps, visible_box
+from lifelong_core.images import (
+    IMAGE_SUFFIXES,
+    decode,
+    model_input,
+    most_pixels,
+    preprocess,
+    steps,
+    visible_box,
+)
 from lifelong_core.images.plain_jpeg import decode_plain_jpeg, read_plain_header
 from lifelong_core.preprocessing import CentreCrop, Preprocessing, Resize
 
@@ -167,7 +177,7 @@ def test_every_mode_becomes_grey_or_rgb(mode: str) -> None:
 _PALETTE = """
 from io import BytesIO
 from PIL import Image
-from lifelong_core.images import decode, preprocess
+from lifelong_core.images import IMAGE_SUFFIXES, decode, preprocess
 from lifelong_core.preprocessing import Preprocessing
 
 image, file = Image.new("P", (2, 2), 0), BytesIO()
@@ -319,6 +329,24 @@ def test_an_input_is_limited_as_its_image() -> None:
     with pytest.raises(InvalidInputError, match="truncated or broken"):
         model_input(data, plain, maximum_pixels=LIMIT, declared=(60, 75))
     assert model_input(data, plain, maximum_pixels=75 * 60, declared=(75, 60)).shape == (3, 60, 75)
+
+
+@pytest.mark.parametrize("package", ["sklearn", "matplotlib", "coverage"])
+def test_images_that_packages_ship_are_read_as_by_pillow(package: str) -> None:
+    folder = Path(import_module(package).__file__).parent
+    paths = [path for path in folder.rglob("*") if path.suffix in IMAGE_SUFFIXES]
+    assert paths
+    for path in paths:
+        with Image.open(path) as image:
+            expected = (
+                ImageOps.exif_transpose(image).convert("RGB").resize((64, 64), Image.Resampling.BILINEAR)
+            )
+        found = model_input(
+            path.read_bytes(), Preprocessing(resize=Resize(height=64, width=64)), maximum_pixels=10**7
+        )
+        np.testing.assert_array_equal(
+            found, np.asarray(expected, np.float32).transpose(2, 0, 1) / np.float32(255)
+        )
 
 
 @pytest.mark.parametrize("kept", [0.3, 0.9, 0.999])
