@@ -139,8 +139,9 @@ def _jpeg_pixels(data: bytes, header: Image.Image, factor: int) -> Image.Image:
             field="image",
             hint="Send it as RGB or greyscale.",
         )
+    least = (header.width // factor, header.height // factor) if factor > 1 else (0, 0)
     try:
-        pixels = decode_strictly(data, _JPEG_CHANNELS[header.mode], factor=factor)
+        pixels = decode_strictly(data, _JPEG_CHANNELS[header.mode], least=least)
     except UnnamedSubsamplingError:
         _check_by_pillow(data)
         return header

@@ -72,13 +72,15 @@ def decode_plain_jpeg(data: bytes, header: PlainHeader) -> NDArray[np.uint8] | N
         return None
 
 
-def decode_strictly(data: bytes, channels: str | None, *, factor: int = 1) -> NDArray[np.uint8]:
+def decode_strictly(
+    data: bytes, channels: str | None, *, least: tuple[int, int] = (0, 0)
+) -> NDArray[np.uint8]:
     """Grey levels (height, width, 1, 3 or 4) of the first image of any JPEG.
 
     Args:
         data: the bytes of the file.
         channels: what to decode to, as simplejpeg names it; None: as the file says.
-        factor: 1, 2, 4 or 8: the edges are divided by it.
+        least: width and height to which the decoder may reduce it; 0: in full.
 
     Raises:
         UnnamedSubsamplingError: it cannot be decoded here.
@@ -89,7 +91,7 @@ def decode_strictly(data: bytes, channels: str | None, *, factor: int = 1) -> ND
         try:
             if channels is None:
                 channels = _CHANNELS.get(str(simplejpeg.decode_jpeg_header(data, strict=False)[2]))
-            return simplejpeg.decode_jpeg(data, channels or "RGB", min_factor=factor)
+            return simplejpeg.decode_jpeg(data, channels or "RGB", min_width=least[0], min_height=least[1])
         except KeyError:
             channels = "RGB"
         except ValueError as error:

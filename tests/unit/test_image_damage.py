@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.images import FULL_PIXELS, model_input, reduction
+from lifelong_core.images import FULL_PIXELS, decode, model_input, reduction
 from lifelong_core.preprocessing import Preprocessing
 
 SMALL = Preprocessing.model_validate({"resize": {"height": 16, "width": 16}})
@@ -76,10 +76,13 @@ def test_a_large_jpeg_keeps_its_geometry(interpolation: str, width: int, height:
     target = Preprocessing.model_validate(
         {"resize": {"height": 60, "width": 60, "interpolation": interpolation}}
     )
-    assert reduction((width, height), target) == (1 if interpolation == "nearest" else factor)
+    factor = 1 if interpolation == "nearest" else factor
+    assert reduction((width, height), target) == factor
     data = encoded(photograph(width, height), "JPEG", quality=92, exif=turned())
+    decoded = decode(data, maximum_pixels=10 * FULL_PIXELS, target=target)
+    assert decoded.size == (height // factor, width // factor)
     with Image.open(BytesIO(data)) as image:
         full = image.rotate(-90, expand=True).resize((60, 60), Image.Resampling[interpolation.upper()])
     found = model_input(data, target, maximum_pixels=10 * FULL_PIXELS)
     difference = 255 * abs(found - np.asarray(full).transpose(2, 0, 1) / 255).max()
-    assert difference < (0.01 if reduction((width, height), target) == 1 else 4)
+    assert difference < (0.01 if factor == 1 else 4)
