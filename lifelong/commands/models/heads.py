@@ -138,8 +138,18 @@ def show(model: str, version: int) -> None:
 @head_environment
 @sequence_option
 @click.option("--digest", help="Digest of the head; a head with another digest is refused.")
+@click.option(
+    "--force-because",
+    metavar="REASON",
+    help="Take costs by which a wrong decision is cheaper than the right one; the reason goes to the audit log.",
+)
 def publish(
-    model: str, head: Path, environment: str | None, expected_sequence: int | None, digest: str | None
+    model: str,
+    head: Path,
+    environment: str | None,
+    expected_sequence: int | None,
+    digest: str | None,
+    force_because: str | None,
 ) -> None:
     """Publish the head in the JSON file HEAD; every worker serves it within a second."""
     from lifelong_core.deploy import PostProcessingHead
@@ -152,6 +162,7 @@ def publish(
             actor=actor(),
             expected_sequence=expected_sequence,
             expected_digest=digest,
+            force_reason=force_because,
         )
         calibration = store.calibration_sets.of_head(record)
         outlook = _outlook(store, record, environment)

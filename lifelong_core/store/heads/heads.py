@@ -2,11 +2,13 @@
 
 from typing import Any, Literal
 
+import numpy as np
 import sqlalchemy as sa
 
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.errors import NotFoundError
 from lifelong_core.names import check_reason
+from lifelong_core.plausibility import check_costs
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
@@ -48,6 +50,7 @@ class Heads:
         actor: str,
         expected_sequence: int | None = None,
         expected_digest: str | None = None,
+        force_reason: str | None = None,
     ) -> HeadRecord:
         """Add a head and put it in force.
 
@@ -60,11 +63,13 @@ class Heads:
             actor: name for the audit log.
             expected_sequence: sequence of the newest activation that the caller read (0: none); None: any.
             expected_digest: digest of the head that the caller sent; None: any.
+            force_reason: reason for other costs than those of the task that are implausible.
 
         Raises:
             NotFoundError: there is no such model.
             InvalidInputError: the head has other classes, or costs of another shape, than the task, was fitted on
-                another model's calibration set, or has another digest than expected.
+                another model's calibration set, has another digest than expected, or has implausible costs that are
+                not those of the task, without a reason.
             ConflictError: another head came in force since the caller read the sequence.
         """
         check_digest(head, expected_digest)
@@ -72,8 +77,11 @@ class Heads:
             model = model_referenced(connection, reference)
             if expected_sequence is not None:
                 activations.expect_sequence(connection, model, environment, expected_sequence)
+            forced = {}
+            if not np.array_equal(head.costs, task_with_id(connection, model.task_id).costs):
+                forced = check_costs(head.costs, force_reason=force_reason)
             record = publish_head(
-                connection, model, head, environment=environment, actor=actor, reason="publish"
+                connection, model, head, environment=environment, actor=actor, reason="publish", **forced
             )
             if environment is None:
                 activate_set_of_head(connection, model, head, actor=actor)
@@ -271,8 +279,9 @@ def publish_head(
     environment: str | None,
     actor: str,
     reason: Literal["publish", "swap"],
+    **details: str,
 ) -> HeadRecord:
-    """Add a head and put it in force, within a transaction that changes the registry."""
+    """Add a head and put it in force, within a transaction that changes the registry; audited with `details`."""
     check_fit(task_with_id(connection, model.task_id), head)
     check_calibration(connection, model, head)
     if environment is not None:
@@ -289,7 +298,14 @@ def publish_head(
     }
     record = head_of(connection.execute(sa.insert(heads).values(values).returning(heads)).one())
     put_in_force(
-        connection, model, environment, record.version, actor=actor, reason=reason, digest=head.digest
+        connection,
+        model,
+        environment,
+        record.version,
+        actor=actor,
+        reason=reason,
+        digest=head.digest,
+        **details,
     )
     return record
 

@@ -315,8 +315,8 @@ class _Sizes:
 
 
 _EVALUATION_HINT: Final = (
-    "Export it in evaluation mode: model.eval() before torch.onnx.export, without training=TrainingMode.TRAINING. If"
-    " you trust the file, name the operator in LIFELONG_PERMITTED_OPERATORS."
+    "Export it in evaluation mode: model.eval() before torch.onnx.export, without training=TrainingMode.TRAINING. With"
+    " the operator in LIFELONG_PERMITTED_OPERATORS it is taken if the answers of two runs and orders agree."
 )
 _PLAIN_HINT: Final = (
     "Export a plain classifier. If you trust the file, name the operator in LIFELONG_PERMITTED_OPERATORS."

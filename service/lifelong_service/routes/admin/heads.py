@@ -36,6 +36,9 @@ class NewHead(RequestDocument):
     environment: Name | None = None
     expected_sequence: int | None = Field(None, ge=0, le=2**31 - 1)
     digest: str | None = None
+    force_reason: str | None = Field(
+        None, description="Why costs that look like a mistake are right; kept in the audit log."
+    )
 
 
 class SeenPlace(RequestDocument):
@@ -104,6 +107,7 @@ def publish_head(request: Request, reference: str, new: NewHead) -> HeadInForce:
         actor=actor_of(request),
         expected_sequence=new.expected_sequence,
         expected_digest=new.digest,
+        force_reason=new.force_reason,
     )
     return head_in_force_document(worker.store, record, new.environment)
 

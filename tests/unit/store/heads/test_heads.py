@@ -32,6 +32,16 @@ def serving(store: Store, model: Model, environment: str = SITE) -> int:
     return registry.head_for(model, environment).version
 
 
+def test_costs_that_reward_errors_are_published_only_with_a_reason(store: Store):
+    add_model(store)
+    gains = PostProcessingHead(1.0, np.zeros(3), -COSTS, np.full(3, 1 / 3), class_names=CLASSES)
+    with pytest.raises(InvalidInputError, match=r"costs: .*the right one"):
+        store.heads.publish("dermatology", gains, environment=SITE, actor="ann")
+    store.heads.publish("dermatology", gains, environment=SITE, force_reason="a test", actor="ann")
+    (entry,) = store.audit.list(limit=1)
+    assert (entry.action, entry.details["force_reason"]) == ("heads.publish", "a test")
+
+
 def test_a_head_comes_back_to_the_last_bit_and_with_its_provenance(store: Store):
     add_model(store)
     published = PostProcessingHead(
