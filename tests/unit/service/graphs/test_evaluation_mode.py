@@ -112,18 +112,55 @@ def test_layers_in_training_mode_are_refused_by_name(model: onnx.ModelProto, ope
 
 
 @pytest.mark.parametrize(
+    "operator",
+    ["Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"],
+)
+def test_every_operator_that_draws_random_numbers_is_refused(operator: str) -> None:
+    noise = helper.make_node(operator, ["sums"], ["noise"])
+    with pytest.raises(InvalidInputError, match=f"{operator} is not taken"):
+        check_evaluation_mode(graph(noise, helper.make_node("Add", ["sums", "noise"], ["logits"])))
+
+
+@pytest.mark.parametrize("operator", ["BitmaskDropout", "BiasDropout", "BitmaskBiasDropout"])
+def test_dropouts_that_optimisers_write_are_refused_in_training_mode(operator: str) -> None:
+    inputs = ["sums", *["bias", "residual"] * ("Bias" in operator), "ratio", "mode"]
+    model = graph(helper.make_node(operator, inputs, ["logits"], domain="com.microsoft"), mode=TRUE)
+    with pytest.raises(InvalidInputError, match=f"{operator} is not taken"):
+        check_evaluation_mode(model)
+    model.graph.initializer[-1].CopyFrom(numpy_helper.from_array(np.asarray(FALSE), "mode"))
+    check_evaluation_mode(model)
+
+
+@pytest.mark.parametrize(
     "model",
     [
         graph(helper.make_node("Dropout", ["sums"], ["logits"])),
         graph(dropout(), mode=FALSE),
         graph(dropout(ratio="ratio"), mode=TRUE, ratio=np.float32(0)),
+        graph(helper.make_node("Constant", [], ["mode"], value=numpy_helper.from_array(FALSE)), dropout()),
+        graph(helper.make_node("Not", ["yes"], ["mode"]), dropout(), yes=TRUE),
+        graph(helper.make_node("Identity", ["no"], ["mode"]), dropout(), no=FALSE),
+        graph(helper.make_node("Cast", ["no"], ["mode"], to=TensorProto.BOOL), dropout(), no=np.int64(0)),
         graph(in_branch(), mode=FALSE, condition=TRUE),
         graph(in_branch("no", "mode"), mode=TRUE, no=FALSE, condition=TRUE),
         graph(helper.make_node("Identity", ["sums"], ["logits"]), dropout(output="unused"), mode=TRUE),
         graph(LAYER, functions=[BODY], mode=FALSE),
         graph(normalisation(0), **STATISTICS),
     ],
-    ids=["default", "initialiser", "ratio 0", "branch", "other branch", "unused", "function", "batch"],
+    ids=[
+        "default",
+        "initialiser",
+        "ratio 0",
+        "constant",
+        "not",
+        "identity",
+        "cast",
+        "branch",
+        "other branch",
+        "unused",
+        "function",
+        "batch",
+    ],
 )
 def test_layers_in_evaluation_mode_are_taken(model: onnx.ModelProto) -> None:
     check_rules(model)
@@ -142,7 +179,7 @@ def test_answers_that_differ_between_runs_are_refused_when_the_graph_is_loaded(b
         load_classifier(graph(*noise, batch=batch).SerializeToString(), GREY, classes=3)
 
 
-@pytest.mark.parametrize("scale", [1e-4, 1, 1e6])
+@pytest.mark.parametrize("scale", [1e-9, 1e-4, 1, 1e6])
 def test_mixing_is_found_and_rounding_passed_over_whatever_the_size_of_the_logits(scale: float) -> None:
     nodes = [
         helper.make_node("ReduceMean", ["sums"], ["mean"], axes=[0]),
@@ -150,11 +187,28 @@ def test_mixing_is_found_and_rounding_passed_over_whatever_the_size_of_the_logit
         helper.make_node("Sub", ["sums", "part"], ["mixed"]),
         helper.make_node("Mul", ["mixed", "scale"], ["logits"]),
     ]
-    for share, is_mixed in ((0.5, True), (1e-6, False)):
+    for share, is_mixed in ((0.5, scale > 1e-6), (1e-6, False)):
         model = graph(*nodes, batch="N", share=np.float32(share), scale=np.float32(scale))
         model.opset_import[0].version = 17
         with pytest.raises(InvalidInputError, match="mixes the images") if is_mixed else nullcontext():
             load_classifier(model.SerializeToString(), GREY, classes=3)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_mixing_is_found_where_only_one_order_shows_it(sign: int) -> None:
+    nodes = [
+        helper.make_node("ReduceSum", ["sums"], ["total"], axes=[1]),
+        helper.make_node("Gather", ["total", "first"], ["one"]),
+        helper.make_node("Gather", ["total", "last"], ["other"]),
+        helper.make_node("Sub", ["one", "other"], ["difference"]),
+        helper.make_node("Mul", ["difference", "sign"], ["signed"]),
+        helper.make_node("Relu", ["signed"], ["part"]),
+        helper.make_node("Add", ["sums", "part"], ["logits"]),
+    ]
+    model = graph(*nodes, batch="N", first=np.int64(0), last=np.int64(-1), sign=np.float32(sign))
+    model.opset_import[0].version = 11
+    with pytest.raises(InvalidInputError, match="mixes the images"):
+        load_classifier(model.SerializeToString(), GREY, classes=3)
 
 
 @pytest.mark.parametrize("place", [1, 3])
@@ -177,9 +231,31 @@ def test_answers_that_are_not_finite_for_an_image_are_refused() -> None:
         load_classifier(model.SerializeToString(), GREY, classes=3)
 
 
+def test_answers_that_are_finite_for_a_grey_image_only_are_refused() -> None:
+    """NaN where pixels differ from each other."""
+    nodes = [
+        helper.make_node("ReduceMax", ["image"], ["high"], axes=[1, 2, 3], keepdims=0),
+        helper.make_node("ReduceMin", ["image"], ["low"], axes=[1, 2, 3], keepdims=0),
+        helper.make_node("Sub", ["low", "high"], ["spread"]),
+        helper.make_node("Sqrt", ["spread"], ["root"]),
+        helper.make_node("Unsqueeze", ["root"], ["column"], axes=[1]),
+        helper.make_node("Add", ["sums", "column"], ["logits"]),
+    ]
+    model = graph(*nodes, batch="N")
+    model.opset_import[0].version = 11
+    with pytest.raises(InvalidInputError, match="NaN or infinity for a gradient"):
+        load_classifier(model.SerializeToString(), GREY, classes=3)
+
+
 def test_a_graph_that_does_not_use_the_image_is_refused() -> None:
     model = graph(
         helper.make_node("Identity", ["constant"], ["logits"]), constant=np.ones((1, 3), np.float32)
+    )
+    with pytest.raises(InvalidInputError, match="do not depend on the image"):
+        check_image_is_used(model)
+    model = graph(
+        helper.make_node("Shape", ["sums"], ["shape"]),
+        helper.make_node("ConstantOfShape", ["shape"], ["logits"]),
     )
     with pytest.raises(InvalidInputError, match="do not depend on the image"):
         check_image_is_used(model)
