@@ -49,7 +49,8 @@ def performance(model: str, environment: str, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(performance_document(compared, model=found.reference, environment=name)))
         return
-    click.echo(f"{found.reference} in {name}, computed {compared.computed_at:%Y-%m-%d %H:%M}Z")
+    at = f"{compared.computed_at:%Y-%m-%d %H:%M}Z"
+    click.echo(f"{found.reference} in {name}, computed {at} (later labels count after about a minute)")
     for sentence in (*describe_comparison(compared), *describe_class_mixes(compared.class_mixes)):
         click.echo(wrap_text(sentence))
     for warning in describe_warnings(compared):

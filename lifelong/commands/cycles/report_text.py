@@ -65,6 +65,8 @@ def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None
 def _print_gains(report: "AdaptationReport") -> None:
     """What another head would save, by its decisions and by its probabilities."""
     gain, by_probability = report.expected_gain, report.expected_probability_gain
+    if gain is None and by_probability is None and report.candidate_criterion is None:
+        click.echo("No gain was computed, because no other head was considered.")
     if gain is not None:
         text = (
             f"Expected cost of a decision: {gain.current_cost:.4f} now, {gain.candidate_cost:.4f} with a new head; "

@@ -266,10 +266,18 @@ def promote(model: str, force_because: str | None) -> None:
 
     with open_store() as store:
         check_servable(store, Settings.load(), model, patience_seconds=WORKERS_PATIENCE_SECONDS)
+        former = store.registry().heads
         promoted = promote_calibrated(store, model, actor=actor(), force_reason=force_because)
         click.echo(describe_serving(store, promoted.reference, patience_seconds=WORKERS_PATIENCE_SECONDS))
         registry = store.registry()
         task = registry.tasks[promoted.task_id]
+        fitted = [
+            str(place[1])
+            for place, head in registry.heads.items()
+            if place[0] == promoted.id and (place not in former or former[place].version != head.version)
+        ]
+        if fitted:
+            click.echo(f"Fitted heads for: {', '.join(fitted)}.")
         differing = differing_heads(registry, task)
     for head in differing:
         click.echo(f"Note: {head.sentence}")

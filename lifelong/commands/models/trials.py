@@ -148,7 +148,7 @@ def _row(population: "TrialPopulation", class_names: tuple[str, ...]) -> dict[st
         "model": population.model.reference,
         "role": population.role,
         "environment": population.environment,
-        "cycle": None if cycle is None else cycle.outcome,
+        "cycle": None if cycle is None else cycle.effect,
         "samples": None if cycle is None else cycle.window_samples,
         "labelled": None if labelled is None else labelled.samples,
         "accuracy": None if labelled is None else round(labelled.accuracy, 3),

@@ -67,6 +67,7 @@ def print_validation(console: "Console", result: "ValidationResult") -> None:
             last = better(value.orientation) if place == 0 else ""
             table.add_row(*(safe_text(cell) for cell in (*cells, last, *reference)))
     console.print(table)
+    console.print(safe_text(_metric_names(result), style="dim"))
     for line in aggregation_lines(result):
         console.print(safe_text(line, style="dim"))
     _custom(console, result)
@@ -222,6 +223,14 @@ def print_comparison(console: "Console", comparison: "ModelComparison") -> None:
     for result in comparison.results.values():
         console.print()
         print_validation(console, result.model_copy(update={"warnings": ()}))
+
+
+def _metric_names(result: "ValidationResult") -> str:
+    """The names of the acronyms in the table, in their order."""
+    from lifelong_core.metrics import METRICS
+
+    acronyms = dict.fromkeys(value.metric for value in result.values)
+    return "; ".join(f"{acronym}: {METRICS[acronym].name}" for acronym in acronyms) + "."
 
 
 def _shown(result: "ValidationResult", label: str) -> "list[MetricValue]":

@@ -170,8 +170,8 @@ def not_enough_evidence(
         )
         more = f" If the estimate is right, {about} more show it."
     text = (
-        f"No evidence yet whether the prevalence has shifted: evidence starts anew with each head and policy, and"
-        f" counts {number} so far ({_strength(test)}). The window's estimate differs most for"
+        f"It is not yet shown that the prevalence differs from the one that the head assumes: evidence starts anew with"
+        f" each head and policy, and counts {number} so far ({_strength(test)}). The window's estimate differs most for"
         f" {_assumed_and_estimated(_moved_most(estimate, head), estimate, head)}.{more}"
     )
     return Reason("evidence_insufficient", text)

@@ -139,7 +139,7 @@ def _sentences(newest: ComparedPeriod) -> Iterator[str]:
         sentence = f"Head {newest.head_version}: {title} is {value} by the estimate without labels"
         counted = describe_metric(None if realised is None else realised.metrics.get(name))
         if not counted or realised is None:
-            yield f"{sentence}; none of its predictions has a label."
+            yield f"{sentence}; none of its predictions had a label then."
             continue
         yield f"{sentence}, and {counted} on {_labels(realised.samples)}{_verdict(newest.agreement.get(name))}"
 

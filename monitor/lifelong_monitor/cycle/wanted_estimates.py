@@ -131,4 +131,5 @@ def _judge(
         threshold, acceptance = one.performance_threshold, one.judge(estimate)
         if threshold is not None and acceptance is not None:
             of_class = "" if one.class_index is None else f" of {class_names[one.class_index]}"
-            yield acceptance, JudgedMetric(f"{one.metric}{of_class}", estimate.estimates[one.key], threshold)
+            name = f"{METRICS[one.key.partition('[')[0]].name} ({one.metric}){of_class}"
+            yield acceptance, JudgedMetric(name, estimate.estimates[one.key], threshold)

@@ -101,7 +101,7 @@ def _population(population: TrialPopulation, task: Task) -> dict[str, Any]:
         "environment": population.environment,
         "model": population.model.reference,
         "role": population.role,
-        "outcome": None if cycle is None else cycle.outcome,
+        "outcome": None if cycle is None else cycle.effect,
         "samples": None if cycle is None else cycle.window_samples,
         "prevalence": [f"{name} {share:.3f} ({low:.3f} to {high:.3f})" for name, share, low, high in shares][
             :_MOST_CLASSES

@@ -25,7 +25,7 @@ def model(installed: Callable[..., str]) -> str:
 def test_statements_warnings_and_a_row_for_each_day(installed: Callable[..., str], model: str) -> None:
     shown = installed("performance", "skin", "site-a")
     for text in (
-        f"{model} in site-a, computed 2026-03-10 00:00Z",
+        f"{model} in site-a, computed 2026-03-10 00:00Z (later labels count after about a minute)",
         "and 0.750 (0.650 to 0.850) on 60 labelled predictions. They disagree (p = 0.003).",
         "Warning: The answered probabilities are not calibrated: too sure.",
         "estimated accuracy",

@@ -33,5 +33,10 @@ def test_a_report_says_what_the_decision_rule_will_reach_now_and_with_a_new_head
         f"cut-off {report.candidate_criterion.cut_off:.3f}.",
     ):
         assert text in shown
+    assert "No gain was computed" not in shown
+    kept = adapt(calibration, sample(400, 400, seed=2).logits, head, AdaptationPolicy(), method="ACC")
+    assert kept.outcome == "keep"
+    print_report(kept, NAMES)
+    assert "No gain was computed, because no other head was considered." in capsys.readouterr().out
     print_report(replace(report, criterion=None, candidate_criterion=None, reasons=()), NAMES)
     assert "Precision" not in capsys.readouterr().out

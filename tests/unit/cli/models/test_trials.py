@@ -12,6 +12,7 @@ from lifelong.commands.common import open_store
 from lifelong_core.errors import LifelongError, NotFoundError
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import Cycle, LogEntry, NewLabel, Prediction, new_prediction_id, register_calibration
+from lifelong_core.store.cycles.records import Outcome
 from lifelong_core.store.log.identifiers import shadow_prediction_id
 from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import CLASS_NAMES, COSTS, GREY, calibration
@@ -48,8 +49,8 @@ def predict(label: int) -> UUID:
     return served
 
 
-def judge(model_id: int) -> None:
-    """Record a cycle that estimates a prevalence."""
+def judge(model_id: int, outcome: Outcome = "keep") -> None:
+    """Record a cycle in mode shadow that estimates a prevalence."""
     estimate = {"prevalence": [0.2, 0.3, 0.5], "low": [0.1, 0.2, 0.4], "high": [0.3, 0.4, 0.6]}
     cycle = Cycle(
         id=new_prediction_id(),
@@ -58,7 +59,7 @@ def judge(model_id: int) -> None:
         due_at=NOW,
         started_at=NOW,
         finished_at=NOW,
-        outcome="keep",
+        outcome=outcome,
         report={"prevalence": estimate},
         window_samples=500,
         log_position=1,
@@ -66,7 +67,8 @@ def judge(model_id: int) -> None:
         published_version=None,
     )
     with open_store() as store:
-        store.cycles.finish(cycle, candidate=None, expected_sequence=None, mode="auto")
+        candidate = store.heads.get("skin@1", 1).head if outcome == "swap" else None
+        store.cycles.finish(cycle, candidate=candidate, expected_sequence=None, mode="shadow")
 
 
 def test_a_model_is_tried_promoted_and_rolled_back(run: Callable[..., str]) -> None:
@@ -97,6 +99,23 @@ def test_a_model_is_tried_promoted_and_rolled_back(run: Callable[..., str]) -> N
         (2, "skin@2", "promote"),
         (1, "skin@1", "first"),
     ]
+
+
+def test_a_cycle_that_published_nothing_is_no_swap(run: Callable[..., str]) -> None:
+    run("models", "shadow", "skin@2")
+    predict(2)
+    judge(1, "swap")
+    found = json.loads(run("models", "trial", "skin", "--json"))
+    assert [row["cycle"] for row in found] == ["would swap", None]
+
+
+def test_a_promotion_tells_for_which_environments_heads_were_fitted(run: Callable[..., str]) -> None:
+    with open_store() as store:
+        head = store.heads.get("skin@1", 1).head
+        for environment in ("site-b", "site-a"):
+            store.heads.publish("skin@1", head, environment=environment, actor="test")
+    assert "Fitted heads for: site-a, site-b." in run("models", "promote", "skin@2")
+    assert "Fitted heads" not in run("models", "promote", "skin@1")
 
 
 def test_a_trial_is_ended(run: Callable[..., str]) -> None:

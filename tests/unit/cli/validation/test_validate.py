@@ -56,7 +56,15 @@ def run(*options: str, status: int = 0) -> Result:
 def test_the_recommended_metrics_are_printed_with_intervals():
     said = run("good.npz", "--recommendation", "interview.json").stdout
     assert said.startswith("good  200 samples of 50 groups; decisions are judged on 100\n")
-    for part in ("EC", "TNR@(TPR=0.95)", "AP", "malignant", "95 % interval", "↓ lower"):
+    for part in (
+        "EC",
+        "TNR@(TPR=0.95)",
+        "AP",
+        "malignant",
+        "95 % interval",
+        "↓ lower",
+        "AP: Average precision",
+    ):
         assert part in said
     assert "The cut-offs of the decision rule, TNR@(TPR=0.95) were chosen on a random half" in " ".join(
         said.split()

@@ -70,8 +70,8 @@ def test_an_estimate_below_its_threshold_is_a_reason_that_leaves_the_outcome(
     cycle = cycle_of(store, settings, model)
     assert cycle.outcome == "keep"
     assert codes(cycle)[-1] == "performance_missed"
-    assert "TPR of malignant" in report_of(cycle).reasons[-1].text
-    assert "TPR of benign" not in report_of(cycle).reasons[-1].text
+    assert "Sensitivity (TPR) of malignant" in report_of(cycle).reasons[-1].text
+    assert "of benign" not in report_of(cycle).reasons[-1].text
     figures = extract_figures(cycle, cycle.head_version).performance
     assert figures is not None
     shown = {(one.metric, one.class_index): one.acceptance for one in figures.metrics}
