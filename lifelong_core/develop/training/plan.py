@@ -235,8 +235,9 @@ def _explain(speed: Speed, factor: float, other_seconds: Sequence[float]) -> str
         "stated": f"as stated{of}",
         "guessed": "a guess: this architecture was not trained here at this size on this device",
     }[speed.basis]
+    rounded = float(f"{speed.images_per_second:.3g}")
     return (
-        f"{speed.images_per_second:.3g} images per second, {origin}; this may be wrong by a factor of {factor:g}, and"
+        f"{rounded:,.10g} images per second, {origin}; this may be wrong by a factor of {factor:g}, and"
         " early stopping makes the training shorter. Reading, export, evaluation and reports are included"
         f" ({others})."
     )

@@ -58,8 +58,8 @@ def describe_outlook(store: Store, model: Model, environment: str | None, *, at:
 
 def _when(living: Sequence[MonitorProcess], environment: str, at: datetime) -> str:
     """When the next cycle comes."""
-    interval = min(one.heartbeat.interval_seconds for one in living)
-    due = math.floor(at.timestamp() / interval + 1) * interval
+    intervals = {one.heartbeat.interval_seconds for one in living}
+    due = min(math.floor(at.timestamp() / interval + 1) * interval for interval in intervals)
     minutes = math.ceil((due - at.timestamp()) / 60)
     moment = (
         f"at {datetime.fromtimestamp(due, UTC):%H:%M} UTC (in {minutes} minute{'' if minutes == 1 else 's'})"

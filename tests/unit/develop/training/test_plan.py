@@ -95,6 +95,9 @@ def test_what_finished_trainings_took_beside_their_epochs_replaces_the_guess() -
     assert (learned.low, learned.high) == pytest.approx((80 + trained / 1.5, 360 + trained * 1.5))
     assert "as the last 3 trainings here" in learned.explanation
     assert "a guess, 60 s" in first.explanation
+    fast = plan_training("lesions", RECIPE, replace(KNOWN, speed=Speed(1741.3, "stated"))).duration
+    assert fast is not None
+    assert fast.explanation.startswith("1,740 images per second")
 
 
 def test_an_unknown_number_of_images_leaves_the_duration_open() -> None:

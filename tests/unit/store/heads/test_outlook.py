@@ -46,6 +46,8 @@ def test_it_tells_when_a_cycle_may_undo_the_rollback(rolled_back: Store) -> None
     )
     assert "as soon as 26 predictions are new" in outlook(rolled_back, "rare")
     assert "no cycle replaces it" in outlook(rolled_back, "quiet")
+    rolled_back.monitors.record_heartbeat(replace(MONITOR, id="two", interval_seconds=3780.0))
+    assert "at 08:24 UTC (in 3 minutes)" in outlook(rolled_back, "ward")
     rolled_back.monitors.record_heartbeat(replace(MONITOR, id="two", mode="propose"))
     assert "a person approves them" in outlook(rolled_back, "ward")
 
