@@ -20,9 +20,9 @@ def read_labelled_logits(path: Path, class_names: Sequence[str]) -> LabeledLogit
 
     Args:
         path: an npz file with the arrays `logits` (N, C), `labels` (N,) and perhaps `groups` (N,); or a CSV file with
-            the column `label` (a class name, or its index from 0 unless a class has a number as its name), a column for
-            each class (`logit_0`, `logit_1`, ..., `logit_<class>` or `<class>`; for two classes perhaps only `logit`),
-            and perhaps `group`.
+            the column `label`, a column for each class (`logit_0`, `logit_1`, ..., `logit_<class>` or `<class>`; for
+            two classes perhaps only `logit`), and perhaps `group`. A label is a class name, or its index from 0 unless
+            a class has a number as its name.
         class_names: of the task.
 
     Raises:
@@ -32,7 +32,7 @@ def read_labelled_logits(path: Path, class_names: Sequence[str]) -> LabeledLogit
         if path.suffix.lower() == ".csv":
             labelled = labelled_table(path, class_names)
         else:
-            labelled = LabeledLogits.from_bytes(path.read_bytes())
+            labelled = LabeledLogits.from_bytes(path.read_bytes(), class_names=class_names)
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read ({error.strerror}).", field="calibration") from error
     except InvalidInputError as error:

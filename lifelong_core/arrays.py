@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.names import composed, is_missing
+from lifelong_core.names import are_numbers, class_index, composed, describe_labels, is_missing
 
 Floats: TypeAlias = NDArray[np.float64]
 Logits: TypeAlias = NDArray[np.float32]
@@ -206,6 +206,38 @@ def as_labels(values: ArrayLike, *, classes: int, field: str = "labels") -> Inte
     return labels
 
 
+def read_labels(
+    values: ArrayLike, class_names: Sequence[str] | None, *, field: str = "labels"
+) -> NDArray[np.generic]:
+    """Labels of a file or request as indices, by the rule of `class_index`; `as_labels` checks what is no name.
+
+    Args:
+        values: names of classes, or whole numbers.
+        class_names: None: they are not known.
+        field: name of the array in errors.
+
+    Raises:
+        InvalidInputError: a label is no class.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind == "f" and np.array_equal(array, np.rint(array)):
+        array = array.astype(np.int64)
+    if class_names is None or array.ndim != 1 or array.dtype.kind not in "iuU":
+        return array
+    if array.dtype.kind != "U" and not are_numbers(class_names):
+        return array
+    distinct, places = np.unique(array, return_inverse=True)
+    indices: list[int] = []
+    for label in distinct.tolist():
+        index = class_index(label, class_names)
+        if index is None:
+            raise InvalidInputError(
+                f"{str(label)[:80]!r} is no class.", field=field, hint=describe_labels(class_names)
+            )
+        indices.append(index)
+    return np.array(indices, np.int64)[places]
+
+
 def as_decisions(values: ArrayLike, *, classes: int, field: str = "decisions") -> Integers:
     """Decisions of shape (N,) as int64: classes, `classes` to abstain, -1 for no valid output.
 
@@ -344,22 +376,14 @@ def as_groups(values: ArrayLike | None, *, samples: int, field: str = "groups") 
     A sample whose key is missing (empty, NaN, None, ...) is its own group, too: all keys are then numbers.
 
     Raises:
-        InvalidInputError: another shape than (samples,), or keys that are Python objects, which may have no order.
+        InvalidInputError: as `as_column`.
     """
     if values is None:
         return None
     array = as_column(values, samples=samples, field=field, what="group")
-    if array.dtype.kind == "O":
-        raise InvalidInputError(
-            "expected numbers, strings or bytes as group keys.",
-            field=field,
-            hint="Convert the keys, e.g. with astype(str); a sample without a group is its own.",
-        )
     if array.dtype.kind in "US":
         texts = [key if isinstance(key, str) else key.decode("latin-1") for key in array.tolist()]
         missing = np.array([is_missing(key) for key in texts])
-        if array.dtype.kind == "U" and (names := [composed(key) for key in texts]) != texts:
-            array = np.array(names)
     else:
         missing = np.isnan(array) if array.dtype.kind == "f" else np.zeros(samples, np.bool_)
     if missing.any():
@@ -369,10 +393,10 @@ def as_groups(values: ArrayLike | None, *, samples: int, field: str = "groups") 
 
 
 def as_column(values: ArrayLike, *, samples: int, field: str, what: str = "value") -> NDArray[np.generic]:
-    """An array with one element for each sample, shape (N,).
+    """An array with one element for each sample, shape (N,); texts are in Unicode's form NFC.
 
     Raises:
-        InvalidInputError: another shape than (samples,).
+        InvalidInputError: another shape than (samples,), or Python objects, which may have no order.
     """
     try:
         array = np.asarray(values)
@@ -382,6 +406,14 @@ def as_column(values: ArrayLike, *, samples: int, field: str, what: str = "value
         raise InvalidInputError(
             f"expected one {what} per sample, shape ({samples},), got {array.shape}.", field=field
         )
+    if array.dtype.kind == "O":
+        raise InvalidInputError(
+            f"expected numbers, strings or bytes, one {what} per sample.",
+            field=field,
+            hint="Convert them, e.g. with astype(str).",
+        )
+    if array.dtype.kind == "U" and (names := [composed(text) for text in array.tolist()]) != array.tolist():
+        array = np.array(names)
     return array
 
 

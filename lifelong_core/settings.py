@@ -33,7 +33,7 @@ from pydantic_settings import (
 
 from lifelong_core import policy_defaults as defaults
 from lifelong_core.errors import ConfigurationError, InvalidInputError
-from lifelong_core.names import Name
+from lifelong_core.names import Name, composed
 from lifelong_core.policy_defaults import LARGEST_STEP, MOST_LOOKS, Mode, OnUnusualTraffic, OnViolation
 from lifelong_core.runtime.addresses import host_and_port, reachable_address
 from lifelong_core.runtime.logs import LogFormat
@@ -761,7 +761,7 @@ class Settings(BaseSettings):
             >>> settings.label_error_rates("lesions", ["nevus", "melanoma"])
             {'nevus': 0.01, 'melanoma': 0.05}
         """
-        own = self.task_label_error_rates.get(task, {})
+        own = {composed(name): rate for name, rate in self.task_label_error_rates.get(task, {}).items()}
         for name in own:
             if name not in class_names:
                 raise ConfigurationError(

@@ -1,6 +1,7 @@
 """Labelled logits, such as a calibration set."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self, cast
@@ -17,6 +18,7 @@ from lifelong_core.arrays import (
     as_groups,
     as_labels,
     as_logits,
+    read_labels,
     read_only,
 )
 from lifelong_core.deploy.numerics.scores import one_hot
@@ -101,20 +103,25 @@ class LabeledLogits(ArrayValue):
         groups = None if self.groups is None else self.groups[rows]
         return replace(self, logits=self.logits[rows], labels=self.labels[rows], groups=groups)
 
-    def to_bytes(self) -> bytes:
-        """The set as an npz file (`numpy.load` reads it); equal sets give equal bytes."""
+    def to_bytes(self, class_names: Sequence[str] | None = None) -> bytes:
+        """The set as an npz file (`numpy.load` reads it), with names as labels if given; equal sets, equal bytes."""
         arrays = self._arrays()
+        if class_names is not None:
+            arrays["labels"] = np.array(class_names)[self.labels]
         if self.preprocessing_digest is not None:
             arrays[_DIGEST] = np.array(self.preprocessing_digest)
         return write_npz(arrays)
 
     @classmethod
-    def from_bytes(cls, content: bytes, *, maximum_bytes: int | None = None) -> Self:
+    def from_bytes(
+        cls, content: bytes, *, maximum_bytes: int | None = None, class_names: Sequence[str] | None = None
+    ) -> Self:
         """Read what `to_bytes`, or `numpy.savez(logits=..., labels=..., groups=...)`, wrote.
 
         Args:
             content: bytes of the file.
             maximum_bytes: limit of the memory of its arrays; None: no limit.
+            class_names: by which labels are read, see `read_labels`; None: they are indices.
 
         Raises:
             PayloadTooLargeError: the file declares more than `maximum_bytes`.
@@ -127,7 +134,8 @@ class LabeledLogits(ArrayValue):
             field="calibration_set",
             maximum_bytes=maximum_bytes,
         )
-        logits, labels = cast("Logits", found["logits"]), cast("Integers", found["labels"])
+        logits = cast("Logits", found["logits"])
+        labels = cast("Integers", read_labels(found["labels"], class_names))
         digest = found.get(_DIGEST)
         return cls(logits, labels, found.get("groups"), None if digest is None else _text_of(digest))
 

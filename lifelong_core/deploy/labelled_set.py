@@ -1,6 +1,6 @@
 """Labelled logits with metadata and uncertainties per sample, for the validation of a model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Self, cast
@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Floats, Logits, as_column, read_only
+from lifelong_core.arrays import Floats, Logits, as_column, read_labels, read_only
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.member_logits import MEMBER_NAMES, MEMBER_PREFIX, as_members, take_members
 from lifelong_core.errors import InvalidInputError
@@ -89,14 +89,17 @@ class LabelledSet(ArrayValue):
         return arrays | {f"{METADATA_PREFIX}{key}": values for key, values in self.metadata.items()}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
-        """The set of the arrays of a file.
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[np.generic]], class_names: Sequence[str] | None = None
+    ) -> Self:
+        """The set of the arrays of a file; labels by the rule of `read_labels`.
 
         Raises:
             InvalidInputError: an array has an illegal value.
         """
         given: Mapping[str, Any] = arrays
-        rows: dict[str, Any] = {name: given.get(name) for name in ("logits", "labels", "groups")}
+        rows: dict[str, Any] = {name: given.get(name) for name in ("logits", "groups")}
+        rows["labels"] = read_labels(arrays["labels"], class_names)
         metadata = {name: values for name, values in arrays.items() if name.startswith(METADATA_PREFIX)}
         return cls(
             LabeledLogits(**rows),
@@ -106,7 +109,9 @@ class LabelledSet(ArrayValue):
         )
 
     @classmethod
-    def from_bytes(cls, content: bytes, *, maximum_bytes: int | None = None) -> Self:
+    def from_bytes(
+        cls, content: bytes, *, maximum_bytes: int | None = None, class_names: Sequence[str] | None = None
+    ) -> Self:
         """Read what `to_bytes`, or `numpy.savez(logits=..., labels=..., groups=..., metadata_KEY=...)`, wrote.
 
         Uncertainties are the array `uncertainties`; those of members are `logits_1`, `logits_2`, ...
@@ -114,6 +119,7 @@ class LabelledSet(ArrayValue):
         Args:
             content: bytes of the file.
             maximum_bytes: limit of the memory of its arrays; None: no limit.
+            class_names: by which labels are read, see `read_labels`; None: they are indices.
 
         Raises:
             PayloadTooLargeError: the file declares more than `maximum_bytes`.
@@ -134,7 +140,7 @@ class LabelledSet(ArrayValue):
                 field=CURRENT,
                 hint="Compare them: `lifelong models report`. To validate one model, give its logits only.",
             )
-        return cls.from_arrays(found)
+        return cls.from_arrays(found, class_names)
 
 
 def _column(key: str, values: ArrayLike, samples: int) -> NDArray[np.generic]:

@@ -1,5 +1,6 @@
 """Labelled logits of two models on the same samples, for their comparison."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -64,12 +65,15 @@ class PairedSet(ArrayValue):
         return write_npz({**self.new.to_arrays(), CURRENT: self.current_logits, **given})
 
     @classmethod
-    def from_bytes(cls, content: bytes, *, maximum_bytes: int | None = None) -> Self:
+    def from_bytes(
+        cls, content: bytes, *, maximum_bytes: int | None = None, class_names: Sequence[str] | None = None
+    ) -> Self:
         """Read what `to_bytes`, or `numpy.savez(logits=..., current_logits=..., labels=..., ...)`, wrote.
 
         Args:
             content: bytes of the file.
             maximum_bytes: limit of the memory of its arrays; None: no limit.
+            class_names: by which labels are read, see `read_labels`; None: they are indices.
 
         Raises:
             PayloadTooLargeError: the file declares more than `maximum_bytes`.
@@ -86,7 +90,7 @@ class PairedSet(ArrayValue):
         current: Any = found[CURRENT]
         names: Any = found.get("names")
         models: Any = found.get(MODELS)
-        return cls(LabelledSet.from_arrays(found), current, names, models)
+        return cls(LabelledSet.from_arrays(found, class_names), current, names, models)
 
 
 def _names(given: Any, samples: int) -> NDArray[np.str_]:

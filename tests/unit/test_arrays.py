@@ -15,6 +15,7 @@ from lifelong_core.arrays import (
     expect_logits,
     look_like_probabilities,
     may_sum_to_one_by_chance,
+    read_labels,
     read_only,
 )
 from lifelong_core.deploy import LabeledLogits, fit_head
@@ -102,6 +103,30 @@ def test_illegal_labels_are_refused(values):
     with pytest.raises(InvalidInputError) as caught:
         as_labels(values, classes=3)
     assert caught.value.field == "labels"
+
+
+@pytest.mark.parametrize(
+    ("labels", "class_names", "indices"),
+    [
+        ([1, 2, 1], ("1", "2", "3"), [0, 1, 0]),
+        ([3.0, 2.0], ("1", "2", "3"), [2, 1]),
+        (["2", "3"], ("1", "2", "3"), [1, 2]),
+        ([0, 2, 1], ("0", "1", "2"), [0, 2, 1]),
+        ([0, 2], ("a", "b", "c"), [0, 2]),
+        (["b", "0", "Läsion"], ("a", "b", "La\u0308sion"), [1, 0, 2]),
+        ([0, 2], None, [0, 2]),
+    ],
+)
+def test_labels_are_names_or_indices_by_one_rule(labels, class_names, indices):
+    assert read_labels(labels, class_names).tolist() == indices
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2], ["a"], [4], ["01"]])
+def test_labels_that_name_no_class_are_refused(labels):
+    with pytest.raises(InvalidInputError, match="is no class") as caught:
+        read_labels(labels, ("1", "2", "3"))
+    assert caught.value.field == "labels"
+    assert caught.value.hint == "Give one of 1, 2, 3."
 
 
 def test_prevalence_is_normalised_exactly():

@@ -8,8 +8,8 @@ import click
 
 from lifelong.commands.common import as_json, output_option
 from lifelong.commands.cycles.inputs import (
+    given_names,
     name_file_in_errors,
-    names_in_tables,
     read_calibration,
     read_head,
     read_policy,
@@ -99,7 +99,7 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
 
     out: Path | None = options["output"]
     _check_out(out)
-    names = names_in_tables(calibration, window, options)
+    names = given_names(calibration, options)
     data = read_calibration(calibration, names)
     head = read_head(data, options)
     logits, groups = read_window(window, names or head.class_names, times=options["times"])

@@ -26,20 +26,22 @@ def read_calibration(path: Path, class_names: "Sequence[str] | None" = None) -> 
         if path.suffix.lower() == ".csv":
             data = labelled_table(path, class_names)
         else:
-            data = LabeledLogits.from_bytes(path.read_bytes())
+            data = LabeledLogits.from_bytes(path.read_bytes(), class_names=class_names)
         expect_logits(data.logits)
         return data
 
 
-def names_in_tables(calibration: Path, window: Path, options: dict[str, Any]) -> "Sequence[str] | None":
-    """The classes, in the order of the logits, by which the columns of CSV files are found; None: none are named."""
+def given_names(calibration: Path, options: dict[str, Any]) -> "Sequence[str] | None":
+    """The classes, in the order of the logits, by which labels and CSV columns are read; None: none are named."""
     from lifelong.csv_tables import read_csv
     from lifelong.labelled_logits import class_names_of
     from lifelong_core.deploy import PostProcessingHead
+    from lifelong_core.errors import InvalidInputError
 
-    if ".csv" not in (calibration.suffix.lower(), window.suffix.lower()):
-        return None
     if options["head"] is not None:
+        for name in ("costs", "classes", "decision_rule"):
+            if options[name] is not None:
+                raise InvalidInputError("the head says it already.", field=f"--{name.replace('_', '-')}")
         return PostProcessingHead.from_json(options["head"].read_text(errors="replace")).class_names
     names = parse_class_names(options["classes"])
     if names is None and calibration.suffix.lower() == ".csv":
@@ -65,9 +67,6 @@ def read_head(data: "LabeledLogits", options: dict[str, Any]) -> "PostProcessing
     from lifelong_core.plausibility import check_costs
 
     if options["head"] is not None:
-        for name in ("costs", "classes", "decision_rule"):
-            if options[name] is not None:
-                raise InvalidInputError("the head says it already.", field=f"--{name.replace('_', '-')}")
         return PostProcessingHead.from_json(options["head"].read_text(errors="replace"))
     names = fitting_names(parse_class_names(options["classes"]), data.classes)
     costs = as_costs(parse_costs(options["costs"], data.classes), classes=data.classes)

@@ -169,22 +169,24 @@ def parse_prevalence(text: str | None) -> list[float] | None:
 
 
 def read_proposals(
-    path: Path, classes: int | None, prevalence: Sequence[float] | None
+    path: Path, classes: int | None, class_names: Sequence[str] | None, prevalence: Sequence[float] | None
 ) -> dict[str, "Proposal"]:
     """The answers that the labelled data of an npz file suggest, by field.
 
     Args:
         path: the file.
         classes: number of classes; None: as in the file.
+        class_names: of the task, by which labels are read; None: those of the file.
         prevalence: share of each class in use.
     """
-    from lifelong.commands.validation.labelled_files import read_outputs
+    from lifelong.commands.validation.labelled_files import read_outputs, with_indices
     from lifelong_core.design import propose_answers
     from lifelong_core.errors import InvalidInputError
 
     data = read_outputs(path)
     try:
         with name_file_in_errors(path, InvalidInputError):
+            data = with_indices(data, class_names or data.class_names)
             found = propose_answers(
                 data.labels,
                 classes=classes,

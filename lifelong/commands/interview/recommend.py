@@ -186,7 +186,10 @@ def _proposals(options: dict[str, Any], interview: "Interview") -> "Mapping[str,
     found: dict[str, Proposal] = {}
     if options["data"] is not None:
         found = read_proposals(
-            options["data"], interview.fingerprint.number_of_classes, parse_prevalence(options["prevalence"])
+            options["data"],
+            interview.fingerprint.number_of_classes,
+            interview.class_names,
+            parse_prevalence(options["prevalence"]),
         )
     if options["attach"] is not None and options["costs"] is None:
         found |= _costs_of_task(options["attach"], interview)

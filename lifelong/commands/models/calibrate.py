@@ -63,11 +63,12 @@ def calibrate(model: str, source: Path, *, url: str | None, token: str, **option
     from lifelong_core.errors import LifelongError
 
     with Api(service_url(url), token) as api:
-        labelled = _labelled(api, model, source, options)
+        description = api.get(f"/v1/admin/models/{model}")
+        labelled = _labelled(api, description, source, options)
         try:
             answer = api.add_calibration_set(
                 model,
-                labelled.to_bytes(),
+                labelled.to_bytes(description["classes"]),
                 dry_run=options["dry_run"],
                 force_reason=options["force_because"],
             )
@@ -102,7 +103,9 @@ def _print_rule(answer: "Mapping[str, Any]") -> None:
         click.echo(wrap_text(f"With it: {answer['expected_criterion_text']}."))
 
 
-def _labelled(api: "Api", model: str, source: Path, options: dict[str, Any]) -> "LabeledLogits":
+def _labelled(
+    api: "Api", description: "Mapping[str, Any]", source: Path, options: dict[str, Any]
+) -> "LabeledLogits":
     """The calibration set: computed from images, or read from a file."""
     from rich.console import Console
     from rich.progress import Progress
@@ -114,7 +117,7 @@ def _labelled(api: "Api", model: str, source: Path, options: dict[str, Any]) -> 
     from lifelong_core.errors import InvalidInputError
 
     table, pattern = options["groups"], options["group_pattern"]
-    description = api.get(f"/v1/admin/models/{model}")
+    model = description["model"]
     if source.is_file():
         if source.suffix.lower() not in SUFFIXES:
             raise InvalidInputError(

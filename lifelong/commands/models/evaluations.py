@@ -100,9 +100,10 @@ def validate(
     from lifelong_core.errors import InvalidInputError
     from lifelong_core.store.evaluations.validations import submit_validation
 
-    with name_file_in_errors(data, InvalidInputError):
-        labelled = LabelledSet.from_bytes(data.read_bytes())
     with open_store() as store:
+        with name_file_in_errors(data, InvalidInputError):
+            names = store.models.class_names(model)
+            labelled = LabelledSet.from_bytes(data.read_bytes(), class_names=names)
         expect_monitor(store)
         job = submit_validation(
             store,
@@ -161,7 +162,7 @@ def report(
             origin = origin or f"test split of the training of {pair.new.reference}"
         else:
             with name_file_in_errors(data, InvalidInputError):
-                cases = PairedSet.from_bytes(data.read_bytes())
+                cases = PairedSet.from_bytes(data.read_bytes(), class_names=pair.task.class_names)
         expect_monitor(store)
         job = submit_comparison(
             store,

@@ -1,11 +1,14 @@
 """Labelled outputs of a model in npz files, as `recommend` and `validate` read them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lifelong.commands.cycles.inputs import name_file_in_errors
 from lifelong.commands.validation.uncertainty_files import as_probabilities_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,19 @@ class LabelledOutputs:
         return self.probabilities
 
 
+def with_indices(data: LabelledOutputs, class_names: "Sequence[str] | None") -> LabelledOutputs:
+    """The same outputs, with labels as indices of these classes, see `read_labels`.
+
+    Raises:
+        InvalidInputError: a label is no class.
+    """
+    from lifelong_core.arrays import read_labels
+
+    return replace(data, labels=read_labels(data.labels, class_names))
+
+
 def read_outputs(path: Path) -> LabelledOutputs:
-    """The labels of an npz file with its other arrays.
+    """The labels of an npz file, as they are, with its other arrays.
 
     Raises:
         InvalidInputError: no npz file, no labels, logits of another shape, or both logits and probabilities.
@@ -104,6 +118,7 @@ def read_outputs(path: Path) -> LabelledOutputs:
 def _names_in(array: Any) -> tuple[str, ...]:
     """The names in an array of texts."""
     from lifelong_core.errors import InvalidInputError
+    from lifelong_core.names import composed
 
     if array.ndim != 1 or array.dtype.kind != "U" or not array.size:
         raise InvalidInputError(
@@ -111,4 +126,4 @@ def _names_in(array: Any) -> tuple[str, ...]:
             field="class_names",
             hint="Write it as numpy.array(['benign', 'malignant']).",
         )
-    return tuple(array.tolist())
+    return tuple(composed(name) for name in array.tolist())

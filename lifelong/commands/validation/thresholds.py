@@ -35,19 +35,22 @@ def parse_threshold(text: str, class_names: Sequence[str] | None) -> "Acceptance
 def _class_index(name: str | None, class_names: Sequence[str] | None) -> int | None:
     from lifelong_core.control_characters import escape_controls
     from lifelong_core.errors import InvalidInputError
+    from lifelong_core.names import class_index, describe_labels
 
     if name is None:
         return None
-    if class_names is not None and name in class_names:
-        return list(class_names).index(name)
-    if name.isdecimal():
+    if class_names is None and name.isdecimal():
         return int(name[:9])
-    known = escape_controls(f": {', '.join(class_names)}"[:200]) if class_names is not None else ""
-    raise InvalidInputError(
-        f"there is no class {name[:80]!r}.",
-        field="--threshold",
-        hint=f"Give the name of a class, or its number, from 0{known}.",
-    )
+    index = class_index(name, class_names or ())
+    if index is None:
+        raise InvalidInputError(
+            f"there is no class {name[:80]!r}.",
+            field="--threshold",
+            hint=escape_controls(describe_labels(class_names)[:300])
+            if class_names
+            else "Give the number of a class, from 0.",
+        )
+    return index
 
 
 def _number(text: str) -> float | None:

@@ -116,10 +116,11 @@ def validate(data: tuple[str, ...], **options: Any) -> None:
 
     The command exits with 3 if thresholds are given and no model reaches all of them by the worse end of the interval.
     """
-    from lifelong.commands.validation.labelled_files import read_outputs
+    from lifelong.commands.validation.labelled_files import read_outputs, with_indices
 
     files = {name: read_outputs(path) for name, path in data_by_model(data).items()}
     recommendation, names, thresholds = _judged_by(options, files)
+    files = {name: with_indices(one, names) for name, one in files.items()}
     found = _found(recommendation, names, thresholds, files, options)
     if options["cut_offs"] and not _needs_cut_offs(recommendation, files):
         click.echo("--cut-offs is not used: no metric and no decision rule chooses a cut-off.", err=True)
@@ -134,6 +135,7 @@ def _judged_by(
     """The recommendation, class names and thresholds: of files and options, else of the task."""
     from lifelong.commands.validation.thresholds import parse_threshold
     from lifelong_core.errors import InvalidInputError
+    from lifelong_core.names import composed
 
     if (options["recommendation"] is None) == (options["task"] is None):
         raise click.UsageError("give either --recommendation or --task.")
@@ -153,7 +155,8 @@ def _judged_by(
     else:
         recommendation, names = _read_recommendation(options["recommendation"])
     if options["classes"] is not None:
-        names = _same_names(names, tuple(name.strip() for name in options["classes"].split(",")), "--classes")
+        given_names = tuple(composed(name.strip()) for name in options["classes"].split(","))
+        names = _same_names(names, given_names, "--classes")
     for data in files.values():
         names = _same_names(names, data.class_names, "class_names")
     given = [parse_threshold(text, names) for text in options["thresholds"]]
@@ -205,7 +208,7 @@ def _found(
 
     first = next(iter(read.values()))
     _check_same_samples(read)
-    outputs = _outputs(_with_uncertainties(read, options), options)
+    outputs = _outputs(_with_uncertainties(read, options), names, options)
     uncertainty = settings_of(options)
     if uncertainty is not None and not any(_has_uncertainties(one) for one in outputs.values()):
         raise click.UsageError(
@@ -302,12 +305,14 @@ def _with_uncertainties(
     return changed
 
 
-def _outputs(read: "dict[str, LabelledOutputs]", options: dict[str, Any]) -> "dict[str, ModelOutputs]":
-    from lifelong.commands.validation.labelled_files import read_outputs
+def _outputs(
+    read: "dict[str, LabelledOutputs]", names: tuple[str, ...] | None, options: dict[str, Any]
+) -> "dict[str, ModelOutputs]":
+    from lifelong.commands.validation.labelled_files import read_outputs, with_indices
     from lifelong_core.design import ModelOutputs
 
     cut_offs = file_by_model(list(read), options["cut_offs"], "--cut-offs")
-    others = {name: read_outputs(path) for name, path in cut_offs.items()}
+    others = {name: with_indices(read_outputs(path), names) for name, path in cut_offs.items()}
     score_prevalence = _shares(options["score_prevalence"])
     return {
         name: ModelOutputs(

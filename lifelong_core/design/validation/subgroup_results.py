@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Integers, as_groups
+from lifelong_core.arrays import Integers, as_column
 from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupResult
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.evaluation import Recipe, estimate_metric
@@ -64,8 +64,7 @@ def subgroups_of(samples: Samples, metadata: Mapping[str, ArrayLike]) -> tuple[S
         InvalidInputError: an attribute does not have one value per sample, or too many different ones.
     """
     for attribute, column in metadata.items():
-        given = as_groups(column, samples=samples.size, field=f"metadata.{attribute}")
-        different = 0 if given is None else np.unique(given).size
+        different = np.unique(as_column(column, samples=samples.size, field=f"metadata.{attribute}")).size
         if different > MOST_SUBGROUPS:
             raise InvalidInputError(
                 f"there are {different} different values, at most {MOST_SUBGROUPS} are subgroups.",

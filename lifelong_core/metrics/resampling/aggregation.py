@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Floats, Integers, as_groups, as_labels
+from lifelong_core.arrays import Floats, Integers, as_column, as_groups, as_labels
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.confusion import ratio
 from lifelong_core.metrics.scores.values import as_values
@@ -78,7 +78,10 @@ def hierarchical_mean(values: ArrayLike, levels: Sequence[ArrayLike]) -> Hierarc
     member, groups = np.zeros(numbers.size, np.int64), np.empty(0)
     nested: list[Integers] = []
     for depth, level in enumerate(reversed(levels)):
-        keys, key_of = _members(level, numbers.size, field="levels")
+        given = as_groups(level, samples=numbers.size, field="levels")
+        if given is None:
+            raise InvalidInputError("expected one group per sample.", field="levels")
+        keys, key_of = _members(given)
         groups = groups if depth else keys
         member = np.unique(member * keys.size + key_of, return_inverse=True)[1].astype(np.int64)
         nested.append(member)
@@ -147,7 +150,7 @@ def subgroup_values(
     case_of = np.arange(reference.size) if cases is None else np.unique(cases, return_inverse=True)[1]
     found: list[Subgroup] = []
     for attribute, column in metadata.items():
-        keys, member = _members(column, reference.size, field=f"metadata.{attribute}")
+        keys, member = _members(as_column(column, samples=reference.size, field=f"metadata.{attribute}"))
         for index, key in enumerate(keys):
             rows = np.flatnonzero(member == index)
             own = reference[rows]
@@ -179,11 +182,8 @@ def _warnings(cases: int, class_cases: Sequence[int]) -> list[str]:
     return found
 
 
-def _members(values: ArrayLike, samples: int, *, field: str) -> tuple[NDArray[np.generic], Integers]:
+def _members(given: NDArray[np.generic]) -> tuple[NDArray[np.generic], Integers]:
     """Keys, ascending, and the index of each sample's key."""
-    given = as_groups(values, samples=samples, field=field)
-    if given is None:
-        raise InvalidInputError("expected one group per sample.", field=field)
     keys, member = np.unique(given, return_inverse=True)
     return keys, member.astype(np.int64)
 

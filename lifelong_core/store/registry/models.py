@@ -19,7 +19,7 @@ from lifelong_core.store.heads.activations import serving_version
 from lifelong_core.store.registry.records import Model, ModelKind
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.rows import model_of
-from lifelong_core.store.registry.tasks import task_named
+from lifelong_core.store.registry.tasks import task_named, task_with_id
 from lifelong_core.store.rollouts.history import add_promotion, close_rollout, open_rollout
 from lifelong_core.store.rollouts.records import PromotionReason
 from lifelong_core.store.schema import tables
@@ -98,6 +98,15 @@ class Models:
         """
         with self._database.read() as connection:
             return model_referenced(connection, reference)
+
+    def class_names(self, reference: str) -> tuple[str, ...]:
+        """The classes of the model's task, in the order of its logits.
+
+        Raises:
+            NotFoundError: there is no such model.
+        """
+        with self._database.read() as connection:
+            return task_with_id(connection, model_referenced(connection, reference).task_id).class_names
 
     def list(self) -> list[Model]:
         """All models, oldest first."""

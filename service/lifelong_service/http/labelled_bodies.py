@@ -4,9 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import BaseModel, StringConstraints
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
+from lifelong_core.deploy.checks import LONGEST_CLASS_NAME
 from lifelong_core.errors import PayloadTooLargeError
 from lifelong_service.http.bodies import media_type, parse_in_turn
 from lifelong_service.http.guard import worker_of
@@ -19,6 +21,8 @@ LABELLED_TYPES = (*NPZ_TYPES, "application/json", "multipart/form-data")
 Group: TypeAlias = Annotated[str, StringConstraints(max_length=MAXIMUM_GROUP_LENGTH)]
 """Longest key in characters: in an array, all keys take as much memory as the longest."""
 
+ClassName: TypeAlias = Annotated[str, StringConstraints(max_length=LONGEST_CLASS_NAME)]
+
 Set = TypeVar("Set")
 
 _CHARACTER_BYTES = 4
@@ -27,10 +31,13 @@ _NUMBER_AS_TEXT = 32
 
 
 class LabelledRows(RequestDocument):
-    """Labelled logits: (N, C) raw outputs, or N for two classes, N class indices, and optionally N group keys."""
+    """Labelled logits: (N, C) raw outputs, or N for two classes, N labels, and optionally N group keys.
+
+    Labels are class names, or indices unless a class has a number as its name.
+    """
 
     logits: list[list[float]] | list[float]
-    labels: list[int]
+    labels: list[int] | list[ClassName]
     groups: list[Group] | None = None
 
 
@@ -82,28 +89,33 @@ async def read_labelled(
     request: Request,
     part: str,
     *,
-    from_json: Callable[[bytes, int], Set],
-    from_npz: Callable[[bytes, int], Set],
+    model: str,
+    from_json: Callable[[bytes, int, Sequence[str]], Set],
+    from_npz: Callable[[bytes, int, Sequence[str]], Set],
 ) -> Set:
     """Return the labelled set in the body.
 
     Args:
         request: the request.
         part: the part of a multipart form that holds the npz file, unless that is named `file`.
-        from_json: reads a JSON body; its second argument is the largest size of the arrays in bytes.
-        from_npz: reads an npz file; its second argument is the largest size of the arrays in bytes.
+        model: whose classes the labels are.
+        from_json: reads a JSON body; its further arguments are the largest size of the arrays in bytes and the classes.
+        from_npz: reads an npz file; its further arguments are the same.
 
     Raises:
+        NotFoundError: there is no such model.
         InvalidInputError: the form has other fields, or the set does not fit.
     """
-    maximum = worker_of(request).settings.maximum_labelled_bytes
+    worker = worker_of(request)
+    maximum = worker.settings.maximum_labelled_bytes
+    names = await run_in_threadpool(worker.store.models.class_names, model)
     content = await _content(request, part)
     if media_type(request.headers) == "application/json":
-        return await parse_in_turn(lambda: from_json(content, maximum), len(content))
+        return await parse_in_turn(lambda: from_json(content, maximum, names), len(content))
 
     def unpacked() -> Set:
         try:
-            return from_npz(content, maximum)
+            return from_npz(content, maximum, names)
         except PayloadTooLargeError as error:
             error.hint = "Send fewer samples, or raise LIFELONG_MAXIMUM_LABELLED_BYTES."
             raise

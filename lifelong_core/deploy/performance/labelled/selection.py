@@ -103,7 +103,8 @@ def _members(
             "expected groups of both parts, or of none.",
             field="labelled_groups" if keys is None else "unlabelled_groups",
         )
-    return np.unique(np.concatenate([keys, others]), return_inverse=True)[1]
+    both = as_groups(np.concatenate([np.asarray(first), np.asarray(second)]), samples=sum(counts))
+    return np.unique(np.asarray(both), return_inverse=True)[1]
 
 
 def _features(logits: NDArray[np.float32]) -> Floats:

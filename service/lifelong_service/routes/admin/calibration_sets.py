@@ -1,5 +1,6 @@
 """`/v1/admin/models/{reference}/calibration-sets`: labelled logits, and the first head fitted on them."""
 
+from collections.abc import Sequence
 from typing import Annotated, cast
 
 import numpy as np
@@ -9,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from lifelong_core.arrays import as_labels, as_logits
+from lifelong_core.arrays import as_labels, as_logits, read_labels
 from lifelong_core.deploy import LabeledLogits, quantifier
 from lifelong_core.errors import LifelongError, NotFoundError, UnidentifiableError
 from lifelong_core.graph_check import cannot_be_loaded
@@ -53,7 +54,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["calibration sets"])
 
 
 class NewCalibrationSet(LabelledRows):
-    """Labelled logits: (N, C) raw outputs, N class indices, and optionally N group keys (patients)."""
+    """Labelled logits: (N, C) raw outputs, N labels, and optionally N group keys (patients)."""
 
     preprocessing_digest: Annotated[
         str | None,
@@ -143,7 +144,9 @@ async def add_calibration_set(  # noqa: PLR0913, RUF100 - the parts of a request
     """
     check_parameters(request.query_params, ("dry_run", "force_reason"))
     worker = worker_of(request)
-    labelled = await read_labelled(request, "calibration_set", from_json=_from_json, from_npz=_from_npz)
+    labelled = await read_labelled(
+        request, "calibration_set", model=reference, from_json=_from_json, from_npz=_from_npz
+    )
     candidate = await run_in_threadpool(_examine, worker, reference, labelled)
     if dry_run:
         return JSONResponse(await run_in_threadpool(_try, worker, candidate, force_reason))
@@ -151,18 +154,18 @@ async def add_calibration_set(  # noqa: PLR0913, RUF100 - the parts of a request
     return JSONResponse(document, 201)
 
 
-def _from_json(content: bytes, maximum_bytes: int) -> LabeledLogits:
+def _from_json(content: bytes, maximum_bytes: int, class_names: Sequence[str]) -> LabeledLogits:
     document = parse_document(content, NewCalibrationSet)
-    check_columns({"groups": document.groups}, maximum_bytes)
-    logits, labels = as_logits(document.logits), np.asarray(document.labels)
+    check_columns({"labels": document.labels, "groups": document.groups}, maximum_bytes)
+    logits, labels = as_logits(document.logits), read_labels(document.labels, class_names)
     groups = None if document.groups is None else np.asarray(document.groups)
     return LabeledLogits(
         logits, as_labels(labels, classes=logits.shape[1]), groups, document.preprocessing_digest
     )
 
 
-def _from_npz(content: bytes, maximum_bytes: int) -> LabeledLogits:
-    return LabeledLogits.from_bytes(content, maximum_bytes=maximum_bytes)
+def _from_npz(content: bytes, maximum_bytes: int, class_names: Sequence[str]) -> LabeledLogits:
+    return LabeledLogits.from_bytes(content, maximum_bytes=maximum_bytes, class_names=class_names)
 
 
 def _examine(worker: Worker, reference: str, labelled: LabeledLogits) -> CalibrationCandidate:

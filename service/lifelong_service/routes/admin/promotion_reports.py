@@ -1,5 +1,6 @@
 """`/v1/admin/models/{reference}/reports`: promotion reports, a new model against the current one."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -87,7 +88,7 @@ async def compare_models(
         find_root(images, worker.settings.image_roots, field="images")
     pair = await run_in_threadpool(find_pair, worker.store, reference, against)
     if _has_body(request):
-        data = await read_labelled(request, PART, from_json=_from_json, from_npz=_from_npz)
+        data = await read_labelled(request, PART, model=reference, from_json=_from_json, from_npz=_from_npz)
     else:
         data = await run_in_threadpool(paired_test_set, worker.store, pair)
         origin = origin or f"test split of the training of {pair.new.reference}"
@@ -154,14 +155,14 @@ def _has_body(request: Request) -> bool:
     return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
 
 
-def _from_npz(content: bytes, maximum_bytes: int) -> PairedSet:
-    return PairedSet.from_bytes(content, maximum_bytes=maximum_bytes)
+def _from_npz(content: bytes, maximum_bytes: int, class_names: Sequence[str]) -> PairedSet:
+    return PairedSet.from_bytes(content, maximum_bytes=maximum_bytes, class_names=class_names)
 
 
-def _from_json(content: bytes, maximum_bytes: int) -> PairedSet:
+def _from_json(content: bytes, maximum_bytes: int, class_names: Sequence[str]) -> PairedSet:
     document = parse_document(content, NewPairedSet)
     check_columns({"names": document.names}, maximum_bytes)
     names = None if document.names is None else np.asarray(document.names)
     current = as_logits(document.current_logits, field=CURRENT)
     models: Any = document.models  # two of them, or PairedSet says so
-    return PairedSet(labelled_set_of(document, maximum_bytes), current, names, models)
+    return PairedSet(labelled_set_of(document, maximum_bytes, class_names), current, names, models)

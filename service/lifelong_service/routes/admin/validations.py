@@ -1,5 +1,6 @@
 """`/v1/admin/models/{reference}/validations`: validation of models; result and report of its jobs."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from lifelong_core.arrays import as_logits
+from lifelong_core.arrays import as_logits, read_labels
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
@@ -62,7 +63,7 @@ router = APIRouter(route_class=GuardedRoute, tags=["validations"])
 
 
 class NewLabelledSet(LabelledRows):
-    """Labelled logits: (N, C) raw outputs, N class indices, and optionally N group keys (patients) and metadata.
+    """Labelled logits: (N, C) raw outputs, N labels, and optionally N group keys (patients) and metadata.
 
     `metadata` holds N values by key, such as `{"scanner": ["A", "B", ...]}`: the subgroups of the report. In a task of
     two classes, `uncertainties` holds N numbers that are not negative, or `members` the logits (N, C) of the same
@@ -111,7 +112,7 @@ async def validate_model(
     uncertainty = _settings(
         sigmas=sigma, dampings=damping, threshold=uncertainty_threshold, kind=uncertainty_kind
     )
-    data = await read_labelled(request, PART, from_json=_from_json, from_npz=_from_npz)
+    data = await read_labelled(request, PART, model=reference, from_json=_from_json, from_npz=_from_npz)
     job = await run_in_threadpool(
         submit_validation,
         worker.store,
@@ -171,15 +172,15 @@ def _settings(**given: Any) -> "UncertaintySettings | None":
         ) from error
 
 
-def _from_npz(content: bytes, maximum_bytes: int) -> LabelledSet:
-    return LabelledSet.from_bytes(content, maximum_bytes=maximum_bytes)
+def _from_npz(content: bytes, maximum_bytes: int, class_names: Sequence[str]) -> LabelledSet:
+    return LabelledSet.from_bytes(content, maximum_bytes=maximum_bytes, class_names=class_names)
 
 
-def _from_json(content: bytes, maximum_bytes: int) -> LabelledSet:
-    return labelled_set_of(parse_document(content, NewLabelledSet), maximum_bytes)
+def _from_json(content: bytes, maximum_bytes: int, class_names: Sequence[str]) -> LabelledSet:
+    return labelled_set_of(parse_document(content, NewLabelledSet), maximum_bytes, class_names)
 
 
-def labelled_set_of(document: NewLabelledSet, maximum_bytes: int) -> LabelledSet:
+def labelled_set_of(document: NewLabelledSet, maximum_bytes: int, class_names: Sequence[str]) -> LabelledSet:
     """The arrays of a JSON body, with the group keys as they are.
 
     Raises:
@@ -187,9 +188,10 @@ def labelled_set_of(document: NewLabelledSet, maximum_bytes: int) -> LabelledSet
         PayloadTooLargeError: the arrays would take more than `maximum_bytes`.
     """
     columns = {f"metadata.{key}": values for key, values in document.metadata.items()}
-    check_columns({"groups": document.groups, **columns}, maximum_bytes)
+    check_columns({"labels": document.labels, "groups": document.groups, **columns}, maximum_bytes)
     groups = None if document.groups is None else np.asarray(document.groups)
-    labelled = LabeledLogits(as_logits(document.logits), np.asarray(document.labels), groups)
+    labels: Any = read_labels(document.labels, class_names)
+    labelled = LabeledLogits(as_logits(document.logits), labels, groups)
     for key, values in document.metadata.items():
         if any(isinstance(value, str) and len(value) > MAXIMUM_GROUP_LENGTH for value in values):
             raise InvalidInputError(

@@ -103,6 +103,12 @@ def test_subgroups_are_side_by_side():
         assert group.warnings == ()
 
 
+def test_missing_values_are_a_subgroup_and_forms_of_unicode_are_one():
+    lesion = np.array(["Na\u0308vus", "N\u00e4vus", "none", "", "none", "Nävus"])
+    found = subgroup_values(recalls, [0, 1, 2, 0, 1, 2], [0] * 6, classes=3, metadata={"lesion": lesion})
+    assert [(group.key, group.samples) for group in found] == [("", 1), ("N\u00e4vus", 3), ("none", 2)]
+
+
 def test_small_subgroups_and_classes_are_pointed_out():
     labels = np.repeat([0, 1, 0, 1], [30, 9, 10, 20])
     site = np.repeat(["A", "B"], [39, 30])

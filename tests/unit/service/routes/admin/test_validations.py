@@ -131,9 +131,12 @@ def test_of_what_was_not_accepted_nothing_is_kept(
 
 
 def test_it_may_come_as_json_or_in_a_form(judged: Service) -> None:
+    judged_names = judged.store.models.class_names("linear")
     jobs = [
         submitted(judged),
         submitted(judged, json=document()),
+        submitted(judged, json=document(labels=[judged_names[k] for k in calibration(5).labels])),
+        submitted(judged, content=npz(labels=np.array(judged_names)[calibration(5).labels]), headers=NPZ),
         submitted(judged, files={"labelled_set": npz()}),
         submitted(judged, files={"file": npz()}),
     ]
@@ -180,6 +183,7 @@ def test_what_is_no_labelled_set_is_refused(judged: Service) -> None:
         ({}, "logits"),
         (document(logits=[[1.0], [1.0, 2.0]]), "logits"),
         (document(labels=[10**30] * 180), "labels"),
+        (document(labels=["naevus"] * 180), "labels"),
         (document(groups=["x" * 257] * 180), "groups.0"),
         (document(metadata={"scanner": ["A"]}), "metadata.scanner"),
         (document(metadata={"scanner": [None] * 180}), "metadata.scanner"),
