@@ -6,10 +6,10 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from lifelong.csv_tables import read_csv
 from lifelong_core.arrays import Integers, as_groups
+from lifelong_core.class_labels import composed, is_missing
+from lifelong_core.csv_tables import read_csv
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.names import composed, is_missing
 from lifelong_core.store.lifecycle.privacy import number_groups
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong.csv_tables import read_csv
+from lifelong_core.class_labels import composed
+from lifelong_core.csv_tables import read_csv
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.names import composed
 from lifelong_core.npz import UNREADABLE, read_npz
 
 SUFFIXES = (".npy", ".npz")

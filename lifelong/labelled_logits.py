@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from lifelong.csv_tables import Table, read_csv
 from lifelong_core.arrays import Logits, as_logits
+from lifelong_core.class_labels import class_index, composed, describe_labels
+from lifelong_core.csv_tables import Table, read_csv
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.names import class_index, composed, describe_labels
 from lifelong_core.store.lifecycle.privacy import without_group_keys
 
 SUFFIXES = (".npz", ".csv")

@@ -11,11 +11,11 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong.csv_tables import read_csv
+from lifelong_core.class_labels import composed, is_missing
+from lifelong_core.csv_tables import read_csv
 from lifelong_core.deploy.performance.segmentation import PixelBlock
 from lifelong_core.deploy.performance.segmentation.cases import BLOCK_PIXELS, check_labels, check_scores
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.names import composed, is_missing
 from lifelong_core.npz import MAXIMUM_ENTRIES, UNREADABLE, read_array_header
 
 SKIPPED_BYTES = 1 << 18

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lifelong_core.class_labels import are_numbers, class_index, composed, describe_labels, is_missing
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.names import are_numbers, class_index, composed, describe_labels, is_missing
 
 Floats: TypeAlias = NDArray[np.float64]
 Logits: TypeAlias = NDArray[np.float32]

@@ -32,8 +32,9 @@ from pydantic_settings import (
 )
 
 from lifelong_core import policy_defaults as defaults
+from lifelong_core.class_labels import composed
 from lifelong_core.errors import ConfigurationError, InvalidInputError
-from lifelong_core.names import Name, composed
+from lifelong_core.names import Name
 from lifelong_core.policy_defaults import LARGEST_STEP, MOST_LOOKS, Mode, OnUnusualTraffic, OnViolation
 from lifelong_core.runtime.addresses import host_and_port, reachable_address
 from lifelong_core.runtime.logs import LogFormat

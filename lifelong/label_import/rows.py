@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 from uuid import UUID
 
-from lifelong.csv_tables import SEPARATOR_LINE, separator_of, with_decimal_point
 from lifelong.label_import.lines import LONGEST_LINE, read_lines
+from lifelong_core.csv_tables import SEPARATOR_LINE, separator_of, with_decimal_point
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.names import check_name
 

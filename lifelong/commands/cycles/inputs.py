@@ -33,8 +33,8 @@ def read_calibration(path: Path, class_names: "Sequence[str] | None" = None) -> 
 
 def given_names(calibration: Path, options: dict[str, Any]) -> "Sequence[str] | None":
     """The classes, in the order of the logits, by which labels and CSV columns are read; None: none are named."""
-    from lifelong.csv_tables import read_csv
     from lifelong.labelled_logits import class_names_of
+    from lifelong_core.csv_tables import read_csv
     from lifelong_core.deploy import PostProcessingHead
     from lifelong_core.errors import InvalidInputError
 
@@ -144,7 +144,7 @@ def _times_of_column(path: Path, column: str) -> Any:
 
     import numpy as np
 
-    from lifelong.csv_tables import read_csv
+    from lifelong_core.csv_tables import read_csv
     from lifelong_core.errors import InvalidInputError
 
     table = read_csv(path, required=(column,), field="--times")

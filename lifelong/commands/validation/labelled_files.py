@@ -117,8 +117,8 @@ def read_outputs(path: Path) -> LabelledOutputs:
 
 def _names_in(array: Any) -> tuple[str, ...]:
     """The names in an array of texts."""
+    from lifelong_core.class_labels import composed
     from lifelong_core.errors import InvalidInputError
-    from lifelong_core.names import composed
 
     if array.ndim != 1 or array.dtype.kind != "U" or not array.size:
         raise InvalidInputError(

@@ -33,9 +33,9 @@ def parse_threshold(text: str, class_names: Sequence[str] | None) -> "Acceptance
 
 
 def _class_index(name: str | None, class_names: Sequence[str] | None) -> int | None:
+    from lifelong_core.class_labels import class_index, describe_labels
     from lifelong_core.control_characters import escape_controls
     from lifelong_core.errors import InvalidInputError
-    from lifelong_core.names import class_index, describe_labels
 
     if name is None:
         return None

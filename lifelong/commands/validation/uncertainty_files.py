@@ -105,10 +105,13 @@ def _read_npy(content: bytes, field: str) -> Any:
 def _read_csv(content: bytes) -> Any:
     import numpy as np
 
+    from lifelong_core.csv_tables import separator_of, with_decimal_point
     from lifelong_core.errors import InvalidInputError
 
     try:
-        rows = [row for row in csv.reader(io.StringIO(content.decode("utf-8-sig"))) if row]
+        text = content.decode("utf-8-sig")
+        separator = separator_of(text.partition("\n")[0])
+        rows = [row for row in csv.reader(io.StringIO(text), delimiter=separator) if row]
     except (UnicodeDecodeError, csv.Error) as error:
         raise InvalidInputError("expected a CSV or npy file.", field="uncertainties") from error
     header = [name.strip().lower() for name in rows[0]] if rows else []
@@ -121,7 +124,7 @@ def _read_csv(content: bytes) -> Any:
     values: list[float] = []
     for line, row in enumerate(rows[1:] if named else rows, start=2 if named else 1):
         try:
-            values.append(float(row[column]))
+            values.append(float(with_decimal_point(row[column], separator)))
         except (ValueError, IndexError) as error:
             raise InvalidInputError(
                 f"expected a number in row {line}, got {','.join(row)[:80]!r}.", field="uncertainties"

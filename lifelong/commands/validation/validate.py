@@ -134,8 +134,8 @@ def _judged_by(
 ) -> "tuple[Recommendation, tuple[str, ...] | None, list[AcceptanceThreshold]]":
     """The recommendation, class names and thresholds: of files and options, else of the task."""
     from lifelong.commands.validation.thresholds import parse_threshold
+    from lifelong_core.class_labels import composed
     from lifelong_core.errors import InvalidInputError
-    from lifelong_core.names import composed
 
     if (options["recommendation"] is None) == (options["task"] is None):
         raise click.UsageError("give either --recommendation or --task.")

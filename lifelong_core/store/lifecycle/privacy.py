@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Integers
+from lifelong_core.class_labels import composed
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError
-from lifelong_core.names import composed
 from lifelong_core.runtime.file_modes import PRIVATE_FILE
 from lifelong_core.store.files import make_folder, sync_to_disk, write_whole
 

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from starlette.datastructures import FormData
 from starlette.requests import Request
 
+from lifelong_core.class_labels import composed, is_missing
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.names import DEFAULT_ENVIRONMENT, check_name, composed, is_missing
+from lifelong_core.names import DEFAULT_ENVIRONMENT, check_name
 from lifelong_service.prediction.requests import RequestContext
 
 MAXIMUM_GROUP_LENGTH = 256

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from lifelong_core.class_labels import class_index, describe_labels
 from lifelong_core.errors import ConflictError, ForbiddenError, InvalidInputError
-from lifelong_core.names import class_index, describe_labels
 from lifelong_core.store import Store
 from lifelong_core.store.access.records import Token
 from lifelong_core.store.log.records import Prediction, RequestKey, StoredRequest

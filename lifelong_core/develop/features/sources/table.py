@@ -2,9 +2,11 @@
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from lifelong_core.csv_tables import SEPARATOR_LINE, separator_of
 from lifelong_core.develop.features.sources.entry import Entry, Opened
 from lifelong_core.develop.features.sources.folder import open_file
 from lifelong_core.develop.features.sources.kinds import file_kind, list_dicom
@@ -20,7 +22,7 @@ class TableSource:
     """Files in the column `path` of a CSV file, with `label`, `group` and `split` if there are such columns.
 
     Args:
-        table: the CSV file, UTF-8; its paths are relative to its folder.
+        table: the CSV file, UTF-8, with commas, semicolons or tabs; its paths are relative to its folder.
         labelled: whether labels are read.
         within: files must lie in this folder once symbolic links are resolved; None: anywhere.
     """
@@ -38,7 +40,10 @@ class TableSource:
         """
         try:
             with self._table.open(encoding="utf-8-sig", newline="") as file:
-                reader = csv.DictReader(file)
+                first = file.readline()
+                if SEPARATOR_LINE.fullmatch(first.strip()):
+                    first = file.readline()
+                reader = csv.DictReader(chain([first], file), delimiter=separator_of(first))
                 columns = reader.fieldnames or ()
                 if PATH_COLUMN not in columns:
                     raise InvalidInputError(

@@ -72,6 +72,7 @@ def test_it_is_what_the_library_computes():
         "\n".join(map(str, UNCERTAIN)),
         "\n".join(["uncertainty", *map(str, UNCERTAIN), ""]),
         "\ufeff" + "\r\n".join(["name,Uncertainty", *(f"image {u:g},{u}" for u in UNCERTAIN)]),
+        "\r\n".join(["name;Uncertainty", *(f"image;{u}".replace(".", ",") for u in UNCERTAIN)]),
     ],
 )
 def test_a_csv_file_is_read_like_a_npy_file(text):

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from lifelong_core.names import class_index
+from lifelong_core.class_labels import class_index
 from lifelong_core.store import register_calibration
 from tests.unit.service.conftest import Service, calibration, png
 

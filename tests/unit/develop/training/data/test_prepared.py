@@ -193,6 +193,11 @@ def test_an_identical_image_in_two_given_splits_is_an_error(tmp_path):
     table.write_text("\n".join(rows))
     images = prepared(TableSource(table), tmp_path / "first")
     assert {name: len(members) for name, members in images.splits.items()} == dict.fromkeys(SHARES, 4)
+    table.write_text("\n".join(["sep=;", *rows]).replace(",", ";"))
+    assert {
+        name: len(members)
+        for name, members in prepared(TableSource(table), tmp_path / "excel").splits.items()
+    } == (dict.fromkeys(SHARES, 4))
     Image.fromarray(drawn(0)).save(tmp_path / "copy.bmp")
     table.write_text("\n".join([*rows, "copy.bmp,a,test"]))
     with pytest.raises(InvalidInputError, match=r"0\.png \(training\) and copy\.bmp \(test\)"):

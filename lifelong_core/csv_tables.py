@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from lifelong_core.arrays import Floats
+from lifelong_core.class_labels import composed
 from lifelong_core.errors import InvalidInputError
-from lifelong_core.names import composed
 
 SEPARATOR_LINE = re.compile(r"sep=(.)", re.IGNORECASE)
 """First line that some spreadsheets write."""
