@@ -10,6 +10,7 @@ from lifelong.commands.common import as_json, output_option
 from lifelong.commands.cycles.inputs import (
     given_names,
     name_file_in_errors,
+    order_of_values,
     read_calibration,
     read_head,
     read_policy,
@@ -106,15 +107,13 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
     with name_file_in_errors(window, InvalidInputError):
         expect_logits(as_logits(logits, field="WINDOW"), field="WINDOW")
     times = read_times(options["times"], window, len(logits))
-    if times is not None:
-        if options["order"] == "none":
-            raise InvalidInputError(
-                "times are an order.", field="--order", hint="Leave --times or --order out."
-            )
-        order = times.argsort(kind="stable")
-        logits, times = logits[order], times[order]
-        groups = None if groups is None else [groups[row] for row in order]
+    if times is not None and options["order"] == "none":
+        raise InvalidInputError("times are an order.", field="--order", hint="Leave --times or --order out.")
     is_ordered = times is not None or options["order"] == "time"
+    if options["order"] != "time" or times is not None:
+        order = times.argsort(kind="stable") if times is not None else order_of_values(logits, groups)
+        logits, times = logits[order], None if times is None else times[order]
+        groups = None if groups is None else [groups[row] for row in order]
     policy = read_policy(options["policy"], options["label_error_rate"])
     report = adapt_once(
         data,

@@ -106,6 +106,17 @@ def read_window(path: Path, class_names: "Sequence[str]", *, times: str | None) 
         ) from error
 
 
+def order_of_values(logits: Any, groups: Any) -> Any:
+    """Indices (N,) that sort rows by logits, then group: rows in any order give one result, to the last bit."""
+    import numpy as np
+
+    from lifelong_core.arrays import as_groups, as_logits
+
+    rows = as_logits(logits, field="WINDOW")
+    keys = as_groups(groups, samples=len(rows), field="WINDOW")
+    return np.lexsort((*(() if keys is None else (keys,)), *rows.T))
+
+
 def read_times(given: str | None, window: Path, rows: int) -> Any:
     """Seconds since 1970 of each row, from an npy file, or an array or column of the window; None: not given.
 

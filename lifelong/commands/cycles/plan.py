@@ -46,7 +46,7 @@ UNKNOWN = 1.0
 def plan(calibration: Path | None, **options: Any) -> None:
     """Plan the size of a window: how wide are the intervals of the estimated prevalence?
 
-    CALIBRATION is an npz file with logits (N, C), labels (N,) and perhaps groups (N,). Without it, --classes and
+    CALIBRATION is a file of labelled logits, npz or CSV, as for `lifelong calibrate`. Without it, --classes and
     --accuracy give a rule of thumb.
 
     \b

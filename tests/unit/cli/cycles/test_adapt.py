@@ -379,6 +379,16 @@ def test_the_order_of_the_rows_counts_only_where_it_is_given(run, tmp_path):
     assert caught.value.field == "--order"
 
 
+def test_rows_in_another_order_give_the_same_report_to_the_last_bit(run, tmp_path):
+    logits = draw([60, 90], 7).logits.round(1)
+    groups = np.array([f"patient-{k // 4}" if k % 7 else "" for k in range(150)])
+    reports = set()
+    for order in (np.arange(150), np.arange(150)[::-1], np.random.default_rng(0).permutation(150)):
+        np.savez(tmp_path / "rows.npz", logits=logits[order], groups=groups[order])
+        reports.add(run("calibration.npz", "rows.npz", "--json"))
+    assert len(reports) == 1
+
+
 @pytest.mark.parametrize("parts", [[(500, 50), (200, 300)], [(300, 30), (100, 300), (250, 80)]])
 def test_changes_of_a_series_are_found_and_not_taken_for_sorted_rows(run, tmp_path, parts):
     np.save(tmp_path / "series.npy", np.concatenate([draw(part, k).logits for k, part in enumerate(parts)]))
