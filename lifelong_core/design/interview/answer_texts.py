@@ -149,7 +149,7 @@ def format_answer(question: Question, value: object, *, class_names: Sequence[st
         case "matrix":
             return "; ".join(", ".join(_plain(entry) for entry in row) for row in entries)
         case "number":
-            return _plain(entries)
+            return "100 %" if entries == 1 else _plain(entries)
         case _:
             return str(value)
 

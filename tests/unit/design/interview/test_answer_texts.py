@@ -186,6 +186,11 @@ def test_what_is_shown_can_be_typed(sheet, named):
         assert parse_answer(question, text, class_names=names) == sheet[field], (field, text)
 
 
+def test_a_share_of_one_is_shown_as_it_can_be_typed():
+    question = load_method().question("target_value")
+    assert parse_answer(question, format_answer(question, 1.0)) == 1.0
+
+
 @given(weights=st.lists(st.floats(0, 1e100), min_size=2, max_size=4).filter(any))
 @settings(max_examples=20)
 def test_no_digit_is_lost(weights):
