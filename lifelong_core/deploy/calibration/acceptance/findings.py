@@ -147,26 +147,27 @@ def uninformative(skill: Figure, accuracy: Figure, majority: float) -> list[Find
     figures = (
         f"accuracy {_percent(accuracy)}; always predicting the most frequent class: {100 * majority:.1f} %"
     )
-    if skill.high < USEFUL_SKILL:
+    is_certain = skill.high < USEFUL_SKILL
+    if accuracy.low > majority:
+        if skill.value > 0 and not is_certain:
+            return []
+        return [
+            Finding(
+                "negative_skill",
+                "refusal" if is_certain else "warning",
+                "the probabilities of the head are no better than the prevalence alone, by their log loss (skill"
+                f" {skill.value:.2f}, 95 % interval {skill.low:.2f} to {skill.high:.2f}; {figures}).",
+                "A few wrong labels with confident outputs can do this: check the cases with the largest loss. Else add"
+                " labelled cases.",
+            )
+        ]
+    if is_certain:
         return [
             Finding(
                 "no_better_than_prevalence",
                 "refusal",
                 f"the head is no better than deciding by prevalence alone ({figures}).",
                 "Check that labels and logits belong together, row by row, and that the logits are this model's.",
-            )
-        ]
-    if accuracy.low > majority:
-        if skill.value > 0:
-            return []
-        return [
-            Finding(
-                "negative_skill",
-                "warning",
-                "the probabilities of the head are no better than the prevalence alone, by their log loss (skill"
-                f" {skill.value:.2f}, 95 % interval {skill.low:.2f} to {skill.high:.2f}; {figures}).",
-                "A few wrong labels with confident outputs can do this: check the cases with the largest loss. Else add"
-                " labelled cases.",
             )
         ]
     return [

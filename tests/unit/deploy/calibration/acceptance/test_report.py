@@ -149,6 +149,9 @@ def test_probabilities_worse_than_the_prevalence_alone_are_said_even_where_the_d
     (finding,) = uninformative(Figure(-0.2, -0.5, 0.1), accuracy, 0.6)
     assert (finding.code, finding.severity) == ("negative_skill", "warning")
     assert uninformative(Figure(0.2, -0.1, 0.4), accuracy, 0.6) == []
+    (finding,) = uninformative(Figure(-0.4, -0.7, -0.1), accuracy, 0.6)
+    assert (finding.code, finding.severity) == ("negative_skill", "refusal")
+    assert "by their log loss" in finding.text, "the decisions are better than the prevalence alone"
 
 
 @pytest.mark.parametrize("unit", [1, 100])
