@@ -2,8 +2,8 @@
 
 `python -m benchmarks.gpu [--json] [--quick] [--provider NAME] [--tensorrt] [--no-service] [--models FOLDER]`.
 
-It needs an NVIDIA GPU with a driver for CUDA 13, and lifelong[gpu] with psutil; to export the graphs also torch (a
-build for CPUs suffices), torchvision, timm and onnxscript: lifelong[gpu,develop]; and wrk, which sends the requests to
+It needs an NVIDIA GPU with a driver for CUDA 13, and the extra gpu with psutil; to export the graphs also torch (a
+build for CPUs suffices), torchvision, timm and onnxscript: the extra develop; and wrk, which sends the requests to
 the service. `onnxruntime` must not be installed beside `onnxruntime-gpu`. Nothing is downloaded. Where `--models` names
 a folder with the graphs of an earlier run, the packages of the export are not needed. What is missing is an error with
 exit status 2.

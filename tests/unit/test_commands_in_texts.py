@@ -17,7 +17,11 @@ from lifelong_core.settings import OTHER_VARIABLES, PolicySettings, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-PRODUCT = ("lifelong", "lifelong_core", "monitor", "service", "grafana")
+PRODUCT = ("lifelong", "lifelong_core", "monitor", "service", "grafana", "benchmarks")
+TYPED = re.compile(r"""(?<![\w./"'=-])lifelong (?!python )([a-z](?:"[^"]*"|'[^']*'|[^"'|&>;#])*)""")
+"""A command line; `docker run IMAGE python -m lifelong serve` is one, too."""
+EXAMPLE = re.compile(r"^ *(?:\w+=\S+ )*(?:[^|`]* \| )?lifelong [a-z-]+(?: .*)?$", re.MULTILINE)
+"""A line of a help text that begins like a command."""
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
     "optional-dependencies"
 ]
@@ -27,6 +31,12 @@ def texts() -> Iterator[tuple[str, str]]:
     """All pages, strings of the product code (X for each value in them) and templates, with their file."""
     for page in PAGES:
         yield page.name, page.read_text(encoding="utf-8")
+    news = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## [")[1]
+    # Without tables of former names; `jobs list/show` is `jobs list`.
+    yield (
+        "CHANGELOG.md",
+        re.sub(r"^ *\|.*$|(?<=\w)[/|][\w/|-]+(?=`)|\[--[^]]*\]", "", news, flags=re.MULTILINE),
+    )
     for folder in PRODUCT:
         for file in (ROOT / folder).rglob("*.html"):
             yield file.name, re.sub(r"</?code>", "`", file.read_text(encoding="utf-8"))
@@ -48,19 +58,21 @@ def lines() -> Iterator[tuple[str, str]]:
         if text.count("\n") < 3:
             continue
         joined = re.sub(r"\\\n\s*", "", text)
-        blocks = (
-            re.findall(r"^```sh\n(.*?)^```", joined, re.MULTILINE | re.DOTALL) if ".md" in where else [joined]
-        )
-        for block in blocks:
-            for command in re.findall(r"^ *(?:\w+=\S+ )*lifelong ([a-z-]+(?: .*)?)$", block, re.MULTILINE):
-                yield where, re.split(r"\s{3,}|\s#| [|&>]", command)[0]
+        fences = re.findall(r"^ *```(sh|bash|console)\n(.*?)^ *```", joined, re.MULTILINE | re.DOTALL)
+        blocks = [
+            re.sub(r"^[^$].*$", "", block, flags=re.M) if kind == "console" else block
+            for kind, block in fences
+        ]
+        for line in "\n".join(blocks if ".md" in where else EXAMPLE.findall(joined)).splitlines():
+            for command in TYPED.findall(re.split(r"(?<=\S)\s{3,}|(?:^|\s)#", line)[0]):
+                yield where, command.strip()
 
 
 def mentions() -> Iterator[tuple[str, str]]:
     """Commands in backticks, whose arguments may be left out."""
     for where, text in TEXTS:
         prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
-        for command in re.findall(r"(?<!`)`(?:[A-Z_]+=\S+ )*lifelong ([a-z-][^`]*)`", prose):
+        for command in re.findall(r"(?<!`)`(?:[A-Z_]+=\S+ )*(?:python -m )?lifelong ([a-z-][^`]*)`", prose):
             yield where, re.split(r" [|&>]", command)[0]
 
 
@@ -122,14 +134,17 @@ def test_commands_that_texts_mention_exist_with_their_options() -> None:
 
 def test_what_texts_install_exists() -> None:
     """Nobody owns the name `lifelong` where packages are published: whoever registers it would be installed."""
-    wrong = [
-        f"{where}: {found}"
-        for where, text in TEXTS
-        for found in re.findall(r"pip install[^`\n]*(?:\n[^`\n]*)?|\blifelong\[[\w,]+\]", text)
-        if re.search(r"\blifelong(?:\[|[\"'`\s]*$)", found.split("#")[0])
-        or not {name for names in re.findall(r"\.\[([\w,]+)\]", found) for name in names.split(",")}
-        <= set(EXTRAS)
-    ]
+    wrong = []
+    for where, text in TEXTS:
+        lines = re.findall(r"(?:pip|pip3|pipx|uv) (?:install|add)([^`\n#]*)", text)
+        quoted = re.findall(r"(?<!`)`[^`]{0,80}pip install\s([^`]{1,200})`", text)
+        for found in [*lines, *quoted, *re.findall(r"\blifelong\[[\w,]+\]", text)]:
+            packages = [word.strip("\"'().,") for word in found.split()]
+            extras = {name for names in re.findall(r"\.\[([\w,]+)\]", found) for name in names.split(",")}
+            if any(re.match(r"lifelong(?:$|[-[=<>~!@])", name) for name in packages) or not extras <= set(
+                EXTRAS
+            ):
+                wrong.append(f"{where}: {found}")
     assert not wrong, "\n".join(wrong)
 
 
