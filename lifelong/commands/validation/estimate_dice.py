@@ -21,7 +21,13 @@ METHODS = ("AC", "TS", "DoC", "ATC", "TS-ATC", "CS-TS", "CS-DoC", "CS-ATC", "CS-
 @click.command(name="estimate-dice", short_help="Estimate the Dice of a segmentation model without labels.")
 @click.argument("calibration", type=folder)
 @click.argument("maps", type=folder)
-@click.option("--method", type=click.Choice(METHODS), default="CS-ATC", show_default=True)
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default="CS-ATC",
+    show_default=True,
+    help="How confidence becomes Dice.",
+)
 @click.option("--background", type=int, default=0, show_default=True, help="Index of the background class.")
 @click.option("--classes", help="Names of the classes in the order of the scores, separated by commas.")
 @level_option()

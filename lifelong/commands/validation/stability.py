@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong.commands.common import as_json, level_option, output_option
+from lifelong.commands.common import as_json, level_option
 from lifelong.commands.interview.files import write_text
 from lifelong.commands.tables import print_rows, wrap_text
 
@@ -33,7 +33,7 @@ OF_PAIRS = ("adjusted_positive_jaccard", "adjusted_jaccard", "spearman")
     "--threshold", type=float, default=0.5, show_default=True, help="Least score of a positive instance."
 )
 @level_option()
-@output_option("Write an HTML report here.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write an HTML report.")
 @as_json
 def stability(classifiers: Sequence[str], labels: Path | None, **options: Any) -> None:
     """Compare the instance maps of classifiers A, B, ... for the same images, pair by pair.
@@ -48,7 +48,7 @@ def stability(classifiers: Sequence[str], labels: Path | None, **options: Any) -
 
     \b
     Examples:
-      lifelong stability seed-1.npy seed-2.npy seed-3.npy --labels positive.npy --output page.html
+      lifelong stability seed-1.npy seed-2.npy seed-3.npy --labels positive.npy --html page.html
       lifelong stability old=maps-old/ new=maps-new/ --labels labels.csv --json
     """
     from lifelong.instance_maps import read_image_labels, read_maps
@@ -65,8 +65,8 @@ def stability(classifiers: Sequence[str], labels: Path | None, **options: Any) -
         threshold=options["threshold"],
         level=options["level"],
     )
-    if options["output"] is not None:
-        write_text(options["output"], stability_html(found), field="--output")
+    if options["html"] is not None:
+        write_text(options["html"], stability_html(found), field="--html")
     if options["as_json"]:
         click.echo(found.to_json())
     else:

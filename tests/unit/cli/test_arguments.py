@@ -53,3 +53,4 @@ def test_a_command_takes_what_it_acts_on_by_position_and_the_rest_by_options(wor
     }
     assert required <= ({"--task"} if words == "models add" else set()), "an option narrows"
     assert not OLD_NAMES & options.keys()
+    assert "--output" not in options or "HTML" not in (options["--output"].help or ""), "a page is --html"

@@ -78,7 +78,7 @@ def test_equal_names_are_told_apart():
 
 
 def test_the_report_is_one_page_with_plots(maps):
-    run("seed-0.npy", "<i>=seed-1.npy", "seed-2.npy", "--labels", "labels.npy", "--output", "out/report.html")
+    run("seed-0.npy", "<i>=seed-1.npy", "seed-2.npy", "--labels", "labels.npy", "--html", "out/report.html")
     page = Path("out/report.html").read_text()
     assert "4 positive images of 6 count" in page
     assert page.count("<svg") > 20
@@ -91,7 +91,7 @@ def test_the_report_is_one_page_with_plots(maps):
 def test_a_report_without_any_defined_score():
     for name in "ab":
         np.save(f"{name}.npy", np.zeros((2, 3, 3)))
-    assert "undefined" in run("a.npy", "b.npy", "--output", "empty.html")
+    assert "undefined" in run("a.npy", "b.npy", "--html", "empty.html")
     assert "Localization stability of 2 classifiers" in Path("empty.html").read_text()
 
 
@@ -141,7 +141,7 @@ def test_wrong_calls_say_what_is_wrong(arguments, message):
 
 def test_help_shows_the_formats():
     shown = " ".join(run("--help").split())
-    for part in ("npy file (images, height, width)", "--labels", "--output", "old=maps-old/"):
+    for part in ("npy file (images, height, width)", "--labels", "--html", "old=maps-old/"):
         assert part in shown
 
 
