@@ -149,7 +149,7 @@ def _judged_by(
             raise InvalidInputError(
                 f"{options['task']} has no recommendation.",
                 field="--task",
-                hint=f"Attach one: lifelong recommend --attach {options['task']}.",
+                hint=f"Attach one: `lifelong recommend --attach {options['task']}`.",
             )
         recommendation, attached_thresholds = attached.recommendation, list(attached.thresholds)
     else:
