@@ -102,8 +102,8 @@ Type y (yes, scores) or n (no, decisions only).
             raise _refusal(question, "1 may be 1 % or 100 %.", "Type 1 % or 100 %.")
         case "number":
             value = _number(question, given)
-        case "text" if NUMBER.fullmatch(given):
-            raise _refusal(question, f"expected a name, got the number {format_value(given)}.")
+        case "text" if NUMBER.fullmatch(given) or given.casefold() in YES_NO:
+            raise _refusal(question, f"expected a name, got {format_value(given)}.")
         case "text":
             value = given
     _check(question, value, given)
