@@ -63,7 +63,6 @@ def read_head(data: "LabeledLogits", options: dict[str, Any]) -> "PostProcessing
     from lifelong.commands.models.tasks import parse_costs, parse_decision_rule
     from lifelong_core.arrays import as_costs
     from lifelong_core.deploy import PostProcessingHead, fit_head
-    from lifelong_core.errors import InvalidInputError
     from lifelong_core.plausibility import check_costs
 
     if options["head"] is not None:
