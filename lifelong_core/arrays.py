@@ -209,7 +209,10 @@ def as_labels(values: ArrayLike, *, classes: int, field: str = "labels") -> Inte
 def read_labels(
     values: ArrayLike, class_names: Sequence[str] | None, *, field: str = "labels"
 ) -> NDArray[np.generic]:
-    """Labels of a file or request as indices, by the rule of `class_index`; `as_labels` checks what is no name.
+    """Labels of a file or request as indices; `as_labels` checks what is no name.
+
+    Texts follow the rule of `class_index`. So do whole numbers where a class has a number as its name, unless only
+    indices fit all of them; numbers that may be either, such as 1 and 2 of the classes 1, 2 and 3, are refused.
 
     Args:
         values: names of classes, or whole numbers.
@@ -217,7 +220,7 @@ def read_labels(
         field: name of the array in errors.
 
     Raises:
-        InvalidInputError: a label is no class.
+        InvalidInputError: a label is no class, or may be two.
     """
     array = np.asarray(values)
     if array.dtype.kind == "f" and np.array_equal(array, np.rint(array)):
@@ -227,15 +230,22 @@ def read_labels(
     if array.dtype.kind != "U" and not are_numbers(class_names):
         return array
     distinct, places = np.unique(array, return_inverse=True)
-    indices: list[int] = []
-    for label in distinct.tolist():
-        index = class_index(label, class_names)
-        if index is None:
+    named = [class_index(label, class_names) for label in distinct.tolist()]
+    if array.dtype.kind != "U" and array.size and 0 <= distinct[0] and distinct[-1] < len(class_names):
+        if None in named:
+            return array
+        if named != distinct.tolist():
             raise InvalidInputError(
-                f"{str(label)[:80]!r} is no class.", field=field, hint=describe_labels(class_names)
+                f"the numbers {distinct[0]}..{distinct[-1]} may be names or indices of classes.",
+                field=field,
+                hint=f"Give names as texts. {describe_labels(class_names)}",
             )
-        indices.append(index)
-    return np.array(indices, np.int64)[places]
+    if None in named:
+        label = str(distinct[named.index(None)])
+        raise InvalidInputError(
+            f"{label[:80]!r} is no class.", field=field, hint=describe_labels(class_names)
+        )
+    return np.array(named, np.int64)[places]
 
 
 def as_decisions(values: ArrayLike, *, classes: int, field: str = "decisions") -> Integers:

@@ -108,7 +108,8 @@ def test_illegal_labels_are_refused(values):
 @pytest.mark.parametrize(
     ("labels", "class_names", "indices"),
     [
-        ([1, 2, 1], ("1", "2", "3"), [0, 1, 0]),
+        ([1, 2, 3, 1], ("1", "2", "3"), [0, 1, 2, 0]),
+        ([0, 1, 2], ("1", "2", "3"), [0, 1, 2]),
         ([3.0, 2.0], ("1", "2", "3"), [2, 1]),
         (["2", "3"], ("1", "2", "3"), [1, 2]),
         ([0, 2, 1], ("0", "1", "2"), [0, 2, 1]),
@@ -121,7 +122,13 @@ def test_labels_are_names_or_indices_by_one_rule(labels, class_names, indices):
     assert read_labels(labels, class_names).tolist() == indices
 
 
-@pytest.mark.parametrize("labels", [[0, 1, 2], ["a"], [4], ["01"]])
+def test_numbers_that_may_be_names_or_indices_are_refused():
+    with pytest.raises(InvalidInputError, match=r"1\.\.2 may be names or indices") as caught:
+        read_labels([2, 1, 2], ("1", "2", "3"))
+    assert caught.value.hint == "Give names as texts. Give one of 1, 2, 3."
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 3], ["0"], ["a"], [4], ["01"]])
 def test_labels_that_name_no_class_are_refused(labels):
     with pytest.raises(InvalidInputError, match="is no class") as caught:
         read_labels(labels, ("1", "2", "3"))

@@ -38,9 +38,9 @@ _ROWS = {
 }
 
 
-MOST_BY_CHANCE = 2
+MOST_BY_CHANCE = 4
 """Different rows in succession that may look like probabilities though they are logits on a grid: of two classes, of
-deviation 1 to 2 and on steps of 0.1 or 1/16, 0.2 to 1.2 % of the rows do so, hence at most 2 of a million thrice."""
+deviation 1 to 2 and on steps of 0.1 or 1/16, 0.2 to 1.2 % of the rows do so."""
 
 
 class ProbabilityWatch:

@@ -231,7 +231,7 @@ def test_a_number_in_a_table_is_the_class_of_that_name(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("label,logit_0,logit_1\n1,1,5\n2,1,5\n")
     assert read_labelled_logits(path, ("1", "2")).labels.tolist() == [0, 1]
-    np.savez(tmp_path / "x.npz", logits=[[1, 5], [1, 5]], labels=[1, 2])
+    np.savez(tmp_path / "x.npz", logits=[[1, 5], [1, 5]], labels=["1", "2"])
     assert read_labelled_logits(tmp_path / "x.npz", ("1", "2")).labels.tolist() == [0, 1]
     sent = read_labelled_logits(path, ("1", "2")).to_bytes(("1", "2"))
     assert LabeledLogits.from_bytes(sent, class_names=("1", "2")).labels.tolist() == [0, 1]

@@ -259,10 +259,10 @@ def test_logits_on_a_grid_may_sum_to_one_now_and_then_but_not_all_the_time(servi
     def answers(rows: list[Any]) -> int:
         return int(service.client.post("/v1/logits", json={"logits": rows, "model": "remote"}).status_code)
 
-    on_grid = [[0.5, 0.25, 0.25], [1, 0, 0], [0.3, 0.7, 0], [0.0625, 0.4375, 0.5]]
-    assert [answers([on_grid[k]]) for k in (0, 1, 0, 1, 0, 1, 2, 0)] == [200] * 6 + [422] * 2
+    on_grid = [[0.5, 0.25, 0.25], [1, 0, 0], [0.3, 0.7, 0], [0.0625, 0.4375, 0.5], [0, 1, 0]]
+    assert [answers([on_grid[k]]) for k in (0, 1, 0, 1, 2, 3, 0, 4, 0)] == [200] * 7 + [422] * 2
     assert answers([[3, -2, 0]]) == 200
-    assert [answers(on_grid[:2]), answers(on_grid[:2]), answers(on_grid[:3])] == [200, 200, 422]
+    assert [answers(on_grid[:4]), answers(on_grid[:4]), answers(on_grid)] == [200, 200, 422]
     assert answers([[0.23951, 0.5, 0.26049]]) == 422
 
 
