@@ -231,7 +231,7 @@ def read_labels(
         return array
     distinct, places = np.unique(array, return_inverse=True)
     named = [class_index(label, class_names) for label in distinct.tolist()]
-    if array.dtype.kind != "U" and array.size and 0 <= distinct[0] and distinct[-1] < len(class_names):
+    if array.dtype.kind != "U" and array.size and distinct[0] >= 0 and distinct[-1] < len(class_names):
         if None in named:
             return array
         if named != distinct.tolist():
