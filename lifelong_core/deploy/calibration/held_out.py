@@ -72,9 +72,15 @@ def crossfitted_output(
     target_prevalence: Floats,
     *,
     decision_rule: DecisionRule | None = None,
+    near: PostProcessingHead | None = None,
 ) -> HeadOutput:
-    """Output on each calibration sample of a head fitted for the target prevalence without the sample's fold."""
-    return _crossfitted_heads(calibration, costs, target_prevalence, decision_rule=decision_rule).output
+    """Output on each calibration sample of a head fitted for the target prevalence without the sample's fold.
+
+    `near` is a similar head, at which the fits start.
+    """
+    return _crossfitted_heads(
+        calibration, costs, target_prevalence, decision_rule=decision_rule, near=near
+    ).output
 
 
 def _crossfitted_heads(
