@@ -34,7 +34,7 @@ def knowledge() -> None:
 
     \b
     Examples:
-      lifelong knowledge import outcomes/             the folder of published outcomes, where you have it
+      lifelong knowledge import outcomes/             published outcomes, where you have them
       lifelong knowledge key                          public key of this installation, for others
       lifelong knowledge export --output our.bundle
       lifelong knowledge trust clinic-b 9f2c...       after comparing the key by telephone
