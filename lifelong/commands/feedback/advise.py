@@ -122,11 +122,12 @@ def _row(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _show(store: "Store", plan: "LabellingPlan", output: Path | None, *, as_json: bool) -> None:
-    from lifelong_core.store.labelling.documents import plan_csv, plan_document
+    from lifelong_core.store.labelling.documents import class_names_of, plan_csv, plan_document
 
     document = plan_document(store, plan)
     if output is not None:
-        output.write_text(plan_csv(store.labelling_plans.chosen(plan.id)), encoding="utf-8")
+        rows = plan_csv(store.labelling_plans.chosen(plan.id), class_names_of(store, plan))
+        output.write_text(rows, encoding="utf-8")
     if as_json:
         click.echo(json.dumps(document))
         return

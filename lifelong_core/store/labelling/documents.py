@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from lifelong_core.class_labels import are_numbers
 from lifelong_core.store.labelling.records import LabellingPlan, PlannedPrediction, PlanProgress
 from lifelong_core.store.log.identifiers import logged_at
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from lifelong_core.store.store import Store
 
 COLUMNS = ("prediction_id", "label", "propensity", "decision", "expected_cost", "group", "logged_at")
-"""Of the CSV file. `label` is empty or the class index; filled in, the file is one for `lifelong feedback import`."""
+"""Of the CSV file. `label` is empty or the class; filled in, the file is one for `lifelong feedback import`."""
 
 
 def plan_documents(store: "Store", plans: Sequence[LabellingPlan]) -> list[dict[str, Any]]:
@@ -55,13 +56,27 @@ def prediction_documents(chosen: Sequence[PlannedPrediction]) -> list[dict[str, 
     ]
 
 
-def plan_csv(chosen: Sequence[PlannedPrediction]) -> str:
-    """The chosen predictions of a plan as CSV: ids and numbers only, so no cell can hold a spreadsheet formula."""
+def plan_csv(chosen: Sequence[PlannedPrediction], class_names: Sequence[str]) -> str:
+    """The chosen predictions of a plan as CSV: ids and numbers only, so no cell can hold a spreadsheet formula.
+
+    Label and decision are indices. Where classes have numbers as names, an index would be read as one of them: they
+    are names there, and a decision to abstain is empty.
+    """
+    rows = prediction_documents(chosen)
+    if are_numbers(class_names):
+        names = dict(enumerate(class_names))
+        rows = [row | {name: names.get(row[name]) for name in ("label", "decision")} for row in rows]
     file = StringIO()
     writer: csv.DictWriter[str] = csv.DictWriter(file, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(prediction_documents(chosen))
+    writer.writerows(rows)
     return file.getvalue()
+
+
+def class_names_of(store: "Store", plan: LabellingPlan) -> Sequence[str]:
+    """Names of the classes of the plan's model."""
+    task_id = next(model.task_id for model in store.models.list() if model.id == plan.model_id)
+    return next(task.class_names for task in store.tasks.list() if task.id == task_id)
 
 
 def _document(plan: LabellingPlan, progress: PlanProgress) -> dict[str, Any]:

@@ -11,7 +11,12 @@ from lifelong_core.errors import NotFoundError
 from lifelong_core.names import Name
 from lifelong_core.store import Store
 from lifelong_core.store.access.records import Scope
-from lifelong_core.store.labelling.documents import plan_csv, plan_document, plan_documents
+from lifelong_core.store.labelling.documents import (
+    class_names_of,
+    plan_csv,
+    plan_document,
+    plan_documents,
+)
 from lifelong_core.store.labelling.records import LabellingPlan
 from lifelong_core.store.labelling.submission import NewLabellingPlan, submit_labelling_plan
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
@@ -109,7 +114,7 @@ def _answer(request: Request, store: Store, plan: LabellingPlan) -> Response:
 def csv_answer(store: Store, plan: LabellingPlan) -> Response:
     """The predictions of a plan as a CSV file to download."""
     return Response(
-        plan_csv(store.labelling_plans.chosen(plan.id)),
+        plan_csv(store.labelling_plans.chosen(plan.id), class_names_of(store, plan)),
         media_type=CSV,
         headers={"Content-Disposition": f'attachment; filename="labels-to-get-{plan.id}.csv"'},
     )

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from lifelong_core.errors import ConflictError, NotFoundError, PayloadTooLargeError
 from lifelong_core.store import LogEntry, NewLabel, Store, new_prediction_id
 from lifelong_core.store.labelling import plans as module
-from lifelong_core.store.labelling.documents import COLUMNS, plan_csv, plan_document
+from lifelong_core.store.labelling.documents import COLUMNS, class_names_of, plan_csv, plan_document
 from lifelong_core.store.labelling.records import PlanProgress
 from lifelong_core.store.labelling.samples import planned_propensities
 from lifelong_core.store.lifecycle import erasure
@@ -200,11 +200,16 @@ def test_documents_show_numbers_of_groups_and_neither_groups_nor_their_hashes(st
     assert document["expected_widths"] == WIDTHS
     assert document["model"] == model.reference
     assert (b"a" * 16).hex() not in json.dumps(document)
-    lines = list(csv.DictReader(plan_csv(store.labelling_plans.chosen(plan.id)).splitlines()))
+    chosen = store.labelling_plans.chosen(plan.id)
+    lines = list(csv.DictReader(plan_csv(chosen, class_names_of(store, plan)).splitlines()))
     assert tuple(lines[0]) == COLUMNS
     assert [line["prediction_id"] for line in lines] == [str(rows[index].id) for index in (1, 3, 0, 2)]
     assert [line["label"] for line in lines] == ["", "2", "", ""]
     assert [float(line["propensity"]) for line in lines] == [0.25] * 4
+    # An index would be imported as the class of that name.
+    lines = list(csv.DictReader(plan_csv(chosen, ("1", "2", "3")).splitlines()))
+    assert [line["label"] for line in lines] == ["", "3", "", ""]
+    assert {line["decision"] for line in lines} <= {"1", "2", "3"}
 
 
 def test_an_erased_group_is_in_no_plan(store: Store, monkeypatch: pytest.MonkeyPatch):
