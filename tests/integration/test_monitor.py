@@ -468,7 +468,7 @@ def test_late_labels_confirm_the_estimate_of_the_new_head(compared: Compared) ->
     # Labels of the head before it give the cost at several class mixes.
     of_head = [one for one in compared.before["statements"] if one.startswith("Head")]
     assert len(of_head) == 2
-    assert all("none of its predictions has a label" in one for one in of_head)
+    assert all("none of its predictions had a label" in one for one in of_head)
     head = compared.head
     for name in ("AC", "EC"):
         assert overlap(head["estimated"]["metrics"][name], head["realised"]["metrics"][name])
