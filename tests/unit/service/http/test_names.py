@@ -76,7 +76,7 @@ def test_an_environment_that_is_no_name_is_not_taken_for_the_default_head(
         "heads unpin net --environment",
         "heads history net --environment",
         "cycles list --environment",
-        "export OUT --environment",
+        "export --output log.csv",
         "models add --external --task skin",
         "tasks add --classes a,b",
     ],

@@ -63,10 +63,10 @@ def test_nul_in_an_address_names_the_field(service: Service, path: str) -> None:
 
 
 def test_the_text_that_only_looks_like_nul_is_taken(service: Service) -> None:
-    body = b'{"name": "slash", "classes": ["\\\\u0000", "b"], "costs": [[0, 1], [1, 0]]}'
+    body = b'{"name": "slash", "classes": ["a", "b"], "costs": [[1, 0], [0, 1]], "force_reason": "\\\\u0000"}'
     answer = service.client.post("/v1/admin/tasks", content=body, headers=HEADERS)
     assert answer.status_code == 201
-    assert answer.json()["classes"][0] == r"\u0000"
+    assert service.store.audit.list(1)[0].details["force_reason"] == r"\u0000"
 
 
 @pytest.mark.parametrize(
