@@ -206,7 +206,7 @@ def test_a_roll_back_before_any_cycle_of_the_new_head_starts_the_evidence_anew(
     assert (rolled_back.outcome, evidence(rolled_back).samples) == ("keep", 0)
     assert [reason.code for reason in report_of(rolled_back).reasons] == ["evidence_insufficient"]
     new(store, model, 100, seed=3, mix=SHIFTED)
-    again = run_cycle(store, settings, model, "clinic", DUE + 5 * MINUTE).last
+    again = run_cycle(store, settings, model, "clinic", rolled_back.due_at + MINUTE).last
     assert again is not None
     assert evidence(again).samples == 100
     for cycle in (rolled_back, again):
