@@ -175,7 +175,7 @@ def test_a_missing_file_of_a_table_is_noted(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (b"file,label\na.png,x\n", "no column path"),
-        (b"path\n\n,\n", "line 3"),
+        (b"path,label\n\n,x\n", "line 3"),
         (b"path\n\xff\xfe\n", "UTF-8"),
     ],
     ids=["column", "path", "encoding"],
