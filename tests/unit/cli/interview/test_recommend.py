@@ -468,7 +468,7 @@ def test_it_is_attached_to_a_task(installed):
         with pytest.raises(InvalidInputError) as caught:
             installed(*arguments, "--threshold", wrong)
         assert caught.value.field == "--threshold"
-    assert "its number, from 0: benign, malignant." in str(caught.value)
+    assert "Give one of benign, malignant, or an index in 0..1." in str(caught.value)
 
 
 def test_attaching_says_which_rule_holds_and_which_heads_decide_otherwise(installed):
