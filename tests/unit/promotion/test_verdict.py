@@ -119,7 +119,9 @@ def test_reasons_name_what_differs_and_say_where_it_may_be_chance() -> None:
         environments=of_environment("better", "better"),
     )
     text = " ".join(verdict(made, ()).reasons)
-    assert "EC is worse: -0.2, with an interval from -0.3 to -0.1. Of so many differences, this may be" in text
+    assert (
+        "EC is worse: -0.2, with an interval from -0.3 to -0.1. Of so many differences, this may be" in text
+    )
     assert "TPR of malignant is worse" in text
     assert "Of the 1 differences of subgroups, 1 is better." in text
     assert "EC in clinic is better" in text
