@@ -75,7 +75,7 @@ def init(source: str | None, *, mode: str | None) -> None:
         else:
             click.echo(f"Ready: {settings.data_directory.resolve()}", err=True)
         if is_new:
-            # Last, and shown before the commit: no interruption leaves an installation whose token nobody has seen.
+            # Last, and shown before the commit: no interruption leaves an installation whose token was not shown.
             store.tokens.create("first-admin", {Scope.ADMIN}, actor=actor(), show=_show_first_token)
     if problems:
         sys.exit(1)

@@ -35,22 +35,22 @@ def describe_outlook(store: Store, model: Model, environment: str | None, *, at:
         UnavailableError: the database does not answer.
     """
     registry = store.registry()
-    who = "Default head: " + describe_users(registry, model) + ". " if environment is None else ""
+    users = "Default head: " + describe_users(registry, model) + ". " if environment is None else ""
     pin = registry.pins.get((model.id, None)) if environment is None else registry.pin_for(model, environment)
     if pin is not None:
-        return f"{who}It is pinned by {pin.pinned_by} ({pin.reason!r}): no cycle replaces it."
+        return f"{users}It is pinned by {pin.pinned_by} ({pin.reason!r}): no cycle replaces it."
     living = [one for one in store.monitors.list(visits=False) if not one.is_lost]
     if not living:
-        return f"{who}It is not pinned, but no monitor is running that could replace it now."
+        return f"{users}It is not pinned, but no monitor is running that could replace it now."
     mode = strictest_mode(living, environment or "", "auto")
     there = "there" if environment is None else "here"
     if mode == "shadow":
-        return f"{who}The monitor's mode is shadow: no cycle replaces it."
+        return f"{users}The monitor's mode is shadow: no cycle replaces it."
     if mode == "propose":
-        return f"{who}The monitor's mode is propose: cycles propose heads {there}, a person approves them."
+        return f"{users}The monitor's mode is propose: cycles propose heads {there}, a person approves them."
     option = "" if environment is None else f" --environment {environment}"
     return (
-        f"{who}It is not pinned, and the monitor's mode is auto: a cycle may publish another head {there}"
+        f"{users}It is not pinned, and the monitor's mode is auto: a cycle may publish another head {there}"
         f" {_when(living, environment or '', at)}. To prevent that:"
         f" `lifelong heads pin {model.reference}{option} --reason ...`."
     )
