@@ -55,15 +55,14 @@ class ProbabilityWatch:
         Raises:
             InvalidInputError: every row looks like class probabilities, too exactly or too often for a chance.
         """
-        if look_like_probabilities(logits):
-            rows = self._rows.setdefault(client, set())
-            if len(rows) <= MOST_BY_CHANCE:
-                rows |= {row.tobytes() for row in logits[: MOST_BY_CHANCE + 1]}
-            if max(len(rows), len(logits)) <= MOST_BY_CHANCE and may_sum_to_one_by_chance(logits):
-                return
-        else:
+        if not look_like_probabilities(logits):
             self._rows.pop(client, None)
-        expect_logits(logits)
+            return
+        rows = self._rows.setdefault(client, set())
+        if len(rows) <= MOST_BY_CHANCE:
+            rows |= {row.tobytes() for row in logits[: MOST_BY_CHANCE + 1]}
+        if max(len(rows), len(logits)) > MOST_BY_CHANCE or not may_sum_to_one_by_chance(logits):
+            expect_logits(logits)
 
 
 class LogitsBody(RequestDocument):
