@@ -18,11 +18,13 @@ def take_members(arrays: Mapping[str, NDArray[np.generic]]) -> tuple[NDArray[np.
     """The arrays logits_1, logits_2, ... of a file, in their order; empty without any.
 
     Raises:
-        InvalidInputError: the numbers do not begin with 1 or leave one out, or there are too many.
+        InvalidInputError: the numbers do not begin with 1 or leave one out, there are too many, or one has a single
+            column where the others have one per class.
 
     Examples:
-        >>> [array.tolist() for array in take_members({"logits_2": np.array(2), "logits_1": np.array(1)})]
-        [1, 2]
+        >>> rows = np.eye(2)
+        >>> [array.tolist() for array in take_members({"logits_2": -rows, "logits_1": 2 * rows})]
+        [[[2.0, 0.0], [0.0, 2.0]], [[-1.0, -0.0], [-0.0, -1.0]]]
     """
     found = [name for name in MEMBER_NAMES if name in arrays]
     if len(found) > MOST_MEMBERS:
@@ -33,7 +35,17 @@ def take_members(arrays: Mapping[str, NDArray[np.generic]]) -> tuple[NDArray[np.
                 f"the members of the file are not numbered from 1: there is {name}, but no {MEMBER_PREFIX}{place}.",
                 field=name,
             )
+        # A single column is the logit of the positive class; beside two columns it is more likely one of them.
+        if _has_one_column(arrays[name]) != _has_one_column(arrays.get("logits", arrays[found[0]])):
+            raise InvalidInputError(
+                f"expected as many columns as the other arrays of logits have, got shape {arrays[name].shape}.",
+                field=name,
+            )
     return tuple(arrays[name] for name in found)
+
+
+def _has_one_column(array: NDArray[np.generic]) -> bool:
+    return array.ndim < 2 or array.shape[1] == 1
 
 
 def as_members(members: Sequence[ArrayLike], *, samples: int, classes: int) -> Logits:

@@ -212,6 +212,10 @@ class Daemon:
 
     def _shut_down(self) -> None:
         gone_at = time.monotonic() + GRACE_SECONDS
+        # A shutdown while the scheduler hands over a tick fails at the removal of that tick. Paused, it hands over no
+        # other, and `get_jobs` waits until it has handed over this one.
+        self._scheduler.pause()
+        self._scheduler.get_jobs()
         self._scheduler.shutdown(wait=False)
         in_the_middle: list[str] = []
         if not self._idle.wait(GRACE_SECONDS):

@@ -21,6 +21,14 @@ def members(number: int) -> dict[str, np.ndarray]:
     return {f"logits_{place}": LOGITS + place * np.eye(3, 2) for place in range(1, number + 1)}
 
 
+def test_single_columns_are_members_of_a_single_column():
+    columns = LOGITS[:, 1:] - LOGITS[:, :1]
+    file = BytesIO()
+    np.savez(file, logits=columns, labels=[0, 1, 1], logits_1=columns, logits_2=2 * columns)
+    found = LabelledSet.from_bytes(file.getvalue()).members
+    np.testing.assert_array_equal(found[1], np.float32(np.hstack([0 * columns, 2 * columns])))
+
+
 def test_uncertainties_and_members_are_part_of_the_file():
     uncertain = LabelledSet.from_bytes(file_of(uncertainties=np.array([0.1, 0.2, 0], np.float32)))
     assert uncertain == LabelledSet(LABELLED, uncertainties=np.float32([0.1, 0.2, 0]))

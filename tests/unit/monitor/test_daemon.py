@@ -177,6 +177,22 @@ def test_a_database_without_a_schema_stops_it(settings: Settings, exporter: Expo
         Daemon(settings, exporter).run()
 
 
+def test_it_stops_cleanly_while_the_scheduler_hands_over_a_tick(
+    settings: Settings, exporter: Exporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove, removed = BackgroundScheduler.remove_job, list[str]()
+
+    def after_a_while(scheduler: BackgroundScheduler, job_id: str, jobstore: str | None = None) -> None:
+        time.sleep(0.5)
+        remove(scheduler, job_id, jobstore)
+        removed.append(job_id)
+
+    monkeypatch.setattr(BackgroundScheduler, "remove_job", after_a_while)
+    with pytest.raises(SchemaError, match="lifelong init"):
+        Daemon(settings, exporter).run()
+    assert removed
+
+
 @pytest.mark.parametrize(
     "report",
     [
