@@ -100,9 +100,11 @@ def test_cycles_that_expect_a_missed_target_are_counted_until_it_is_reached(
     store: Store, settings: Settings, model: Model
 ) -> None:
     shadow = in_mode(settings, "shadow")
+    # With enough malignant cases for a narrow interval: how wide it is depends on the seed, which is the due time.
+    fewer = (0.8, 0.1, 0.1)
     missed = [
         inputs_of(recorded(cycle_of(store, shadow, model, prevalence, step))).missed_cycles
-        for step, prevalence in enumerate((BALANCED, SHIFTED, SHIFTED, SHIFTED, BALANCED))
+        for step, prevalence in enumerate((BALANCED, fewer, fewer, fewer, BALANCED))
     ]
     assert missed == [0, 1, 2, 3, 0]
 
