@@ -97,6 +97,7 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
     from lifelong_core.deploy import adapt as adapt_once
     from lifelong_core.deploy.adaptation.adapt import DEFAULT_QUANTIFIER
     from lifelong_core.errors import InvalidInputError
+    from lifelong_core.runtime.memory import keep_free_memory
 
     out: Path | None = options["output"]
     _check_out(out)
@@ -115,6 +116,7 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
         logits, times = logits[order], None if times is None else times[order]
         groups = None if groups is None else [groups[row] for row in order]
     policy = read_policy(options["policy"], options["label_error_rate"])
+    keep_free_memory()
     report = adapt_once(
         data,
         logits,

@@ -159,7 +159,8 @@ def adapt(
     found = Findings(fitted, followed, head, policy, analysis, metrics)
     report = replace(report, performance=found.performance(head))
     report, analysis = _add_labels(report, analysis)
-    found = replace(found, analysis=analysis)
+    if analysis is not found.analysis:  # else what the findings have computed of it is used again
+        found = replace(found, analysis=analysis)
     report = replace(report, criterion=found.criterion(head, analysis, report.seed))
     too_small = _too_small(analysis, policy)
     if too_small is not None:

@@ -1,6 +1,6 @@
 """Weighted cross entropy of affine scaling with its derivatives, in coordinates of order one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,11 +24,52 @@ def losses_and_probabilities(scores: Floats, labels: Integers) -> tuple[Floats, 
     return np.log(totals) - own, exponentials
 
 
-def chunks(rows: int, width: int, numbers: int = 1 << 15) -> Iterator[slice]:
+def chunks(rows: int, width: int, numbers: int = 1 << 16) -> Iterator[slice]:
     """Slices of rows in which a table of this width has at most this many numbers; by default they fit a cache."""
     step = max(1, numbers // width)
     for begin in range(0, rows, step):
         yield slice(begin, min(begin + step, rows))
+
+
+def shared_scores(parts: Sequence[Floats], parameters: Floats) -> Floats:
+    """Scores (N, C) of B blocks, (N, C) each: each times its weight, plus the C biases of parameters (B + C,)."""
+    scores = parts[0] * parameters[0]
+    for weight, part in zip(parameters[1:], parts[1:], strict=False):
+        scores += weight * part
+    scores += parameters[len(parts) :]
+    return scores
+
+
+def loss_and_gradient(
+    features: Floats, labels: Integers, weights: Floats, parameters: Floats, classes: int
+) -> tuple[float, Floats]:
+    """Weighted sum of the losses, and its gradient (B + C,), in one pass and little memory.
+
+    Args:
+        features: shape (N, B * C): B blocks with a feature of each class.
+        labels: shape (N,).
+        weights: shape (N,).
+        parameters: shape (B + C,): a class's score is its features times the B weights of the blocks, plus its bias.
+        classes: number of classes C.
+    """
+    blocks = parameters.size - classes
+    value, gradient = 0.0, np.zeros_like(parameters)
+    gradient[blocks:] -= np.bincount(labels, weights, minlength=classes)
+    for rows in chunks(labels.size, classes):
+        parts = np.split(features[rows], blocks, axis=1)
+        own = (np.arange(labels[rows].size), labels[rows])
+        scores = shared_scores(parts, parameters)
+        scores -= scores.max(axis=1, keepdims=True)
+        right = scores[own]
+        exponentials = np.exp(scores, out=scores)
+        totals = exponentials.sum(axis=1)
+        value += float(weights[rows] @ (np.log(totals) - right))
+        shares = weights[rows] / totals
+        gradient[blocks:] += shares @ exponentials
+        for block, part in enumerate(parts):
+            means = np.einsum("ik,ik->i", exponentials, part)
+            gradient[block] += shares @ means - weights[rows] @ part[own]
+    return value, gradient
 
 
 @dataclass(frozen=True)
@@ -123,18 +164,7 @@ class AffineProblem:
 
     def loss_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
         """Loss and gradient (P,), in one pass and little memory; for one temperature and a bias."""
-        value, gradient = 0.0, np.zeros_like(parameters)
-        for rows in chunks(self.labels.size, self.classes):
-            scaled, weights = self.rows[rows], self.weights[rows]
-            losses, residuals = losses_and_probabilities(
-                scaled * parameters[0] + parameters[1:], self.labels[rows]
-            )
-            residuals[np.arange(weights.size), self.labels[rows]] -= 1
-            residuals *= weights[:, np.newaxis]
-            value += float(weights @ losses)
-            gradient[0] += np.vdot(residuals, scaled)
-            gradient[1:] += residuals.sum(axis=0)
-        return value, gradient
+        return loss_and_gradient(self.rows, self.labels, self.weights, parameters, self.classes)
 
     def curvature(self, parameters: Floats) -> Floats:
         """Diagonal of the Hessian, (P,), for one temperature and a bias."""

@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lifelong_core.arrays import MANY_CLASSES, Floats, Integers, Logits, centre_rows, softmax
-from lifelong_core.deploy.calibration.cross_entropy import chunks, losses_and_probabilities
+from lifelong_core.deploy.calibration.cross_entropy import (
+    chunks,
+    loss_and_gradient,
+    losses_and_probabilities,
+    shared_scores,
+)
 from lifelong_core.deploy.numerics.newton import minimize_convex, minimize_large
 from lifelong_core.deploy.numerics.scores import one_hot
 
@@ -84,22 +89,21 @@ class Layout:
 
     def scores(self, parameters: Floats, features: Floats) -> Floats:
         """features @ weights.T + biases, shape (N, C)."""
-        free, biases = parameters[: -self.classes], parameters[-self.classes :]
         if self.matrix:
-            return features @ free.reshape(self.classes, self.features).T + biases
-        result = np.tile(biases, (features.shape[0], 1))
-        for weight, block in zip(free, np.split(features, self.blocks, axis=1), strict=True):
-            result += weight * block
-        return result
+            weights, biases = self.weights(parameters)
+            return features @ weights.T + biases
+        return shared_scores(np.split(features, self.blocks, axis=1), parameters)
 
     def products(self, values: Floats, features: Floats) -> Floats:
         """Derivatives by the parameters, (N, P), of the sum over classes of value * score, values being (N, C)."""
+        return np.hstack([self.slopes(values, features), values])
+
+    def slopes(self, values: Floats, features: Floats) -> Floats:
+        """`products` by the weights only, shape (N, P - C)."""
         if self.matrix:
-            slopes = (values[:, :, np.newaxis] * features[:, np.newaxis, :]).reshape(values.shape[0], -1)
-        else:
-            blocks = np.split(features, self.blocks, axis=1)
-            slopes = np.column_stack([np.einsum("ik,ik->i", values, block) for block in blocks])
-        return np.hstack([slopes, values])
+            return (values[:, :, np.newaxis] * features[:, np.newaxis, :]).reshape(values.shape[0], -1)
+        blocks = np.split(features, self.blocks, axis=1)
+        return np.column_stack([np.einsum("ik,ik->i", values, block) for block in blocks])
 
     def total(self, values: Floats, features: Floats) -> Floats:
         """`products` summed over the rows, shape (P,)."""
@@ -210,18 +214,11 @@ class MatrixProblem:
         return self._penalised(losses, parameters), self._gradient(probabilities, parameters)
 
     def _in_little_memory(self, parameters: Floats) -> tuple[float, Floats]:
-        losses, slopes = np.empty(self.labels.size), np.zeros_like(parameters)
-        for rows in chunks(self.labels.size, self.layout.classes):
-            features, labels = self.features[rows], self.labels[rows]
-            losses[rows], residuals = losses_and_probabilities(
-                self.layout.scores(parameters, features), labels
-            )
-            residuals[np.arange(labels.size), labels] -= 1
-            slopes += self.layout.total(residuals, features)
-        return (
-            self._penalised(losses, parameters),
-            slopes / self.labels.size + self._penalty @ (parameters - self._centre),
-        )
+        weights = np.full(self.labels.size, 1 / self.labels.size)
+        loss, slopes = loss_and_gradient(self.features, self.labels, weights, parameters, self.layout.classes)
+        off = parameters - self._centre
+        pull = self._penalty @ off
+        return loss + float(off @ pull) / 2, slopes + pull
 
     @property
     def is_large(self) -> bool:

@@ -84,9 +84,10 @@ def adjusted_influence(
     """
     basis = tangent_basis(prevalence.size)
     sensitivity = (basis @ np.linalg.pinv(means @ basis)).T
-    expected = means @ prevalence
-    shifts = (own - means[:, labels].T) * prevalence[labels][:, np.newaxis]
-    return Influence((window - expected) @ sensitivity, (own - expected) @ sensitivity, -shifts @ sensitivity)
+    expected, by_class = prevalence @ means.T @ sensitivity, means.T @ sensitivity
+    pulls = own @ sensitivity
+    pushes = (pulls - by_class[labels]) * prevalence[labels][:, np.newaxis]
+    return Influence(window @ sensitivity - expected, pulls - expected, -pushes)
 
 
 def matching_directions(means: Floats, precision: Floats) -> Floats:

@@ -103,12 +103,13 @@ class AutomaticQuantifier(ExpectationMaximization):
         It uses the residuals of the cross-fitted scores: residuals of a fit on its own samples are too small for small
         sets.
         """
-        layout = self._calibration_model.problem.layout
+        layout, classes = self._calibration_model.problem.layout, self.calibration.classes
         weighted = linear.ratios * linear.weights[:, np.newaxis]
         change = layout.totals(weighted, features)
+        change[:, -classes:] -= linear.products * linear.prevalence
         for rows in chunks(features.shape[0], layout.size, 1 << 21):
             posteriors = linear.ratios[rows] * linear.prevalence
-            change -= weighted[rows].T @ layout.products(posteriors, features[rows])
+            change[:, :-classes] -= weighted[rows].T @ layout.slopes(posteriors, features[rows])
         return self._parameter_effects(linear.sensitivity @ change)
 
     def density_effects(self, window: ArrayLike | WindowSummary, slopes: Iterable[Floats]) -> Floats:
@@ -118,7 +119,12 @@ class AutomaticQuantifier(ExpectationMaximization):
 
     def _parameter_effects(self, directions: Floats) -> Floats:
         """Effects of each calibration sample on K combinations, (K, P), of the parameters, shape (M, K)."""
+        return self._pulls @ (directions @ self._calibration_model.inverse).T
+
+    @cached_property
+    def _pulls(self) -> Floats:
+        """Negative gradient of each calibration sample's loss, weighted by its class's prevalence, shape (M, P)."""
         model, data = self._calibration_model, self.calibration
-        residuals = softmax(model.crossfitted) - one_hot(data.labels, data.classes)
-        gradients = model.problem.layout.products(residuals, self._inputs(self._own))
-        return -(gradients * data.prevalence[data.labels][:, np.newaxis]) @ (directions @ model.inverse).T
+        residuals = one_hot(data.labels, data.classes) - softmax(model.crossfitted)
+        residuals *= data.prevalence[data.labels][:, np.newaxis]
+        return model.problem.layout.products(residuals, self._inputs(self._own))
