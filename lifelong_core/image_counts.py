@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.image_roots import resolve_within
 from lifelong_core.images import IMAGE_SUFFIXES
 
 _DICOM_SUFFIXES = frozenset({".dcm", ".dicom", ".ima"})
@@ -26,9 +28,9 @@ def count_images(path: Path, *, most: int | None = None) -> int | None:
         True
     """
     try:
-        found = _images(path)
+        found = _images(resolve_within(path, None))
         count = sum(1 for _ in (found if most is None else islice(found, most + 1)))
-    except (OSError, ValueError, csv.Error):
+    except (InvalidInputError, OSError, ValueError, csv.Error):
         return None
     return count if count and (most is None or count <= most) else None
 

@@ -8,6 +8,7 @@ from typing import BinaryIO
 from lifelong_core.develop.features.sources.entry import Entry, Opened
 from lifelong_core.develop.features.sources.kinds import file_kind, folder_label, is_archive, list_dicom
 from lifelong_core.errors import InvalidInputError, LifelongError
+from lifelong_core.image_roots import resolve_within
 
 _LONGEST_PATH = 1000
 """of a folder in a message, in characters"""
@@ -83,16 +84,11 @@ def walk_files(folder: Path) -> Iterator[Path]:
 def open_file(path: Path, *, within: Path | None = None) -> BinaryIO | LifelongError:
     """The open file, or why it cannot be opened."""
     try:
-        real = path.resolve(strict=True)
-        if within is not None and not real.is_relative_to(within.resolve()):
-            return InvalidInputError(f"{path} lies outside {within}.", field="images")
-        if not real.is_file():  # a pipe would be waited for, a device may have no end
-            return InvalidInputError(f"{path} is no regular file.", field="images")
-        return real.open("rb")
+        return resolve_within(path, within).open("rb")
+    except InvalidInputError as error:
+        return error
     except OSError as error:
         return InvalidInputError(f"{path} cannot be opened ({error.strerror}).", field="images")
-    except (RuntimeError, ValueError):  # a loop of symbolic links, a null character
-        return InvalidInputError(f"{path} leads to no file.", field="images")
 
 
 def _is_file(item: os.DirEntry[str]) -> bool:

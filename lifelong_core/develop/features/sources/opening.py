@@ -13,6 +13,7 @@ from lifelong_core.develop.features.sources.table import TableSource
 from lifelong_core.develop.features.sources.tar import TarSource
 from lifelong_core.develop.features.sources.zip_archive import ZipSource
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.image_roots import resolve_within
 
 _FIELD = "images"
 
@@ -36,28 +37,15 @@ def open_images(
         raise InvalidInputError("expected at least one path.", field=_FIELD)
     parts: list[tuple[Path, ImageSource]] = []
     for path in map(Path, paths):
-        _check_path(path, within)
+        resolve_within(path, within)
         for found in _parts(path):
-            _check_path(found, within)
+            resolve_within(found, within)
             parts.append((found, _source(found, labelled=labelled, within=within, limits=limits)))
     if len(parts) == 1:
         return parts[0][1]
     return CombinedSource(
         list(zip(_names([path for path, _ in parts]), (source for _, source in parts), strict=True))
     )
-
-
-def _check_path(path: Path, within: Path | None) -> None:
-    try:
-        is_there, is_readable = path.exists(), path.is_dir() or path.is_file()
-    except OSError as error:
-        raise InvalidInputError(f"{path} cannot be read ({error.strerror}).", field=_FIELD) from error
-    if not is_there:
-        raise InvalidInputError(f"there is no file or folder {path}.", field=_FIELD)
-    if within is not None and not path.resolve().is_relative_to(within.resolve()):
-        raise InvalidInputError(f"{path} lies outside {within}.", field=_FIELD)
-    if not is_readable:  # a pipe would be waited for, a device may have no end
-        raise InvalidInputError(f"{path} is no regular file and no folder.", field=_FIELD)
 
 
 def _parts(path: Path) -> Iterator[Path]:

@@ -1,6 +1,7 @@
 """Retrainings over HTTP: images and a recipe become a job, what does not fit is named, and trainings are shown."""
 
 import json
+import os
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -29,7 +30,8 @@ RECIPE = {"architecture": "resnet10t", "initial_weights": "random", "image_size"
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(data_directory=tmp_path, registry_poll_seconds=0.02, image_roots=(Path("/data/images"),))
+    roots = (Path("/data/images"), tmp_path / "roots")
+    return Settings(data_directory=tmp_path, registry_poll_seconds=0.02, image_roots=roots)
 
 
 @pytest.fixture(autouse=True)
@@ -136,6 +138,26 @@ def test_the_plan_starts_nothing(service: Service) -> None:
     assert any("images of moles" in text for text in plan["missing"])
     assert jobs_of(service) == []
     assert refused(service.client.post(f"{PATH}/plan", json={"path": "/etc"})) == (422, "path")
+
+
+@pytest.mark.parametrize("field", ["path", "source_path"])
+def test_a_plan_follows_no_link_out_of_the_image_roots(service: Service, tmp_path: Path, field: str) -> None:
+    roots, outside = tmp_path / "roots", tmp_path / "outside"
+    outside.mkdir()
+    roots.mkdir()
+    for number in range(12):
+        (outside / f"{number}.png").touch()
+    (outside / "table.csv").write_text("path,label\n" + "a.png,a\n" * 12)
+    (roots / "folder").symlink_to(outside)
+    (roots / "table.csv").symlink_to(outside / "table.csv")
+    os.mkfifo(roots / "pipe.csv")
+    paths = [roots / "folder", roots / "table.csv", roots / "folder" / "table.csv", roots / ".." / "outside"]
+    for path in paths:
+        for route in (f"{PATH}/plan", PATH):
+            body = {"path": str(roots), "suggestion": "pretraining:moles", field: str(path)}
+            assert refused(service.client.post(route, json=body)) == (422, field), path
+    counted = service.client.post(f"{PATH}/plan", json={"path": str(roots / "pipe.csv")})  # is not waited for
+    assert counted.status_code == 200
 
 
 @pytest.mark.parametrize("speed", [0, 5e-324, 0.0009])
