@@ -14,6 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from lifelong import __version__
+from lifelong_core.csv_writing import safe_cell
 from lifelong_core.deploy.decision import ABSTAIN
 from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.runtime.file_modes import PRIVATE_FILE
@@ -133,8 +134,21 @@ def _flat(table: pa.Table, class_names: tuple[str, ...]) -> pa.Table:
                     "list_element", [column, pa.scalar(k)]
                 )
         else:
-            columns[name] = column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
+            columns[name] = _safe_names(column) if pa.types.is_dictionary(column.type) else column
     return pa.table(columns)
+
+
+def _safe_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The names as text; all other texts of the log are hexadecimal, UUIDs and JSON lists."""
+    return pa.chunked_array(
+        [
+            pa.DictionaryArray.from_arrays(
+                chunk.indices, pa.array(map(safe_cell, chunk.dictionary.to_pylist()), pa.string())
+            ).cast(pa.string())
+            for chunk in column.chunks
+        ],
+        pa.string(),
+    )
 
 
 def _class_names(tasks: list["Task"]) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """What became of the rows of a file: counts, and a file of those that were not stored."""
 
-import csv
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lifelong.label_import.rows import RejectedRow
+from lifelong_core.csv_writing import csv_writer
 from lifelong_core.runtime.file_modes import PRIVATE_FILE
 
 EXAMPLES = 5
@@ -72,17 +72,10 @@ def rejection_file(path: Path | None) -> Iterator[RejectionWriter]:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
     with os.fdopen(descriptor, "w", newline="", encoding="utf-8", buffering=1) as file:
         os.fchmod(descriptor, PRIVATE_FILE)
-        writer = csv.writer(file, lineterminator="\n")
         names = [one.name for one in fields(RejectedRow)]
-        writer.writerow(names)
-        yield lambda row: writer.writerow([_cell(getattr(row, name)) for name in names])
+        write = csv_writer(file, names)
+        yield lambda row: write([getattr(row, name) for name in names])
 
 
 def _discard(row: RejectedRow) -> None:
     del row
-
-
-def _cell(value: object) -> object:
-    """The value of a cell; text that a spreadsheet would run as a formula gets an apostrophe in front."""
-    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return f"'{value}" if is_formula else value

@@ -1,10 +1,10 @@
 """Affected decisions as JSON values and as CSV, for the HTTP API and the command line."""
 
-import csv
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any, TextIO
 
+from lifelong_core.csv_writing import csv_writer
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.affected_decisions import AffectedList, AffectedPrediction
 from lifelong_core.store.cycles.affected_periods import AffectedPeriod
@@ -51,10 +51,10 @@ def affected_document(listed: AffectedList, period: AffectedPeriod, model: str) 
 
 
 def write_csv(predictions: Iterable[AffectedPrediction], file: TextIO) -> None:
-    """Write a line for each prediction: ids, hashes and numbers only, so no cell can hold a spreadsheet formula."""
-    writer: csv.DictWriter[str] = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(map(_plain, predictions))
+    """Write a line for each prediction: ids, hashes and numbers only."""
+    write = csv_writer(file, _COLUMNS)
+    for one in predictions:
+        write(_plain(one).values())
 
 
 _COLUMNS: tuple[str, ...] = (

@@ -1,11 +1,11 @@
 """Labelling plans as JSON values and as CSV, for the HTTP API, the command line and the console."""
 
-import csv
 from collections.abc import Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from lifelong_core.class_labels import are_numbers
+from lifelong_core.csv_writing import csv_writer
 from lifelong_core.store.labelling.records import LabellingPlan, PlannedPrediction, PlanProgress
 from lifelong_core.store.log.identifiers import logged_at
 
@@ -57,7 +57,7 @@ def prediction_documents(chosen: Sequence[PlannedPrediction]) -> list[dict[str, 
 
 
 def plan_csv(chosen: Sequence[PlannedPrediction], class_names: Sequence[str]) -> str:
-    """The chosen predictions of a plan as CSV: ids and numbers only, so no cell can hold a spreadsheet formula.
+    """The chosen predictions of a plan as CSV: ids and numbers only.
 
     Label and decision are indices. Where classes have numbers as names, an index would be read as one of them: they
     are names there, and a decision to abstain is empty.
@@ -67,9 +67,9 @@ def plan_csv(chosen: Sequence[PlannedPrediction], class_names: Sequence[str]) ->
         names = dict(enumerate(class_names))
         rows = [row | {name: names.get(row[name]) for name in ("label", "decision")} for row in rows]
     file = StringIO()
-    writer: csv.DictWriter[str] = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    write = csv_writer(file, COLUMNS)
+    for row in rows:
+        write(row[name] for name in COLUMNS)
     return file.getvalue()
 
 

@@ -269,3 +269,25 @@ def test_a_mistake_leaves_no_file(
     with pytest.raises(error):
         installed("export", *ARGUMENTS[2:], *arguments)
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_names_in_a_csv_file_are_no_formulas_and_exact_in_parquet(
+    installed: Callable[..., str], tmp_path: Path
+) -> None:
+    classes = ("=HYPERLINK(1)", "-1.5", "@sum")
+    with open_store() as store:
+        store.tasks.add("lesions", classes, COSTS, actor="tests")
+        store.models.add("lesions", "net", kind="external", actor="tests")
+        store.environments.ensure("clinic", limit=9)
+        log(store, predictions(4))
+    read: dict[str, list[str]] = {}
+    for name in ("log.csv", "log.parquet"):
+        installed(*ARGUMENTS[:-1], name)
+    read["csv"] = [
+        row["decision_name"] for row in csv.DictReader((tmp_path / "log.csv").read_text().splitlines())
+    ]
+    read["parquet"] = [row["decision_name"] for row in rows_of(tmp_path / "log.parquet")]
+    assert read == {
+        "csv": ["'=HYPERLINK(1)", "-1.5", "'@sum", ABSTAIN],
+        "parquet": [*classes, ABSTAIN],
+    }
