@@ -2,6 +2,7 @@
 
 import sys
 import traceback
+from typing import Any
 
 import click
 
@@ -33,6 +34,7 @@ from lifelong.commands.performance import performance
 from lifelong.commands.proposals import proposals
 from lifelong.commands.training import retrain, search
 from lifelong.commands.validation import estimate_dice, stability, validate
+from lifelong.printing import echo, harmless
 from lifelong_core.errors import LifelongError
 from lifelong_core.runtime.redaction import redact
 
@@ -79,6 +81,16 @@ class SectionedGroup(click.Group):
                     ]
                 )
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; click itself prints its errors, which name files."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            said = error.format_message()
+            if harmless(said) == said:
+                raise
+            raise click.UsageError(harmless(said), getattr(error, "ctx", None)) from error
+
 
 @click.group(
     cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -102,8 +114,8 @@ def main() -> None:
     try:
         cli()
     except LifelongError as error:
-        click.secho(f"Error: {redact(str(error))}", fg="red", err=True)
+        echo(f"Error: {redact(str(error))}", fg="red", err=True)
         sys.exit(1)
     except Exception:  # noqa: BLE001 - a defect; messages of libraries may hold the URL of the database
-        click.echo(redact(traceback.format_exc()), err=True, nl=False)
+        echo(redact(traceback.format_exc()), err=True, nl=False)
         sys.exit(1)

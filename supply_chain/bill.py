@@ -15,6 +15,7 @@ from typing import Any
 import click
 from packaging.utils import canonicalize_name
 
+from lifelong.printing import echo
 from supply_chain.lock import LOCK_FILE
 from supply_chain.packages import ROOT, parse_pins
 
@@ -72,10 +73,10 @@ def main(python: Path, output: Path) -> None:
     bill = json.loads(output.read_text(encoding="utf-8"))
     found = differences(bill, parse_pins(LOCK_FILE.read_text(encoding="utf-8")))
     for sentence in found:
-        click.secho(sentence, fg="red", err=True)
+        echo(sentence, fg="red", err=True)
     if found:
         sys.exit(1)
-    click.echo(f"wrote {output}: {len(bill['components'])} packages.")
+    echo(f"wrote {output}: {len(bill['components'])} packages.")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import click
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from lifelong.printing import echo
 from supply_chain.packages import ROOT, parse_pins
 
 ACCEPTED_FILE = ROOT / "supply_chain" / "accepted_vulnerabilities.toml"
@@ -208,20 +209,18 @@ def main(advisories: Path, requirements: Path, accepted: Path) -> None:
         pins, known = _read_pins(requirements), _read_python_advisories(advisories)
         acceptances = read_acceptances(accepted)
     except AdvisoriesError as error:
-        click.secho(f"Error: {error}", fg="red", err=True)
+        echo(f"Error: {error}", fg="red", err=True)
         sys.exit(2)
     newest = max((str(one.get("modified", "")) for one in known), default="")
     today, harmful = datetime.now(UTC).date(), 0
     for one in find_vulnerabilities(pins, known):
         acceptance = next((acceptances[name] for name in one.identifiers if name in acceptances), None)
         if acceptance is not None and today <= acceptance.until:
-            click.echo(f"accepted until {acceptance.until}: {one.line()} ({acceptance.reason})")
+            echo(f"accepted until {acceptance.until}: {one.line()} ({acceptance.reason})")
         else:
             harmful += 1
-            click.secho(one.line(), fg="red")
-    click.echo(
-        f"{len(pins)} packages, {len(known)} advisories, the newest of {newest[:10]}: {harmful} to fix."
-    )
+            echo(one.line(), fg="red")
+    echo(f"{len(pins)} packages, {len(known)} advisories, the newest of {newest[:10]}: {harmful} to fix.")
     sys.exit(1 if harmful else 0)
 
 

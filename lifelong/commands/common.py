@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lifelong.printing import echo
+
 if TYPE_CHECKING:
     from lifelong_core.store import Store
 
@@ -156,7 +158,7 @@ def only_warned(*, hint: str = "") -> Iterator[None]:
     try:
         yield
     except InvalidInputError as error:
-        click.echo(f"Warning: {str(error).removesuffix(FORCE)}{hint}".rstrip(), err=True)
+        echo(f"Warning: {str(error).removesuffix(FORCE)}{hint}".rstrip(), err=True)
 
 
 def format_count(count: int, noun: str) -> str:

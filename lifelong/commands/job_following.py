@@ -6,8 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from lifelong.rich_console import Console
     from lifelong_core.store import Job, Store
 
 POLL_SECONDS = 0.5
@@ -94,4 +93,4 @@ def _patiently(ask: Callable[[], Value], console: "Console") -> Value:
 
 
 def _print(console: "Console", text: str) -> None:
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    console.print(text, highlight=False, soft_wrap=True)

@@ -12,6 +12,7 @@ import click
 from lifelong.commands.common import CommandGroup, actor, as_json, open_store
 from lifelong.commands.durations import Duration
 from lifelong.commands.tables import print_rows, wrap_text
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.store import Job, Store
@@ -142,12 +143,12 @@ def show(job: UUID, timeout: timedelta, *, wait: bool, as_json: bool) -> None:
             found = await_job(store, found, timeout)
     document = _document(found)
     if as_json:
-        click.echo(json.dumps(document))
+        echo(json.dumps(document))
     else:
         for name, value in document.items():
             text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
             if text is not None:
-                click.echo(wrap_text(str(text), first=f"{name.replace('_', ' '):14}", indent=" " * 14))
+                echo(wrap_text(str(text), first=f"{name.replace('_', ' '):14}", indent=" " * 14))
     _exit_unless_well(found)
 
 
@@ -158,16 +159,15 @@ def follow(job: UUID) -> None:
 
     Ctrl-C ends the command, not the job.
     """
-    from rich.console import Console
-
     from lifelong.commands.job_following import follow_job
+    from lifelong.rich_console import Console
 
     with open_store() as store:
         ended = follow_job(store, store.jobs.get(job), Console())
     error = ended.error or {}
     for text in (error.get("message"), error.get("hint")):
         if text:
-            click.echo(wrap_text(text))
+            echo(wrap_text(text))
     _exit_unless_well(ended)
 
 
@@ -178,9 +178,9 @@ def cancel(job: UUID) -> None:
     with open_store() as store:
         asked = store.jobs.cancel(job, actor=actor())
     if asked.finished_at is None:
-        click.echo(f"The job {job} is ended by its monitor: `lifelong jobs follow {job}`.")
+        echo(f"The job {job} is ended by its monitor: `lifelong jobs follow {job}`.")
     else:
-        click.echo(f"The job {job} is cancelled.")
+        echo(f"The job {job} is cancelled.")
 
 
 def _exit_unless_well(job: "Job") -> None:

@@ -7,6 +7,7 @@ import click
 
 from lifelong.commands.common import as_json, open_store, population_arguments
 from lifelong.commands.tables import print_rows, wrap_text
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.store.performance.records import ComparedPeriod
@@ -47,15 +48,15 @@ def performance(model: str, environment: str, *, as_json: bool) -> None:
     if compared is None:
         raise not_computed(found.reference, name)
     if as_json:
-        click.echo(json.dumps(performance_document(compared, model=found.reference, environment=name)))
+        echo(json.dumps(performance_document(compared, model=found.reference, environment=name)))
         return
     at = f"{compared.computed_at:%Y-%m-%d %H:%M}Z"
-    click.echo(f"{found.reference} in {name}, computed {at} (later labels count after about a minute)")
+    echo(f"{found.reference} in {name}, computed {at} (later labels count after about a minute)")
     for sentence in (*describe_comparison(compared), *describe_class_mixes(compared.class_mixes)):
-        click.echo(wrap_text(sentence))
+        echo(wrap_text(sentence))
     for warning in describe_warnings(compared):
-        click.secho(wrap_text(f"Warning: {warning}", indent="  ", first=""), fg="yellow")
-    click.echo()
+        echo(wrap_text(f"Warning: {warning}", indent="  ", first=""), fg="yellow")
+    echo()
     print_rows(
         [_row(day) for day in compared.days], as_json=False, empty="No day with an estimate or a label."
     )

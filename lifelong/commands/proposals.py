@@ -8,6 +8,7 @@ import click
 
 from lifelong.commands.common import CommandGroup, actor, as_json, environment_option, open_store, task_option
 from lifelong.commands.tables import print_rows, wrap_text
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.store import RetrainingProposal, Store
@@ -82,7 +83,7 @@ def _print(store: "Store", proposal: "RetrainingProposal", *, as_json: bool) -> 
 
     (document,) = proposal_documents(store, [proposal])
     if as_json:
-        click.echo(json.dumps(document))
+        echo(json.dumps(document))
         return
     details = document.pop("details")
     if document["state"] == "dismissed" or document["job"] is not None:
@@ -96,7 +97,7 @@ def _print(store: "Store", proposal: "RetrainingProposal", *, as_json: bool) -> 
     }
     for name, value in shown.items():
         if value is not None:
-            click.echo(wrap_text(str(value), first=f"{name.replace('_', ' '):17}", indent=" " * 17))
+            echo(wrap_text(str(value), first=f"{name.replace('_', ' '):17}", indent=" " * 17))
 
 
 def _figure(figure: dict[str, Any]) -> str:

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import click
+from lifelong.printing import echo
+from lifelong_core.control_characters import escape_controls
 
 GAP = "  "
 WIDEST = 10_000
@@ -39,10 +40,10 @@ def print_rows(
         below: the last column, a longer text.
     """
     if as_json:
-        click.echo(json.dumps(rows, default=_json_value))
+        echo(json.dumps(rows, default=_json_value))
         return
     if not rows:
-        click.echo(empty)
+        echo(empty)
         return
     cells = [{key: _text(value) for key, value in row.items()} for row in rows]
     names = list(cells[0])
@@ -80,11 +81,11 @@ def _print_table(
     below: str | None = None,
     width: int = WIDEST,
 ) -> None:
-    click.secho(_line([_title(name) for name in names], names, widths), bold=True)
+    echo(_line([_title(name) for name in names], names, widths), bold=True)
     for row in rows:
-        click.echo(_line([row[name] for name in names], names, widths))
+        echo(_line([row[name] for name in names], names, widths))
         if below is not None and row[below]:
-            click.echo(_wrapped(row[below], 2 * GAP, 2 * GAP, width))
+            echo(_wrapped(row[below], 2 * GAP, 2 * GAP, width))
 
 
 def _print_blocks(rows: Sequence[Mapping[str, str]], names: Sequence[str], width: int) -> None:
@@ -92,12 +93,12 @@ def _print_blocks(rows: Sequence[Mapping[str, str]], names: Sequence[str], width
     label = max((len(_title(name)) for name in others), default=0)
     for number, row in enumerate(rows):
         if number:
-            click.echo()
-        click.secho(f"{_title(heading)} {row[heading]}", bold=True)
+            echo()
+        echo(f"{_title(heading)} {row[heading]}", bold=True)
         for name in others:
             if row[name]:
                 first = f"{GAP}{_title(name):{label}}{GAP}"
-                click.echo(_wrapped(row[name], first, " " * len(first), width))
+                echo(_wrapped(row[name], first, " " * len(first), width))
 
 
 def _wrapped(text: str, first: str, further: str, width: int) -> str:
@@ -143,7 +144,7 @@ def _text(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, list):
         return json.dumps(value, default=str)
-    return str(value)
+    return escape_controls(str(value))
 
 
 def _json_value(value: object) -> str:

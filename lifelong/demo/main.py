@@ -6,8 +6,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import click
-
 from lifelong.demo.figures import compute_figures
 from lifelong.demo.installation import install
 from lifelong.demo.interruption import interruptible
@@ -16,6 +14,7 @@ from lifelong.demo.processes import Processes
 from lifelong.demo.progress import Steps
 from lifelong.demo.report import print_report
 from lifelong.demo.run import run_story
+from lifelong.printing import echo
 from lifelong_core.runtime.temporary_folder import ensure_temporary_folder
 from lifelong_core.settings import Settings
 from lifelong_core.store import Store
@@ -34,7 +33,7 @@ def run_demo(seed: int, *, as_json: bool, plot: Path | None, keep_running: bool)
         plot_file = (plot or directory / "demo.png").resolve()
         save_plot(story, figures, plot_file)
         if as_json:
-            click.echo(json.dumps(figures.to_document()))
+            echo(json.dumps(figures.to_document()))
         else:
             print_report(story, figures, installation, str(plot_file), running=keep_running)
         sys.stdout.flush()

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -14,6 +13,8 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+
+from lifelong.rich_console import Console
 
 Advance = Callable[..., None]
 

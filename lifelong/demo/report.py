@@ -1,19 +1,20 @@
 """The demo's report in the terminal."""
 
 import numpy as np
-from rich.console import Console, Group
+from rich.console import Group
 from rich.panel import Panel
 from rich.table import Table
 
 from lifelong.demo.figures import EstimatedAccuracy, Figures, Story
 from lifelong.demo.installation import Installation
+from lifelong.rich_console import Console
 
 
 def print_report(
     story: Story, figures: Figures, installation: Installation, plot: str, *, running: bool
 ) -> None:
     """Tables of prevalence, heads and outcome, then a summary and where to look next."""
-    console = Console()
+    console = Console(markup=True)
     console.print()
     console.print(_prevalence_table(figures))
     console.print(_head_table(story, figures))

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Literal, TypeAlias, cast
 
+from lifelong_core.control_characters import escape_controls
 from lifelong_core.runtime.redaction import redact
 
 LogFormat: TypeAlias = Literal["json", "console"]
@@ -91,7 +92,8 @@ class ConsoleFormatter(logging.Formatter):
         line = f"{_time(record)} {record.levelname} {record.name}: {message}" + (
             f" ({named})" if named else ""
         )
-        return "\n".join(filter(None, (line, _traceback(self, record))))
+        text = "\n".join(filter(None, (line, _traceback(self, record))))
+        return escape_controls(text, keep_lines=True)
 
 
 def _time(record: logging.LogRecord) -> str:

@@ -20,6 +20,7 @@ from lifelong.commands.cycles.inputs import (
 from lifelong.commands.cycles.report_text import print_outcome, print_report
 from lifelong.commands.interview.files import write_texts
 from lifelong.commands.models.tasks import decision_rule_option
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.deploy import AdaptationReport
@@ -137,20 +138,18 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
     if report.candidate is not None:
         failure = write_texts([(out, report.candidate.to_json(), "--output")])
     if options["as_json"]:
-        click.echo(report.to_json())
+        echo(report.to_json())
     else:
         print_outcome(report.outcome, f"{report.samples:,} samples")
         print_report(report, head.class_names)
         if not is_ordered:
-            click.echo(
+            echo(
                 "No order of the rows was given; --times or --order time looks for changes within the window."
             )
     if failure is not None:
         raise failure
     if out is not None and not options["as_json"]:
-        click.echo(
-            f"The new head is in {out}." if report.candidate else f"No new head: {out} is not written."
-        )
+        echo(f"The new head is in {out}." if report.candidate else f"No new head: {out} is not written.")
 
 
 def _expect_not_sorted(report: "AdaptationReport") -> None:

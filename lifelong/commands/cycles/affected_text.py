@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import click
-
 from lifelong.commands.common import format_count
 from lifelong.commands.tables import print_rows, wrap_text
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.store.cycles.affected_counts import AffectedFigures
@@ -24,7 +23,7 @@ def print_figures(figures: "AffectedFigures", names: Sequence[str], version: int
     counts = figures.counts
     end = f"{figures.until:%Y-%m-%d %H:%M:%S}Z" if version is None else "the swap"
     new_head = "the other head" if version is None else f"head {version}"
-    click.echo(
+    echo(
         wrap_text(
             f"Of {counts.predictions:,} decisions from {figures.since:%Y-%m-%d %H:%M:%S}Z to {end}, {new_head}"
             f" would make {counts.affected:,} otherwise ({100 * counts.share:.1f} %). As made, they cost"
@@ -36,9 +35,9 @@ def print_figures(figures: "AffectedFigures", names: Sequence[str], version: int
             f"{names[change.decision]} -> {names[change.new_decision]}: {change.count:,},"
             f" cost {change.expected_cost:.6g} more as made"
         )
-        click.echo(wrap_text(text, indent="    ", first="  - "))
+        echo(wrap_text(text, indent="    ", first="  - "))
     for note in _notes(figures):
-        click.echo(wrap_text(note))
+        echo(wrap_text(note))
 
 
 def print_predictions(predictions: "Sequence[AffectedPrediction]", names: Sequence[str]) -> None:

@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-import click
-
 from lifelong.commands.cycles.affected_text import print_figures
 from lifelong.commands.cycles.report_text import print_outcome, print_report
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.deploy import AdaptationReport
@@ -17,22 +16,22 @@ def print_cycle(store: "Store", cycle: "Cycle") -> None:
     model = next(item for item in store.models.list() if item.id == cycle.model_id)
     names = next(task.class_names for task in store.tasks.list() if task.id == model.task_id)
     affected = store.swaps.figures([cycle.id]).get(cycle.id)
-    click.echo(f"{cycle.id}")
-    click.echo(f"{model.reference} in {cycle.environment}, due {cycle.due_at.isoformat(timespec='seconds')}")
+    echo(f"{cycle.id}")
+    echo(f"{model.reference} in {cycle.environment}, due {cycle.due_at.isoformat(timespec='seconds')}")
     print_outcome(cycle.effect, f"{cycle.window_samples:,} samples")
     report = _report_of(cycle)
     if report is None:
         for reason in cycle.report.get("reasons", []):
-            click.echo(f"  - {reason['text']}")
+            echo(f"  - {reason['text']}")
     else:
         print_report(report, names)
     for sentence in (cycle.report.get("inputs") or {}).get("clocks", ()):
-        click.echo(f"Caution: {sentence}")
+        echo(f"Caution: {sentence}")
     for line in _consequences(cycle):
-        click.echo(line)
+        echo(line)
     if affected is not None:
         print_figures(affected, names, cycle.published_version)
-        click.echo(f"List them: lifelong cycles affected {cycle.id}")
+        echo(f"List them: lifelong cycles affected {cycle.id}")
 
 
 def _report_of(cycle: "Cycle") -> "AdaptationReport | None":

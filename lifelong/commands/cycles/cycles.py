@@ -12,6 +12,7 @@ from lifelong.commands.cycles.cycle_text import print_cycle
 from lifelong.commands.cycles.replay import replay
 from lifelong.commands.cycles.run import run
 from lifelong.commands.tables import print_rows
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +64,7 @@ def list_(model: str | None, environment: str | None, outcome: Any, limit: int, 
         if as_json:
             affected = store.swaps.figures([cycle.id for cycle in found])
             documents = [cycle_document(cycle, models, affected.get(cycle.id)) for cycle in found]
-            click.echo(json.dumps(documents))
+            echo(json.dumps(documents))
             return
     rows = [
         {
@@ -97,7 +98,7 @@ def show(cycle: str, *, as_json: bool) -> None:
         if as_json:
             models = {item.id: item for item in store.models.list()}
             affected = store.swaps.figures([found.id]).get(found.id)
-            click.echo(json.dumps(cycle_document(found, models, affected)))
+            echo(json.dumps(cycle_document(found, models, affected)))
         else:
             print_cycle(store, found)
 
@@ -146,16 +147,16 @@ def affected(cycle: str, limit: int | None, *, as_csv: bool, as_json: bool) -> N
             return
         model = next(model for model in store.models.list() if model.id == found.model_id)
         if as_json:
-            click.echo(json.dumps(affected_document(listed, period, model.reference)))
+            echo(json.dumps(affected_document(listed, period, model.reference)))
             return
         predictions = list(listed.predictions)
-    click.echo(f"{model.reference} in {found.environment}, cycle {found.id}")
+    echo(f"{model.reference} in {found.environment}, cycle {found.id}")
     print_figures(listed.figures, names, period.head_version)
     if predictions:
-        click.echo()
+        echo()
         print_predictions(predictions, names)
     if listed.next is not None:
-        click.echo(f"The {limit} most costly ones; --limit shows more, --csv all.")
+        echo(f"The {limit} most costly ones; --limit shows more, --csv all.")
 
 
 def _heads(cycle: "Cycle") -> str:

@@ -4,9 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import click
-
 from lifelong.commands.tables import print_rows, wrap_text
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.deploy.performance.estimate import EstimatedMetric, PerformanceEstimate
@@ -20,19 +19,19 @@ def print_performance(
 ) -> None:
     """Each metric with its interval, then method, validated error, assumptions and warnings."""
     estimates = {"now": current} if candidate is None else {"now": current, "with the new head": candidate}
-    click.echo("Estimated performance (no labels):")
+    echo("Estimated performance (no labels):")
     rows = [
         {"metric": name_metric(key, class_names)}
         | {head: _format(key, estimate) for head, estimate in estimates.items()}
         for key in current.estimates
     ]
     print_rows(rows, as_json=False, empty="")
-    click.echo(wrap_text(_describe_method(current)))
+    echo(wrap_text(_describe_method(current)))
     for assumption in current.assumptions:
-        click.echo(wrap_text(f"It assumes: {assumption}"))
+        echo(wrap_text(f"It assumes: {assumption}"))
     texts = {warning.text: None for estimate in estimates.values() for warning in estimate.warnings}
     for text in texts:
-        click.secho(wrap_text(f"Warning: {text}"), fg="yellow")
+        echo(wrap_text(f"Warning: {text}"), fg="yellow")
 
 
 def name_metric(key: str, class_names: Sequence[str]) -> str:

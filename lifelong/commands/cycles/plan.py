@@ -13,6 +13,7 @@ from lifelong.commands.cycles.inputs import (
     parse_numbers,
     read_calibration,
 )
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,9 +86,9 @@ def _print_plan(calibration: Path | None, options: dict[str, Any]) -> None:
         cautions = fitted.cautions
     names = fitting_names(names, sample_plan.prevalence.size)
     for caution in cautions:
-        click.secho(f"Caution: {name_classes(caution, names)}", fg="yellow", err=True)
+        echo(f"Caution: {name_classes(caution, names)}", fg="yellow", err=True)
     if options["as_json"]:
-        click.echo(json.dumps({"class_names": names, **_findings(sample_plan, options["half_width"])}))
+        echo(json.dumps({"class_names": names, **_findings(sample_plan, options["half_width"])}))
         return
     _print_table(sample_plan, names, options["half_width"])
 
@@ -116,15 +117,15 @@ def _plus_minus(half_width: float) -> str:
 
 
 def _print_table(plan: "SamplePlan", names: "Sequence[str]", half_width: float | None) -> None:
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+
+    from lifelong.rich_console import Console
 
     found = _findings(plan, half_width)
     table = Table(box=None, header_style="bold")
     few = len(names) <= WIDEST_TABLE
     for column in ("window", *(names if few else ("median class", "widest class"))):
-        table.add_column(escape(column), justify="right")
+        table.add_column(column, justify="right")
     if few:
         table.add_row("expected", *(f"{share:.3f}" for share in plan.prevalence))
     for label, values in (
@@ -133,14 +134,14 @@ def _print_table(plan: "SamplePlan", names: "Sequence[str]", half_width: float |
     ):
         shown = values if few else (sorted(values)[len(names) // 2], max(values))
         table.add_row(label, *(_plus_minus(value) for value in shown))
-    click.echo(
+    echo(
         f"Half-widths of the {100 * plan.confidence:g} % intervals by "
         + ("a rule of thumb" if plan.method == "assumed" else plan.method)
         + f", with {round(plan.cases.min()):,} or more calibration cases of each class:"
     )
     Console().print(table)
     for sentence in _advice(plan, names, found):
-        click.echo(sentence)
+        echo(sentence)
 
 
 def _advice(plan: "SamplePlan", names: "Sequence[str]", found: dict[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ import click
 from lifelong.commands.common import as_json, format_count, open_store
 from lifelong.commands.jobs import run_job, timeout_option
 from lifelong.commands.tables import print_rows, wrap_text
+from lifelong.printing import echo
 
 DIFFERS = 1
 """Exit status where the report is another one."""
@@ -41,10 +42,10 @@ def replay(cycle: str, timeout: timedelta, *, as_json: bool) -> None:
             found = store.cycles.find(cycle)
             result = run_job(store, "replay", {"cycle": str(found.id)}, timeout).result or {}
     except LifelongError as error:
-        click.secho(f"Error: the cycle was not replayed. {error}", fg="red", err=True)
+        echo(f"Error: the cycle was not replayed. {error}", fg="red", err=True)
         raise click.exceptions.Exit(NOT_REPLAYED) from error
     if as_json:
-        click.echo(json.dumps(result))
+        echo(json.dumps(result))
     else:
         _print_result(result)
     if not result["same"]:
@@ -52,19 +53,19 @@ def replay(cycle: str, timeout: timedelta, *, as_json: bool) -> None:
 
 
 def _print_result(result: dict[str, Any]) -> None:
-    click.echo(result["cycle"])
+    echo(result["cycle"])
     exactly = "to the last bit" if result["tolerance"] == 0 else f"to {result['tolerance']:g}"
     if result["same"]:
-        click.secho(f"the same {exactly}", fg="green", bold=True)
+        echo(f"the same {exactly}", fg="green", bold=True)
         return
     count = result["differing_fields"]
-    click.secho(f"differs in {format_count(count, 'field')}", fg="red", bold=True)
+    echo(f"differs in {format_count(count, 'field')}", fg="red", bold=True)
     if result["is_of_older_version"]:
-        click.echo(wrap_text("An older version of the product recorded this cycle; its rules were others."))
+        echo(wrap_text("An older version of the product recorded this cycle; its rules were others."))
     rows = [{name: _text(value) for name, value in one.items()} for one in result["differences"]]
     print_rows(rows, as_json=False, empty="")
     if count > len(rows):
-        click.echo(f"The first {len(rows)} of {count}.")
+        echo(f"The first {len(rows)} of {count}.")
 
 
 def _text(value: Any) -> str:

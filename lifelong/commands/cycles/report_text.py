@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import click
-
 from lifelong.commands.cycles.performance_text import print_performance
 from lifelong.commands.tables import print_rows, wrap_text
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.deploy import AdaptationReport, AssumptionTest
@@ -16,8 +15,8 @@ COLOURS = {"swap": "green", "refuse": "red"}
 
 def print_outcome(outcome: str, more: str) -> None:
     """What a cycle came to, with its window."""
-    click.secho(outcome, fg=COLOURS.get(outcome, "white"), bold=True, nl=False)
-    click.echo(f" ({more})")
+    echo(outcome, fg=COLOURS.get(outcome, "white"), bold=True, nl=False)
+    echo(f" ({more})")
 
 
 def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None:
@@ -25,7 +24,7 @@ def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None
     from lifelong_core.design.report.words import name_classes
 
     for reason in report.reasons:
-        click.echo(wrap_text(reason.text, indent="    ", first="  - "))
+        echo(wrap_text(reason.text, indent="    ", first="  - "))
     estimate = report.prevalence
     if estimate is not None:
         shares = zip(
@@ -47,7 +46,7 @@ def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None
         ]
         print_rows(rows, as_json=False, empty="")
         for caution in estimate.cautions:
-            click.secho(f"Caution: {name_classes(caution, class_names)}", fg="yellow")
+            echo(f"Caution: {name_classes(caution, class_names)}", fg="yellow")
     _print_assumption(report.assumption_test)
     _print_gains(report)
     _print_criteria(report)
@@ -58,7 +57,7 @@ def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None
                 " to the estimated prevalence; below by the method that estimates all metrics. They differ by their"
                 " errors."
             )
-            click.echo(wrap_text(text))
+            echo(wrap_text(text))
         print_performance(report.performance, report.candidate_performance, class_names)
 
 
@@ -66,20 +65,20 @@ def _print_gains(report: "AdaptationReport") -> None:
     """What another head would save, by its decisions and by its probabilities."""
     gain, by_probability = report.expected_gain, report.expected_probability_gain
     if gain is None and by_probability is None and report.candidate_criterion is None:
-        click.echo("No gain was computed, because no other head was considered.")
+        echo("No gain was computed, because no other head was considered.")
     if gain is not None:
         text = (
             f"Expected cost of a decision: {gain.current_cost:.4f} now, {gain.candidate_cost:.4f} with a new head; "
             f"gain {gain.value:.4f} ({gain.low:.4f} to {gain.high:.4f})."
         )
-        click.echo(wrap_text(text))
+        echo(wrap_text(text))
     if by_probability is not None:
         text = (
             f"Expected log loss of the probabilities: {by_probability.current_log_loss:.4f} now, "
             f"{by_probability.candidate_log_loss:.4f} with a new head; gain {by_probability.value:.4f} "
             f"({by_probability.low:.4f} to {by_probability.high:.4f})."
         )
-        click.echo(wrap_text(text))
+        echo(wrap_text(text))
 
 
 def _print_criteria(report: "AdaptationReport") -> None:
@@ -88,9 +87,9 @@ def _print_criteria(report: "AdaptationReport") -> None:
 
     if report.criterion is not None:
         colour = "red" if report.criterion.is_missed else None
-        click.secho(wrap_text(f"Decision rule: {describe_criterion(report.criterion)}"), fg=colour)
+        echo(wrap_text(f"Decision rule: {describe_criterion(report.criterion)}"), fg=colour)
     if report.candidate_criterion is not None:
-        click.echo(wrap_text(f"With a new head: {describe_criterion(report.candidate_criterion)}"))
+        echo(wrap_text(f"With a new head: {describe_criterion(report.candidate_criterion)}"))
 
 
 def _print_assumption(test: "AssumptionTest | None") -> None:
@@ -102,6 +101,6 @@ def _print_assumption(test: "AssumptionTest | None") -> None:
     text = (
         f"Only the prevalence has changed? {verdict} (p = {test.p_value:.2g}, level {test.level:g}){promise}."
     )
-    click.echo(wrap_text(text))
+    echo(wrap_text(text))
     for item in test.disagreements if test.rejected else ():
-        click.echo(wrap_text(item.text, indent="    ", first="  - "))
+        echo(wrap_text(item.text, indent="    ", first="  - "))

@@ -10,6 +10,7 @@ from lifelong.commands.common import as_json, open_store, population_arguments
 from lifelong.commands.cycles.cycle_text import print_cycle
 from lifelong.commands.jobs import run_job, timeout_option
 from lifelong.commands.tables import wrap_text
+from lifelong.printing import echo
 
 NOT_RECORDED = 1
 """Exit status where no cycle was recorded."""
@@ -37,10 +38,10 @@ def run(model: str, environment: str, timeout: timedelta, *, as_json: bool) -> N
         }
         result = run_job(store, "cycle", payload, timeout).result or {}
         if as_json:
-            click.echo(json.dumps(result))
+            echo(json.dumps(result))
         elif result["cycle"] is not None:
             print_cycle(store, store.cycles.get(UUID(result["cycle"])))
         else:
-            click.echo(wrap_text(f"No cycle was recorded: {result['reason']}."))
+            echo(wrap_text(f"No cycle was recorded: {result['reason']}."))
     if result["cycle"] is None:
         raise click.exceptions.Exit(NOT_RECORDED)

@@ -21,6 +21,7 @@ from lifelong.commands.durations import Duration
 from lifelong.commands.feedback.plan_text import print_plan
 from lifelong.commands.jobs import run_job, timeout_option
 from lifelong.commands.tables import print_rows
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.store import Store
@@ -129,8 +130,8 @@ def _show(store: "Store", plan: "LabellingPlan", output: Path | None, *, as_json
         rows = plan_csv(store.labelling_plans.chosen(plan.id), class_names_of(store, plan))
         output.write_text(rows, encoding="utf-8")
     if as_json:
-        click.echo(json.dumps(document))
+        echo(json.dumps(document))
         return
     print_plan(document)
     if output is not None:
-        click.echo(f"{format_count(len(document['predictions']), 'prediction')} to label: {output}")
+        echo(f"{format_count(len(document['predictions']), 'prediction')} to label: {output}")

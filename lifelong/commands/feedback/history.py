@@ -8,6 +8,7 @@ import click
 
 from lifelong.commands.common import as_json, open_store
 from lifelong.commands.tables import print_rows
+from lifelong.printing import echo
 
 
 @click.command(short_help="Show every change of the label of a prediction.")
@@ -18,7 +19,7 @@ def history(prediction_id: UUID, *, as_json: bool) -> None:
     with open_store() as store:
         document = store.labels.history_document(prediction_id)
     if as_json:
-        click.echo(json.dumps(document))
+        echo(json.dumps(document))
         return
     rows = [
         {

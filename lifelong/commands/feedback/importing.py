@@ -10,6 +10,7 @@ import click
 from lifelong.commands.common import as_json as json_option
 from lifelong.commands.common import format_count, service_url, url_option
 from lifelong.commands.durations import Duration
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong.label_import.outcome import ImportOutcome
@@ -92,7 +93,7 @@ def import_labels(
             field=str(error.filename or "FILE"),
         ) from error
     if as_json:
-        click.echo(json.dumps({**task.outcome.to_document(), "dry_run": dry_run}))
+        echo(json.dumps({**task.outcome.to_document(), "dry_run": dry_run}))
     else:
         _print(task.outcome, report, dry_run=dry_run)
     if task.outcome.not_stored:
@@ -117,10 +118,10 @@ def _check_options(file: BinaryIO, report: Path | None, source: str) -> None:
 
 def _run(task: "LabelImport", file: BinaryIO, source: str) -> None:
     """Send all labels, with a count of the rows where standard error is a terminal."""
-    from rich.console import Console
     from rich.progress import Progress, TextColumn
 
     from lifelong.label_import.rows import read_rows
+    from lifelong.rich_console import Console
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.completed:,.0f} rows"),)
@@ -130,7 +131,7 @@ def _run(task: "LabelImport", file: BinaryIO, source: str) -> None:
 
 
 def _tell_wait(error: "RetryableError") -> None:
-    click.echo(
+    echo(
         f"The service asks to try again in {error.retry_after_seconds} s: {error.message}",
         err=True,
     )
@@ -138,22 +139,22 @@ def _tell_wait(error: "RetryableError") -> None:
 
 def _print(outcome: "ImportOutcome", report: Path | None, *, dry_run: bool) -> None:
     would = "Dry run, nothing was stored. It would be: " if dry_run else ""
-    click.echo(
+    echo(
         f"{would}{outcome.stored:,} stored, {outcome.unchanged:,} unchanged, {outcome.corrected:,} corrected,"
         f" {outcome.unknown:,} unknown, {outcome.refused:,} refused."
     )
     if outcome.unlabelled:
-        click.echo(f"{format_count(outcome.unlabelled, 'row')} without a label.")
+        echo(f"{format_count(outcome.unlabelled, 'row')} without a label.")
     for row in outcome.examples:
-        click.echo(f"  line {row.line}: {row.reason}: {row.message}", err=True)
+        echo(f"  line {row.line}: {row.reason}: {row.message}", err=True)
     if outcome.not_stored > len(outcome.examples) and report is None:
-        click.echo("  ... list all of them with --report FILE.", err=True)
+        echo("  ... list all of them with --report FILE.", err=True)
     if outcome.not_stored and report is not None:
-        click.echo(f"The rows that were not stored are in {report}.")
+        echo(f"The rows that were not stored are in {report}.")
 
 
 def _print_stop(outcome: "ImportOutcome") -> None:
-    click.echo(
+    echo(
         f"Stopped after line {outcome.last_line:,}: {outcome.stored:,} stored, {outcome.unchanged:,} unchanged,"
         f" {outcome.corrected:,} corrected, {outcome.unknown:,} unknown, {outcome.refused:,} refused. Send the whole"
         " file again: what is stored stays as it is.",

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
 from lifelong.commands.tables import wrap_text
+from lifelong.printing import echo
 
 _LABEL = 18
 """Columns of the names."""
@@ -50,7 +49,7 @@ def _print_estimate(estimate: Mapping[str, Any] | None) -> None:
         if estimate[name]:
             _line(title, "; ".join(_figure(metric, three) for metric, three in estimate[name].items()))
     for note in estimate["notes"]:
-        click.echo(wrap_text(note))
+        echo(wrap_text(note))
 
 
 def _figure(metric: str, three: Mapping[str, float | None]) -> str:
@@ -62,7 +61,7 @@ def _figure(metric: str, three: Mapping[str, float | None]) -> str:
 
 
 def _line(name: str, text: str) -> None:
-    click.echo(wrap_text(text, first=f"{name:{_LABEL}}", indent=" " * _LABEL))
+    echo(wrap_text(text, first=f"{name:{_LABEL}}", indent=" " * _LABEL))
 
 
 def _minute(moment: str) -> str:

@@ -14,6 +14,7 @@ from lifelong.commands.common import (
     task_option,
 )
 from lifelong.commands.fingerprint.files import read_fingerprint_file, write_file
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.store.knowledge.records import FingerprintRecord, KnowledgeRecord
@@ -46,7 +47,7 @@ def import_(file: Path, task: str | None, card: Path | None) -> None:
         if known is not None:
             enter_card(store, known)
         record = store.knowledge.put_fingerprint(name, fingerprint, actor=actor())
-    click.echo(f"Stored the fingerprint {record.digest[:12]} ({record.kind}) of {name}.")
+    echo(f"Stored the fingerprint {record.digest[:12]} ({record.kind}) of {name}.")
 
 
 @click.command(short_help="Write a fingerprint of the knowledge base into a file.")
@@ -73,7 +74,7 @@ def export(
             hint="Give --unshareable if the file stays in your institution.",
         )
     write_file(output, fingerprint.to_bytes(), replace=replace)
-    click.echo(f"Wrote {output}: {fingerprint.kind}, {output.stat().st_size} bytes.")
+    echo(f"Wrote {output}: {fingerprint.kind}, {output.stat().st_size} bytes.")
 
 
 def _choose(entry: "KnowledgeRecord", kind: str | None, bins: int | None) -> "FingerprintRecord":

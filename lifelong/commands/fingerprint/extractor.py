@@ -18,6 +18,7 @@ from lifelong.commands.fingerprint.options import (
 )
 from lifelong.commands.fingerprint.progress import show_progress
 from lifelong.commands.tables import wrap_text
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.develop.fingerprints.extractor import ExtractorReference
@@ -83,7 +84,7 @@ def make_reference(
     write_file(output, reference.to_bytes(), replace=replace)
     _print(output, reference, as_json=as_json)
     if not as_json:
-        click.echo(
+        echo(
             wrap_text(
                 f"Wrote {output}. Share it together with the weights: only fingerprints of the same reference can be"
                 " compared."
@@ -108,7 +109,7 @@ def _print(file: Path, reference: "ExtractorReference", *, as_json: bool) -> Non
         "features": reference.features,
     }
     if as_json:
-        click.echo(json.dumps(values))
+        echo(json.dumps(values))
         return
     resize, crop = document.preprocessing.resize, document.preprocessing.centre_crop
     steps = [document.preprocessing.colour]
@@ -123,4 +124,4 @@ def _print(file: Path, reference: "ExtractorReference", *, as_json: bool) -> Non
         ("preprocessing", ", ".join(steps)),
         ("reference images", f"{document.reference_images}: {', '.join(document.reference_names)}"),
     ):
-        click.echo(f"{title:16}  {text}")
+        echo(f"{title:16}  {text}")

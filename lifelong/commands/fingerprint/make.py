@@ -25,6 +25,7 @@ from lifelong.commands.fingerprint.options import (
 )
 from lifelong.commands.fingerprint.progress import show_progress
 from lifelong.commands.fingerprint.show import sharing_warnings
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.develop.features.result import TaskFingerprints
@@ -141,7 +142,7 @@ def make(
         write_file(card, f"{text}\n".encode(), replace=replace)
     write_file(output, made.fingerprint.to_bytes(), replace=replace)
     if as_json:
-        click.echo(json.dumps(_document(output, made.fingerprint, made)))
+        echo(json.dumps(_document(output, made.fingerprint, made)))
     else:
         _print(output, card, made)
 
@@ -159,9 +160,9 @@ def _make_keywords(
     fingerprint = KeywordFingerprint(keywords)
     write_file(output, fingerprint.to_bytes(), replace=replace)
     if as_json:
-        click.echo(json.dumps(_document(output, fingerprint, None)))
+        echo(json.dumps(_document(output, fingerprint, None)))
     else:
-        click.echo(f"Wrote {output}: {', '.join(fingerprint.keywords)}.")
+        echo(f"Wrote {output}: {', '.join(fingerprint.keywords)}.")
 
 
 def _document(output: Path, fingerprint: "Fingerprint", made: "TaskFingerprints | None") -> dict[str, Any]:
@@ -177,22 +178,22 @@ def _document(output: Path, fingerprint: "Fingerprint", made: "TaskFingerprints 
 
 def _print(output: Path, card: Path | None, made: "TaskFingerprints") -> None:
     report, facts = made.report, made.facts
-    click.echo(
+    echo(
         f"Read {report.read} of {format_count(report.images, 'image')} in {report.seconds:.1f} s "
         f"({report.architecture}, {report.device})."
     )
     if report.passed_over:
-        click.echo(f"Passed over {format_count(report.passed_over, 'file')} that are no images.")
+        echo(f"Passed over {format_count(report.passed_over, 'file')} that are no images.")
     if report.unreadable:
-        click.echo(f"{format_count(report.unreadable, 'image')} could not be read:")
+        echo(f"{format_count(report.unreadable, 'image')} could not be read:")
         for example in report.unreadable_examples[:MOST_NAMED]:
-            click.echo(f"  {example.name}: {example.problem}")
+            echo(f"  {example.name}: {example.problem}")
         if report.unreadable > MOST_NAMED:
-            click.echo(f"  and {report.unreadable - MOST_NAMED} more")
+            echo(f"  and {report.unreadable - MOST_NAMED} more")
     if facts.class_sizes is not None:
-        click.echo(f"Classes: {len(facts.class_sizes)}, imbalance {facts.imbalance:.3g}.")
+        echo(f"Classes: {len(facts.class_sizes)}, imbalance {facts.imbalance:.3g}.")
     if card is not None:
-        click.echo(f"Wrote {card}.")
-    click.echo(f"Wrote {output}: {made.fingerprint.kind}, {output.stat().st_size} bytes.")
+        echo(f"Wrote {card}.")
+    echo(f"Wrote {output}: {made.fingerprint.kind}, {output.stat().st_size} bytes.")
     for warning in sharing_warnings(made.fingerprint):
-        click.echo(f"Warning: {warning}", err=True)
+        echo(f"Warning: {warning}", err=True)

@@ -6,6 +6,7 @@ import click
 
 from lifelong.commands.common import output_option, replace_option
 from lifelong.commands.fingerprint.files import read_extractor_file, read_fingerprint_file, write_file
+from lifelong.printing import echo
 
 
 @click.command(short_help="Add noise to a fingerprint, so that it is differentially private.")
@@ -70,4 +71,4 @@ def make_private(
         images_per_patient=images_per_patient,
     )
     write_file(output, private.to_bytes(), replace=replace)
-    click.echo(f"Wrote {output}: {output.stat().st_size} bytes, epsilon {epsilon:g}, delta {delta:g}.")
+    echo(f"Wrote {output}: {output.stat().st_size} bytes, epsilon {epsilon:g}, delta {delta:g}.")

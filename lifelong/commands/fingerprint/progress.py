@@ -9,8 +9,9 @@ TITLES = {"list": "Finding images", "read": "Reading images", "fisher": "Drawing
 @contextmanager
 def show_progress() -> Generator[Callable[[str, int, int | None], None]]:
     """Give a function that takes the stage, the images so far, and their final number; drawn on a terminal only."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from lifelong.rich_console import Console
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)

@@ -9,6 +9,7 @@ import click
 from lifelong.commands.common import as_json
 from lifelong.commands.fingerprint.files import read_fingerprint_file
 from lifelong.commands.tables import wrap_text
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
@@ -27,14 +28,14 @@ def show(file: Path, *, as_json: bool) -> None:
     found = disclosure(fingerprint)
     values = {"file": str(file), "bytes": file.stat().st_size, **_describe(fingerprint)}
     if as_json:
-        click.echo(json.dumps({**values, "disclosure": found.to_document()}))
+        echo(json.dumps({**values, "disclosure": found.to_document()}))
         return
     width = max(map(len, values))
     for name, value in values.items():
-        click.echo(f"{name:{width}}  {', '.join(value) if isinstance(value, tuple) else value}")
-    click.echo("\nWhat it discloses:")
+        echo(f"{name:{width}}  {', '.join(value) if isinstance(value, tuple) else value}")
+    echo("\nWhat it discloses:")
     for statement in (*found.statements, *sharing_warnings(fingerprint)):
-        click.echo(wrap_text(statement, indent="  ", first="- "))
+        echo(wrap_text(statement, indent="  ", first="- "))
 
 
 def sharing_warnings(fingerprint: "Fingerprint") -> list[str]:

@@ -15,6 +15,7 @@ from lifelong.commands.interview.files import (
     with_texts,
     write_text,
 )
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -339,9 +340,9 @@ def _deliver(
     if not options["as_json"] and options["answers"] is not None:
         print_recommendation(terminal(), recommendation, interview.class_names)
     for line in said:
-        click.echo(line, err=options["as_json"])
+        echo(line, err=options["as_json"])
     if options["as_json"]:
-        click.echo(recommendation.to_json())
+        echo(recommendation.to_json())
 
 
 def _attach(

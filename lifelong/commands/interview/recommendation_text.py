@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 from lifelong_core.design.interview.wording import CONFIDENCE_WORDS, DECIDED_BY, DISPLAY_NAMES
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from lifelong.rich_console import Console
     from lifelong_core.design import Recommendation, Step
     from lifelong_core.design.recommendation.document import GuideOutcome
     from lifelong_core.design.recommendation.views import MetricView

@@ -12,8 +12,9 @@ from lifelong.commands.common import only_warned
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
+    from lifelong.rich_console import Console
     from lifelong_core.design import Contradiction, Interview, Question
     from lifelong_core.design.interview.cost_builders import Costs
     from lifelong_core.design.recommendation.document import GuideOutcome
@@ -62,7 +63,7 @@ HINTS = {
 
 def terminal(*, err: bool = False) -> "Console":
     """Standard output or standard error, with a limited line length."""
-    from rich.console import Console
+    from lifelong.rich_console import Console
 
     stream = sys.stderr if err else sys.stdout
     if isinstance(stream, io.TextIOWrapper):

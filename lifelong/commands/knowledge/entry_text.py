@@ -4,10 +4,9 @@ from collections import defaultdict
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from lifelong.commands.common import format_count
 from lifelong.commands.tables import print_rows, wrap_text
+from lifelong.printing import echo
 from lifelong_core.errors import UnavailableError
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def entry_document(record: "KnowledgeRecord") -> dict[str, Any]:
 def print_entry(record: "KnowledgeRecord") -> None:
     """Print card, fingerprints and transfers of an entry."""
     entry = record.entry
-    click.secho(record.task, bold=True)
+    echo(record.task, bold=True)
     facts = {**_card_facts(entry.card), "licence": entry.licence, "contact": entry.contact}
     facts["origin"] = f"{record.origin}, changed {record.changed_at:%Y-%m-%d} by {record.changed_by}"
     for one in record.fingerprints:
@@ -68,8 +67,8 @@ def print_entry(record: "KnowledgeRecord") -> None:
     label = max(len(name) for name in facts)
     for name, text in facts.items():
         if text:
-            click.echo(wrap_text(text, first=f"  {name:{label}}  ", indent=" " * (label + 4)))
-    click.echo()
+            echo(wrap_text(text, first=f"  {name:{label}}  ", indent=" " * (label + 4)))
+    echo()
     print_rows(list(_transfer_rows(entry)), as_json=False, empty="No transfer to this task was measured.")
 
 

@@ -18,6 +18,7 @@ from lifelong.commands.common import (
     task_argument,
 )
 from lifelong.commands.tables import print_rows, wrap_text
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.settings import Settings
@@ -71,9 +72,7 @@ def list_(limit: int, after: str | None, *, as_json: bool) -> None:
         "no ranker is fitted yet" if ranker is None else f"the ranker was fitted {ranker.fitted_at:%Y-%m-%d}"
     )
     counts = f"{format_count(state.transfers, 'transfer')}, {format_count(state.fingerprints, 'fingerprint')}"
-    click.echo(
-        wrap_text(f"{len(records)} of {format_count(state.entries, 'task')}; in all {counts}; {fitted}.")
-    )
+    echo(wrap_text(f"{len(records)} of {format_count(state.entries, 'task')}; in all {counts}; {fitted}."))
 
 
 @knowledge.command()
@@ -86,7 +85,7 @@ def show(task: str, *, as_json: bool) -> None:
     with open_store() as store:
         record = store.knowledge.get(task)
     if as_json:
-        click.echo(json.dumps(entry_document(record)))
+        echo(json.dumps(entry_document(record)))
     else:
         print_entry(record)
 
@@ -107,7 +106,7 @@ def add(file: Path) -> None:
         record = (
             enter_card(store, new) if isinstance(new, TaskCard) else store.knowledge.put(new, actor=actor())
         )
-    click.echo(f"Entered {record.task}: {format_count(len(record.entry.trainings), 'training')}.")
+    echo(f"Entered {record.task}: {format_count(len(record.entry.trainings), 'training')}.")
 
 
 @knowledge.command("import")
@@ -141,14 +140,14 @@ def import_(path: Path, *, replace: bool, accept_unsigned: bool, as_json: bool) 
             "changed": outcome.changed,
             "unchanged": outcome.unchanged,
         }
-        click.echo(json.dumps(document))
+        echo(json.dumps(document))
         return
-    click.echo(
+    echo(
         f"Imported {path} ({imported.signer}): {len(outcome.added)} new, {len(outcome.changed)} changed,"
         f" {len(outcome.unchanged)} unchanged."
     )
     if is_fitting:
-        click.echo(
+        echo(
             wrap_text(
                 "A job to fit the ranker and to index the fingerprints waits for a monitor (`lifelong monitor`)."
             )
@@ -172,7 +171,7 @@ def export(tasks: tuple[str, ...], output: Path) -> None:
     with open_store() as store:
         content = export_bundle(store, key_file, tasks=tasks or None, actor=actor())
     write_whole(output, content)
-    click.echo(f"Wrote {output}, {len(content) / 1000:.1f} kB.")
+    echo(f"Wrote {output}, {len(content) / 1000:.1f} kB.")
 
 
 @knowledge.command()
@@ -181,7 +180,7 @@ def delete(task: str) -> None:
     """Delete the entry of TASK with its fingerprints; trainings of other tasks that name it as their source stay."""
     with open_store() as store:
         record = store.knowledge.delete(task, actor=actor())
-    click.echo(f"Deleted {task} with {format_count(len(record.fingerprints), 'fingerprint')}.")
+    echo(f"Deleted {task} with {format_count(len(record.fingerprints), 'fingerprint')}.")
 
 
 @knowledge.command()
@@ -194,11 +193,11 @@ def refit() -> None:
         job = store.knowledge.request_refit(actor=actor())
         state = store.knowledge.state()
     if job is not None:
-        click.echo(f"Submitted the job {job.id}.")
+        echo(f"Submitted the job {job.id}.")
     elif state.transfers or state.fingerprints:
-        click.echo("A job to fit the ranker waits already.")
+        echo("A job to fit the ranker waits already.")
     else:
-        click.echo(
+        echo(
             wrap_text(
                 "There is nothing to fit the ranker on: the knowledge base holds neither transfers nor fingerprints."
             )

@@ -7,6 +7,7 @@ import click
 
 from lifelong.commands.common import as_json, level_option, open_store, task_argument
 from lifelong.commands.tables import print_rows, wrap_text
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.develop.ranking.suggestion import Neighbour, Ranking
@@ -56,7 +57,7 @@ def neighbours(
             build_index=True,
         )
     if as_json:
-        click.echo(json.dumps(ranking.to_document()))
+        echo(json.dumps(ranking.to_document()))
     else:
         _print_ranking(ranking, limit)
 
@@ -64,7 +65,7 @@ def neighbours(
 def _print_ranking(ranking: "Ranking", limit: int) -> None:
     from lifelong_core.develop.ranking.reasons import conclude
 
-    click.secho(wrap_text(conclude(ranking)), bold=True)
+    echo(wrap_text(conclude(ranking)), bold=True)
     if not ranking.suggestions and ranking.neighbours:
         print_rows([_neighbour_row(one) for one in ranking.neighbours[:limit]], as_json=False, empty="")
         return

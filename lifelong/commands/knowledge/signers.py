@@ -5,6 +5,7 @@ import click
 from lifelong.commands.common import Name, actor, as_json, open_store
 from lifelong.commands.knowledge.group import knowledge
 from lifelong.commands.tables import print_rows
+from lifelong.printing import echo
 
 
 @knowledge.command()
@@ -17,7 +18,7 @@ def trust(name: str, public_key: str) -> None:
     """
     with open_store() as store:
         added = store.trusted_signers.add(name, public_key, actor=actor())
-    click.echo(f"Bundles of {added.name} are imported from now on.")
+    echo(f"Bundles of {added.name} are imported from now on.")
 
 
 @knowledge.command()
@@ -26,7 +27,7 @@ def distrust(name: str) -> None:
     """Refuse further bundles of NAME; entries that came with earlier ones stay."""
     with open_store() as store:
         store.trusted_signers.remove(name, actor=actor())
-    click.echo(f"Bundles of {name} are refused from now on.")
+    echo(f"Bundles of {name} are refused from now on.")
 
 
 @knowledge.command()
@@ -64,5 +65,5 @@ def key() -> None:
     found = read_signing_key(path)
     if found is None:
         found = create_signing_key(path)
-        click.echo(f"Made the signing key {path}.", err=True)
-    click.echo(found.public_key)
+        echo(f"Made the signing key {path}.", err=True)
+    echo(found.public_key)

@@ -8,6 +8,7 @@ import click
 from lifelong.commands.common import model_argument, service_url, url_option
 from lifelong.commands.models.calibration_text import print_refusals, print_report
 from lifelong.commands.tables import wrap_text
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,31 +90,31 @@ def calibrate(model: str, source: Path, *, url: str | None, token: str, **option
     _print_rule(answer)
     if options["dry_run"]:
         reason = f", forced: {forced}" if answer["outcome"] == "forced" else ""
-        click.echo(wrap_text(f"Dry run: nothing was published. It would be published{reason}."))
+        echo(wrap_text(f"Dry run: nothing was published. It would be published{reason}."))
         return
-    click.echo(f"Fitted head {answer['head_version']} of {answer['model']} on {labelled.samples} cases.")
-    click.echo(answer["serving"])
+    echo(f"Fitted head {answer['head_version']} of {answer['model']} on {labelled.samples} cases.")
+    echo(answer["serving"])
 
 
 def _print_rule(answer: "Mapping[str, Any]") -> None:
     """How the head decides and what that will reach; a service of an earlier version says neither."""
     if answer.get("decision_rule_text"):
-        click.echo(wrap_text(f"The head decides by this rule: {answer['decision_rule_text']}."))
+        echo(wrap_text(f"The head decides by this rule: {answer['decision_rule_text']}."))
     if answer.get("expected_criterion_text"):
-        click.echo(wrap_text(f"With it: {answer['expected_criterion_text']}."))
+        echo(wrap_text(f"With it: {answer['expected_criterion_text']}."))
 
 
 def _labelled(
     api: "Api", description: "Mapping[str, Any]", source: Path, options: dict[str, Any]
 ) -> "LabeledLogits":
     """The calibration set: computed from images, or read from a file."""
-    from rich.console import Console
     from rich.progress import Progress
 
     from lifelong.calibration import logits_of_images
     from lifelong.case_groups import groups_from_csv, groups_from_pattern
     from lifelong.labelled_images import labelled_images
     from lifelong.labelled_logits import SUFFIXES, read_labelled_logits
+    from lifelong.rich_console import Console
     from lifelong_core.errors import InvalidInputError
 
     table, pattern = options["groups"], options["group_pattern"]

@@ -6,6 +6,7 @@ import click
 
 from lifelong.commands.common import CommandGroup, actor, as_json, format_count, model_argument, open_store
 from lifelong.commands.tables import print_rows
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.store import CalibrationSet, Model
@@ -58,9 +59,9 @@ def activate(model: str, identifier: int) -> None:
         chosen = store.calibration_sets.activate(model, identifier, actor=actor())
         described = store.models.get(model)
         sentence = describe_default_head(store, described)
-    click.echo(f"Calibration set {chosen.id} of {described.reference} is active: cycles fit heads on it.")
+    echo(f"Calibration set {chosen.id} of {described.reference} is active: cycles fit heads on it.")
     if sentence is not None:
-        click.echo(sentence)
+        echo(sentence)
 
 
 @calibration_sets.command("remove-group-keys")
@@ -79,13 +80,13 @@ def remove_group_keys() -> None:
                 try:
                     changed += store.calibration_sets.remove_group_keys(record.id, actor=actor())
                 except NotFoundError as error:
-                    click.secho(f"Calibration set {record.id}: {error}", fg="yellow", err=True)
+                    echo(f"Calibration set {record.id}: {error}", fg="yellow", err=True)
     if changed:
-        click.echo(
+        echo(
             f"Removed the group keys from {format_count(changed, 'calibration set')}; backups may still hold them."
         )
     else:
-        click.echo("No calibration set holds group keys.")
+        echo("No calibration set holds group keys.")
 
 
 def _compared(record: "CalibrationSet", model: "Model") -> str:

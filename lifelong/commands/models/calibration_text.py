@@ -4,9 +4,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-import click
-
 from lifelong.commands.tables import wrap_text
+from lifelong.printing import echo
 
 _MOST_CLASSES = 10
 _INDENT = "  "
@@ -31,10 +30,11 @@ def print_report(report: dict[str, Any], *, old_version: int | None = None) -> N
         report: as `CalibrationReport.to_document` gives it.
         old_version: of the present head; None: there is none.
     """
-    from rich.console import Console
     from rich.table import Table
 
-    click.echo(wrap_text(_cases(report)))
+    from lifelong.rich_console import Console
+
+    echo(wrap_text(_cases(report)))
     table = Table(box=None, header_style="bold")
     for column in ("figure", "of", "value", "95 % interval"):
         table.add_column(column, justify="right" if column == "value" else "left")
@@ -57,10 +57,10 @@ def print_report(report: dict[str, Any], *, old_version: int | None = None) -> N
         if name in alone:
             table.add_row("", "prevalence alone", _text(alone[name], decimals, unit, ""), "")
     Console().print(table)
-    click.echo(wrap_text(_CAPTION))
+    echo(wrap_text(_CAPTION))
     for finding in report["findings"]:
         if finding["severity"] == "warning":
-            click.secho(wrap_text(f"Warning: {finding['text']}", indent=_INDENT, first=""), fg="yellow")
+            echo(wrap_text(f"Warning: {finding['text']}", indent=_INDENT, first=""), fg="yellow")
 
 
 def print_refusals(report: dict[str, Any], *, forced: bool = False) -> None:
@@ -74,11 +74,11 @@ def print_refusals(report: dict[str, Any], *, forced: bool = False) -> None:
     for finding in report["findings"]:
         if finding["severity"] == "refusal":
             text = wrap_text(f"{word}: {finding['text']}", indent=_INDENT, first="")
-            click.secho(text, fg="red", err=not forced)
+            echo(text, fg="red", err=not forced)
             if finding["hint"] and not forced:
-                click.echo(wrap_text(finding["hint"], indent=_INDENT), err=True)
+                echo(wrap_text(finding["hint"], indent=_INDENT), err=True)
     if not forced:
-        click.echo(wrap_text(_REFUSED), err=True)
+        echo(wrap_text(_REFUSED), err=True)
 
 
 def _decimals(figures: Iterable[dict[str, float]]) -> int:

@@ -20,6 +20,7 @@ from lifelong.commands.interview.files import write_texts
 from lifelong.commands.jobs import expect_monitor, finish_job, timeout_option
 from lifelong.commands.validation.aggregate_option import aggregate_option
 from lifelong.commands.validation.uncertainty_options import settings_of, uncertainty_options
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.store import Job, Store
@@ -191,11 +192,11 @@ def _finished(store: "Store", job: "Job", outputs: Outputs) -> str:
         ((outputs["output"], document, "--output"), (outputs["html"], page or "", "--html"))
     )
     if outputs["as_json"]:
-        click.echo(document)
+        echo(document)
     if failure is not None:
         raise failure
     if outputs["output"] is not None:
-        click.echo(f"The result is in {outputs['output']}.", err=outputs["as_json"])
+        echo(f"The result is in {outputs['output']}.", err=outputs["as_json"])
     if outputs["html"] is not None:
-        click.echo(f"The report is in {outputs['html']}.", err=outputs["as_json"])
+        echo(f"The report is in {outputs['html']}.", err=outputs["as_json"])
     return document

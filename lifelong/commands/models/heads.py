@@ -18,6 +18,7 @@ from lifelong.commands.common import (
 )
 from lifelong.commands.operation.workers import format_running, place_name, workers
 from lifelong.commands.tables import print_rows
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.deploy import PostProcessingHead
@@ -91,9 +92,9 @@ def list_(model: str, *, as_json: bool) -> None:
         damaged = sorted({*damaged, *store.heads.list_damaged(model).values()})
     print_rows(rows, as_json=as_json, empty="No head yet: `lifelong calibrate`.", below="assumed_prevalence")
     if rows and not as_json:
-        click.echo(f"The default head is {users}.")
+        echo(f"The default head is {users}.")
     for reason in damaged:
-        click.echo(f"Warning: {reason}.", err=True)
+        echo(f"Warning: {reason}.", err=True)
 
 
 @heads.command()
@@ -126,10 +127,10 @@ def show(model: str, version: int) -> None:
 
     with open_store() as store:
         head = store.heads.get(model, version).head
-    click.echo(head.to_json())
+    echo(head.to_json())
     for line in (f"Decides by: {describe_head_rule(head)}.", describe_expectation(head)):
         if line is not None:
-            click.echo(line, err=True)
+            echo(line, err=True)
 
 
 @heads.command()
@@ -166,10 +167,10 @@ def publish(
         )
         calibration = store.calibration_sets.of_head(record)
         outlook = _outlook(store, record, environment)
-    click.echo(f"Published head {record.version}.")
+    echo(f"Published head {record.version}.")
     if environment is None or calibration.is_at_risk:
-        click.echo(calibration.sentence())
-    click.echo(outlook)
+        echo(calibration.sentence())
+    echo(outlook)
 
 
 @heads.command()
@@ -217,10 +218,10 @@ def rollback(
         calibration = store.calibration_sets.of_head(record)
         outlook = _outlook(store, record, environment)
     place = "as the default head" if environment is None else f"in {environment}"
-    click.echo(f"Head {record.version} is active again {place}.")
+    echo(f"Head {record.version} is active again {place}.")
     if environment is None or calibration.is_at_risk:
-        click.echo(calibration.sentence())
-    click.echo(outlook)
+        echo(calibration.sentence())
+    echo(outlook)
 
 
 @heads.command()
@@ -238,7 +239,7 @@ def pin(model: str, environment: str | None, expected_sequence: int | None, reas
             actor=actor(),
             expected_sequence=expected_sequence,
         )
-    click.echo(f"Pinned: cycles leave the {_head_in(environment)} alone.")
+    echo(f"Pinned: cycles leave the {_head_in(environment)} alone.")
 
 
 @heads.command()
@@ -249,7 +250,7 @@ def unpin(model: str, environment: str | None, expected_sequence: int | None) ->
     """Let cycles replace the head again."""
     with open_store() as store:
         store.heads.unpin(model, environment=environment, actor=actor(), expected_sequence=expected_sequence)
-    click.echo(f"Unpinned: cycles may replace the {_head_in(environment)} again.")
+    echo(f"Unpinned: cycles may replace the {_head_in(environment)} again.")
 
 
 @heads.command()
@@ -267,11 +268,11 @@ def proposals(model: str | None, *, as_json: bool) -> None:
             for reference in (models[cycle.model_id].reference,)
         ]
     if as_json:
-        click.echo(json.dumps(found))
+        echo(json.dumps(found))
     elif not found:
-        click.echo("Nothing is proposed.")
+        echo("Nothing is proposed.")
     else:
-        click.echo("\n\n".join("\n".join(_lines(proposal)) for proposal in found))
+        echo("\n\n".join("\n".join(_lines(proposal)) for proposal in found))
 
 
 @heads.command()
@@ -283,7 +284,7 @@ def approve(cycle: str) -> None:
     """
     with open_store() as store:
         approved = store.cycles.approve(store.cycles.find(cycle).id, actor=actor())
-    click.echo(f"Published head {approved.published_version} in {approved.environment}.")
+    echo(f"Published head {approved.published_version} in {approved.environment}.")
 
 
 @heads.command()
@@ -296,7 +297,7 @@ def reject(cycle: str, reason: str) -> None:
     """
     with open_store() as store:
         rejected = store.cycles.reject(store.cycles.find(cycle).id, reason=reason, actor=actor())
-    click.echo(f"Rejected: head {rejected.head_version} stays active in {rejected.environment}.")
+    echo(f"Rejected: head {rejected.head_version} stays active in {rejected.environment}.")
 
 
 def _proposal(

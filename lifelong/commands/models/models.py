@@ -19,6 +19,7 @@ from lifelong.commands.models.preprocessing import preprocessing as preprocessin
 from lifelong.commands.models.trials import canary, promotions, rollback, shadow, trial
 from lifelong.commands.tables import print_rows
 from lifelong.commands.training.show import training as training_command
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.deploy import LabeledLogits
@@ -133,7 +134,7 @@ def add(
             checked = _checked(store, onnx, name, task, document, half=half)
             content = checked.content
             if checked.half_difference is not None:
-                click.echo(
+                echo(
                     f"Converted the graph to half precision: over images of random colours, with {checked.provider}, no"
                     f" logit changed by more than {checked.half_difference:.2g}."
                 )
@@ -146,13 +147,13 @@ def add(
             force_reason=force_because,
             actor=actor(),
         )
-        click.echo(f"Added model {model.reference}.")
+        echo(f"Added model {model.reference}.")
         if labelled is not None:
             head = register_calibration(
                 store, model.reference, labelled, actor=actor(), force_reason=force_because
             )
-            click.echo(f"Fitted head {head.version} on {labelled.samples} calibration cases.")
-        click.echo(describe_serving(store, model.reference, patience_seconds=WORKERS_PATIENCE_SECONDS))
+            echo(f"Fitted head {head.version} on {labelled.samples} calibration cases.")
+        echo(describe_serving(store, model.reference, patience_seconds=WORKERS_PATIENCE_SECONDS))
 
 
 def _examined(
@@ -268,7 +269,7 @@ def promote(model: str, force_because: str | None) -> None:
         check_servable(store, Settings.load(), model, patience_seconds=WORKERS_PATIENCE_SECONDS)
         former = store.registry().heads
         promoted = promote_calibrated(store, model, actor=actor(), force_reason=force_because)
-        click.echo(describe_serving(store, promoted.reference, patience_seconds=WORKERS_PATIENCE_SECONDS))
+        echo(describe_serving(store, promoted.reference, patience_seconds=WORKERS_PATIENCE_SECONDS))
         registry = store.registry()
         task = registry.tasks[promoted.task_id]
         fitted = [
@@ -277,12 +278,12 @@ def promote(model: str, force_because: str | None) -> None:
             if place[0] == promoted.id and (place not in former or former[place].version != head.version)
         ]
         if fitted:
-            click.echo(f"Fitted heads for: {', '.join(fitted)}.")
+            echo(f"Fitted heads for: {', '.join(fitted)}.")
         differing = differing_heads(registry, task)
     for head in differing:
-        click.echo(f"Note: {head.sentence}")
+        echo(f"Note: {head.sentence}")
     if differing:
-        click.echo(refit_hint(task, differing))
+        echo(refit_hint(task, differing))
 
 
 @models.command()
@@ -302,4 +303,4 @@ def remove(model: str) -> None:
         )
     with open_store() as store:
         removed = store.remove_model(model, actor=actor())
-    click.echo(f"Removed {removed.reference}. Its version is not used again.")
+    echo(f"Removed {removed.reference}. Its version is not used again.")

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from lifelong.commands.common import only_warned, output_option
+from lifelong.printing import echo
 
 FIELD = "SOURCE"
 
@@ -50,10 +51,10 @@ def preprocessing(source: str, size: int | None, output: Path | None, *, test_si
         check_normalisation(document)
     text = _formatted(document.model_dump(mode="json", exclude_none=True))
     if output is None:
-        click.echo(text)
+        echo(text)
     else:
         output.write_text(text + "\n", encoding="utf-8")
-        click.echo(f"Wrote {output}.", err=True)
+        echo(f"Wrote {output}.", err=True)
 
 
 def _formatted(document: dict[str, Any]) -> str:

@@ -6,8 +6,7 @@ from lifelong.commands.validation.validation_text import MOST_CLASSES, print_cau
 from lifelong_core.design.report.words import better, interval_in_words, name_classes, number, of
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from lifelong.rich_console import Console
     from lifelong_core.design.validation.differences import MetricDifference
     from lifelong_core.promotion import PromotionReport
 

@@ -6,6 +6,7 @@ import click
 
 from lifelong.commands.common import CommandGroup, Name, actor, as_json, open_store
 from lifelong.commands.tables import print_rows
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.decision_rules.rules import DecisionRule
@@ -94,7 +95,7 @@ def add(
             force_reason=force_because,
             actor=actor(),
         )
-    click.echo(f"Added task {task.name} with classes {', '.join(task.class_names)}.")
+    echo(f"Added task {task.name} with classes {', '.join(task.class_names)}.")
 
 
 @tasks.command("list")

@@ -6,6 +6,7 @@ import click
 
 from lifelong.commands.common import actor, as_json, model_argument, open_store, task_argument
 from lifelong.commands.tables import print_rows
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.store import Store
@@ -59,11 +60,11 @@ def trial(task: str, *, end: bool, as_json: bool) -> None:
     with open_store() as store:
         if end:
             ended = store.rollouts.end(task, actor=actor())
-            click.echo(f"Ended the trial of {_reference(store, ended.model_id)}.")
+            echo(f"Ended the trial of {_reference(store, ended.model_id)}.")
             return
         found, rollout = store.tasks.get(task), store.rollouts.current(task)
         if rollout is None:
-            click.echo(
+            echo(
                 "[]"
                 if as_json
                 else f"No model of {task} is on trial. Start one: `lifelong models shadow MODEL`."
@@ -72,7 +73,7 @@ def trial(task: str, *, end: bool, as_json: bool) -> None:
         rows = [_row(one, found.class_names) for one in trial_populations(store, found, rollout)]
         if not as_json:
             share = "" if rollout.stage == "shadow" else f" with the share {rollout.share:g}"
-            click.echo(
+            echo(
                 f"{_reference(store, rollout.model_id)} is on trial as a {rollout.stage}{share} since"
                 f" {rollout.changed_at:%Y-%m-%d %H:%M} UTC (by {rollout.started_by})."
             )
@@ -96,7 +97,7 @@ def rollback(task: str, expected_sequence: int | None) -> None:
 
     with open_store() as store:
         model = store.promotions.roll_back(task, actor=actor(), expected_sequence=expected_sequence)
-        click.echo(describe_serving(store, model.reference, patience_seconds=WORKERS_PATIENCE_SECONDS))
+        echo(describe_serving(store, model.reference, patience_seconds=WORKERS_PATIENCE_SECONDS))
 
 
 @click.command()
@@ -134,8 +135,8 @@ def _start(model: str, stage: "Stage", share: float, force_reason: str | None) -
             store, model, stage=stage, share=share, actor=actor(), force_reason=force_reason
         )
         if started.fitted:
-            click.echo(f"Fitted heads for: {', '.join(started.fitted)}.")
-        click.echo(describe_serving(store, started.model.reference, patience_seconds=PATIENCE))
+            echo(f"Fitted heads for: {', '.join(started.fitted)}.")
+        echo(describe_serving(store, started.model.reference, patience_seconds=PATIENCE))
 
 
 def _reference(store: "Store", model_id: int) -> str:

@@ -10,6 +10,7 @@ import click
 
 from lifelong.commands.common import CommandGroup, as_json, format_count, open_store
 from lifelong.commands.tables import print_rows
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.store.access.audit_log import AuditVerification
@@ -65,7 +66,7 @@ def audit(
     with open_store() as store:
         entries = store.audit.list(limit, before, action=action, subject=subject, kind=kind)
     if as_json:
-        click.echo(json.dumps([audit_document(entry) for entry in entries]))
+        echo(json.dumps([audit_document(entry) for entry in entries]))
         return
     rows = [
         {
@@ -117,7 +118,7 @@ def verify(anchors: tuple[str, ...], *, as_json: bool) -> None:
             "chained_up_to": found.chained_up_to,
             "faults": [asdict(fault) for fault in found.faults],
         }
-        click.echo(json.dumps(document))
+        echo(json.dumps(document))
     else:
         _print_verification(found, len(known))
     if found.faults:
@@ -126,20 +127,20 @@ def verify(anchors: tuple[str, ...], *, as_json: bool) -> None:
 
 def _print_verification(found: "AuditVerification", anchors: int) -> None:
     for fault in found.faults:
-        click.secho(f"{fault.text[:1].upper()}{fault.text[1:]}", fg="red")
+        echo(f"{fault.text[:1].upper()}{fault.text[1:]}", fg="red")
     if not found.faults:
         compared = f", and the log holds {format_count(anchors, 'anchor')}" if anchors else ""
         entries = "1 entry" if found.entries == 1 else f"{found.entries} entries"
-        click.echo(f"The audit log is as it was written: {entries}{compared}.")
+        echo(f"The audit log is as it was written: {entries}{compared}.")
     if found.newest is not None:
-        click.echo(f"Newest entry: {found.newest}")
+        echo(f"Newest entry: {found.newest}")
     if found.chained_up_to:
-        click.echo(
+        echo(
             f"Entries up to {found.chained_up_to} were written by an older version: changes before its upgrade cannot"
             " be seen."
         )
     if not anchors:
-        click.echo("There is no anchor: entries that were removed at the end cannot be seen.")
+        echo("There is no anchor: entries that were removed at the end cannot be seen.")
 
 
 def _shortened(details: Mapping[str, Any]) -> dict[str, Any]:

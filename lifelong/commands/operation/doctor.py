@@ -8,6 +8,7 @@ import click
 
 from lifelong.commands.common import as_json
 from lifelong.commands.tables import wrap_text
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong.doctor.findings import Result
@@ -41,7 +42,7 @@ def doctor(*, as_json: bool, quick: bool) -> None:
         else:
             _show(result)
     if as_json:
-        click.echo(json.dumps({"status": worst.word, "checks": documents}, indent=1))
+        echo(json.dumps({"status": worst.word, "checks": documents}, indent=1))
     sys.exit(int(worst))
 
 
@@ -57,6 +58,7 @@ def _show(result: "Result") -> None:
     for finding in result.findings:
         word = finding.level.word
         text = wrap_text(f"{result.name}: {finding.message}", indent=_INDENT)
-        click.echo(click.style(f"{word:{len(_INDENT)}}", fg=_COLOURS[word]) + text.removeprefix(_INDENT))
+        echo(f"{word:{len(_INDENT)}}", fg=_COLOURS[word], nl=False)
+        echo(text.removeprefix(_INDENT))
         if finding.hint:
-            click.echo(wrap_text(finding.hint, indent=_INDENT))
+            echo(wrap_text(finding.hint, indent=_INDENT))

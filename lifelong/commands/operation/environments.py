@@ -4,6 +4,7 @@ import click
 
 from lifelong.commands.common import CommandGroup, Name, actor, as_json, open_store
 from lifelong.commands.tables import print_rows
+from lifelong.printing import echo
 
 
 @click.group(cls=CommandGroup, short_help="List, add, disable and delete environments.")
@@ -30,7 +31,7 @@ def add(name: str) -> None:
     """Add the environment NAME; an existing one stays as it is."""
     with open_store() as store:
         store.environments.add(name, actor=actor())
-    click.echo(f"The environment {name} is there.")
+    echo(f"The environment {name} is there.")
 
 
 @environments.command()
@@ -39,7 +40,7 @@ def disable(name: str) -> None:
     """Refuse predictions in the environment NAME; its logged predictions stay and can still get labels."""
     with open_store() as store:
         store.environments.disable(name, actor=actor())
-    click.echo(f"Disabled {name}: predictions there get 403 within a second.")
+    echo(f"Disabled {name}: predictions there get 403 within a second.")
 
 
 @environments.command()
@@ -48,7 +49,7 @@ def enable(name: str) -> None:
     """Allow predictions in the environment NAME again."""
     with open_store() as store:
         store.environments.enable(name, actor=actor())
-    click.echo(f"Enabled {name}.")
+    echo(f"Enabled {name}.")
 
 
 @environments.command()
@@ -57,4 +58,4 @@ def delete(name: str) -> None:
     """Delete the environment NAME, if nothing was logged or published there; else disable it."""
     with open_store() as store:
         store.environments.delete(name, actor=actor())
-    click.echo(f"Deleted {name}.")
+    echo(f"Deleted {name}.")

@@ -12,6 +12,7 @@ from lifelong.commands.common import (
     output_option,
     replace_option,
 )
+from lifelong.printing import echo
 
 
 class Moment(click.ParamType):
@@ -81,4 +82,4 @@ def export(
                 field="--output",
                 hint="Choose a folder that this user can write to, on a disk with room.",
             ) from error
-    click.echo(f"Wrote {rows} predictions to {output}.")
+    echo(f"Wrote {rows} predictions to {output}.")

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from lifelong.commands.common import CommandGroup, replace_option
+from lifelong.printing import echo
 
 
 @click.group(cls=CommandGroup, short_help="Write dashboards and alert rules.")
@@ -27,10 +28,10 @@ def export(folder: Path, *, replace: bool) -> None:
 
     outcome = export_monitoring_files(folder, replace=replace)
     for name in outcome.written:
-        click.echo(f"wrote {folder / name}")
+        echo(f"wrote {folder / name}")
     if outcome.unchanged:
-        click.echo(f"{len(outcome.unchanged)} files are there already and up to date")
-    click.echo(_next_steps(folder))
+        echo(f"{len(outcome.unchanged)} files are there already and up to date")
+    echo(_next_steps(folder))
 
 
 def _next_steps(folder: Path) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lifelong.commands.common import actor, format_count, open_store
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.store.lifecycle.erasure import ErasureOutcome
@@ -33,12 +34,12 @@ def erase(group: str, *, dry_run: bool, yes: bool) -> None:
         path = Settings.load().resolved_group_key_file
         hashes = group_hashes(store.group_keys.erasing_keys(path, actor=actor()), group)
         if dry_run or not yes:
-            click.echo(f"There are {_named(store.erasure.count(hashes))} of this group.")
+            echo(f"There are {_named(store.erasure.count(hashes))} of this group.")
         if dry_run:
             return
         if not yes:
             click.confirm("Erase them for good?", abort=True)
-        click.echo(f"Erased {_named(store.erasure.erase(hashes, actor=actor()))}.")
+        echo(f"Erased {_named(store.erasure.erase(hashes, actor=actor()))}.")
 
 
 @click.command("rotate-group-key", short_help="Add a new key for the hashes of groups.")
@@ -53,8 +54,8 @@ def rotate_group_key() -> None:
     path = Settings.load().resolved_group_key_file
     with open_store() as store:
         file = store.group_keys.rotate(path, actor=actor())
-    click.echo(f"{path} holds {format_count(len(file.keys), 'key')} now; new predictions use the first one.")
-    click.echo(
+    echo(f"{path} holds {format_count(len(file.keys), 'key')} now; new predictions use the first one.")
+    echo(
         "Copy the file to all other machines of this installation; their services take it over by themselves."
     )
 
@@ -74,17 +75,15 @@ def forget_group_keys(*, yes: bool) -> None:
     with open_store() as store:
         lost = store.group_keys.forgettable(path)
         if not lost:
-            click.echo(f"Nothing to do: {path} holds all keys of this installation.")
+            echo(f"Nothing to do: {path} holds all keys of this installation.")
             return
         known = len(store.group_keys.known_digests())
         named = ", ".join(map(short_digest, lost))
-        click.echo(f"{path} lacks {len(lost)} of {format_count(known, 'key')}: {named}.")
+        echo(f"{path} lacks {len(lost)} of {format_count(known, 'key')}: {named}.")
         if not yes:
             click.confirm("Forget them? What was logged under them can no longer be erased", abort=True)
         file = store.group_keys.forget(path, lost, actor=actor())
-    click.echo(
-        f"Forgotten. {path} holds {format_count(len(file.keys), 'key')}; copy it to all other machines."
-    )
+    echo(f"Forgotten. {path} holds {format_count(len(file.keys), 'key')}; copy it to all other machines.")
 
 
 def _named(erased: "ErasureOutcome") -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lifelong.commands.common import actor, format_count
+from lifelong.printing import echo
 from lifelong_core.errors import ConfigurationError
 from lifelong_core.runtime.redaction import redact
 
@@ -59,21 +60,21 @@ def init(source: str | None, *, mode: str | None) -> None:
             if problem is not None
         ]
         if not is_new:
-            click.echo(_already_there(store), err=bool(problems))
+            echo(_already_there(store), err=bool(problems))
         _restrict_files(settings)
-        click.echo(f"Mode: {settings.modes_in_words}.", err=True)
+        echo(f"Mode: {settings.modes_in_words}.", err=True)
         for problem in problems:
-            click.secho(f"Error: {problem}", fg="red", err=True)
+            echo(f"Error: {problem}", fg="red", err=True)
         if store.database.is_postgresql and not settings.artifacts_url:
-            click.echo(
+            echo(
                 f"Note: artifacts are in {redact(settings.resolved_artifacts_url)}, on this host alone. For further"
                 " hosts, name storage that all reach in LIFELONG_ARTIFACTS_URL.",
                 err=True,
             )
         if problems and not is_new:
-            click.echo("This host is not ready yet: fix that, then run `lifelong init` again.", err=True)
+            echo("This host is not ready yet: fix that, then run `lifelong init` again.", err=True)
         else:
-            click.echo(f"Ready: {settings.data_directory.resolve()}", err=True)
+            echo(f"Ready: {settings.data_directory.resolve()}", err=True)
         if is_new:
             # Last, and shown before the commit: no interruption leaves an installation whose token was not shown.
             store.tokens.create("first-admin", {Scope.ADMIN}, actor=actor(), show=_show_first_token)
@@ -82,9 +83,9 @@ def init(source: str | None, *, mode: str | None) -> None:
 
 
 def _show_first_token(secret: str) -> None:
-    click.echo("The first admin token; it is shown only now, keep it safe:", err=True)
-    click.echo(secret)
-    click.echo(
+    echo("The first admin token; it is shown only now, keep it safe:", err=True)
+    echo(secret)
+    echo(
         "Give each client a token of its own, bound to its environment: `lifelong tokens create clinic-a --scope"
         " predict --scope feedback --environment clinic-a`.",
         err=True,
@@ -101,11 +102,11 @@ def upgrade() -> None:
     settings = Settings.load()
     migration = Store.migrate(settings.resolved_database_url)
     if migration.before == migration.after:
-        click.echo(f"Nothing to do: the database has the schema of this version, {migration.after}.")
+        echo(f"Nothing to do: the database has the schema of this version, {migration.after}.")
     elif migration.before is None:
-        click.echo(f"The database was empty; it has the schema {migration.after} now.")
+        echo(f"The database was empty; it has the schema {migration.after} now.")
     else:
-        click.echo(f"Upgraded the database from schema {migration.before} to {migration.after}.")
+        echo(f"Upgraded the database from schema {migration.before} to {migration.after}.")
     if settings.resolved_group_key_file.exists():
         # The group key of this host becomes that of an installation whose database knows none yet.
         file = KeyFile.load(settings.resolved_group_key_file)
@@ -120,12 +121,12 @@ def _restrict_files(settings: "Settings") -> None:
 
     changed, foreign = restrict_installation(settings)
     if changed:
-        click.echo(
+        echo(
             f"Files and folders that were open to other users: {changed}. Now only their owner can use them.",
             err=True,
         )
     if foreign:
-        click.echo(
+        echo(
             f"Warning: others may use {foreign[0]}, and only its owner can change that (chmod go= {foreign[0]}).",
             err=True,
         )
@@ -136,7 +137,7 @@ def _forget_former_anchor(anchor: "AnchorFile") -> None:
     former = anchor.read()
     if former is not None:
         anchor.path.unlink()
-        click.echo(f"The database is new. The audit log of the former one ended with {former}.", err=True)
+        echo(f"The database is new. The audit log of the former one ended with {former}.", err=True)
 
 
 def _prepare_group_key(store: "Store", settings: "Settings", source: str | None) -> str | None:
@@ -148,7 +149,7 @@ def _prepare_group_key(store: "Store", settings: "Settings", source: str | None)
         if source is not None:
             installed = store.group_keys.install(path, _read_key_file(source), actor=actor())
             file = installed.file
-            click.echo(_describe_installed(installed), err=True)
+            echo(_describe_installed(installed), err=True)
         else:
             file = store.group_keys.create(path, actor=actor())
         check_complete(file, store.group_keys.known_digests())

@@ -17,6 +17,7 @@ from lifelong.commands.common import (
 )
 from lifelong.commands.durations import Duration, Moment
 from lifelong.commands.tables import print_rows
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.store import Token
@@ -75,9 +76,9 @@ def create(
             environments=environment or None,
         )
     if new := sorted(set(environment) - set(known)):
-        click.echo(f"Added the environments: {', '.join(new)}.", err=True)
+        echo(f"Added the environments: {', '.join(new)}.", err=True)
     if "predict" in scopes and not environment:
-        click.echo(
+        echo(
             "Note: it may predict in every environment. --environment NAME binds a token to those of its client.",
             err=True,
         )
@@ -126,7 +127,7 @@ def rotate(name: str, overlap: timedelta, expires_in: timedelta | None, expires_
     with open_store() as store:
         token, secret = store.tokens.rotate(name, actor=actor(), overlap=overlap, expires_at=moment)
     if token.previous_expires_at is not None:
-        click.echo(f"The secret before is valid until {_shown(token.previous_expires_at)}.", err=True)
+        echo(f"The secret before is valid until {_shown(token.previous_expires_at)}.", err=True)
     _print_secret(token, secret)
 
 
@@ -136,7 +137,7 @@ def revoke(name: str) -> None:
     """Revoke the token NAME; workers refuse it within a second."""
     with open_store() as store:
         store.tokens.revoke(name, actor=actor())
-    click.echo(f"Revoked {name}.")
+    echo(f"Revoked {name}.")
 
 
 @tokens.command()
@@ -155,7 +156,7 @@ def log_out(name: str) -> None:
     """End all sessions of the console of the token NAME, in every browser; the token stays valid."""
     with open_store() as store:
         ended = store.console_sessions.end_all(name, actor=actor())
-    click.echo(f"Ended {format_count(ended, 'session')} of {name}.")
+    echo(f"Ended {format_count(ended, 'session')} of {name}.")
 
 
 def _expiry(span: timedelta | None, moment: datetime | None) -> datetime | None:
@@ -169,8 +170,8 @@ def _expiry(span: timedelta | None, moment: datetime | None) -> datetime | None:
 
 def _print_secret(token: "Token", secret: str) -> None:
     until = "" if token.expires_at is None else f", valid until {_shown(token.expires_at)}"
-    click.echo(f"Token {token.name}{until}; its secret is shown only now:", err=True)
-    click.echo(secret)
+    echo(f"Token {token.name}{until}; its secret is shown only now:", err=True)
+    echo(secret)
 
 
 def _shown(moment: datetime) -> str:

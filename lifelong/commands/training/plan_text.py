@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-import click
-
 from lifelong.commands.job_following import format_seconds
 from lifelong.commands.tables import print_rows, wrap_text
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.develop.training.plan import TrainingPlan
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 def print_plan(plan: "TrainingPlan") -> None:
     """Print what would be done, how long it takes, what it needs and what is missing."""
-    click.secho(f"{plan.task}: {describe_recipe(plan.recipe)}", bold=True)
+    echo(f"{plan.task}: {describe_recipe(plan.recipe)}", bold=True)
     rows = [
         {"phase": one.phase.replace("_", " "), "images": one.images, "at_most_epochs": one.epochs}
         for one in plan.phases
@@ -23,24 +22,20 @@ def print_plan(plan: "TrainingPlan") -> None:
     print_rows(rows, as_json=False, empty="")
     for name, splits in (("Splits", plan.splits), (f"Splits of {plan.recipe.source}", plan.source_splits)):
         if splits is not None:
-            click.echo(
-                f"{name}: about " + ", ".join(f"{count} {split}" for split, count in splits.items()) + "."
-            )
+            echo(f"{name}: about " + ", ".join(f"{count} {split}" for split, count in splits.items()) + ".")
     if plan.duration is None:
-        click.echo("Duration: not known.")
+        echo("Duration: not known.")
     else:
         times = [
             format_seconds(one) for one in (plan.duration.seconds, plan.duration.low, plan.duration.high)
         ]
-        click.echo(
-            wrap_text(f"Duration: about {times[0]} ({times[1]} to {times[2]}): {plan.duration.explanation}")
-        )
+        echo(wrap_text(f"Duration: about {times[0]} ({times[1]} to {times[2]}): {plan.duration.explanation}"))
     disk = "" if plan.disk_bytes is None else f", {plan.disk_bytes / 1e9:.1f} GB of disk"
-    click.echo(f"Needs: device {plan.device}, up to {plan.memory_bytes / 1e9:.1f} GB of memory{disk}.")
+    echo(f"Needs: device {plan.device}, up to {plan.memory_bytes / 1e9:.1f} GB of memory{disk}.")
     for text in plan.warnings:
-        click.secho(wrap_text(f"Warning: {text}"), fg="yellow")
+        echo(wrap_text(f"Warning: {text}"), fg="yellow")
     for text in plan.missing:
-        click.secho(wrap_text(f"Missing: {text}"), fg="red")
+        echo(wrap_text(f"Missing: {text}"), fg="red")
 
 
 def describe_recipe(recipe: "Recipe") -> str:
@@ -56,7 +51,7 @@ def describe_recipe(recipe: "Recipe") -> str:
 
 def print_result(result: "TrainingResult") -> None:
     """Print recipe, splits, epochs, parity and durations of a training."""
-    click.secho(f"{result.task}: {describe_recipe(result.recipe)}", bold=True)
+    echo(f"{result.task}: {describe_recipe(result.recipe)}", bold=True)
     splits = [
         {
             "split": name,
@@ -81,16 +76,16 @@ def print_result(result: "TrainingResult") -> None:
     ]
     print_rows(epochs, as_json=False, empty="")
     parity = result.parity
-    click.echo(
+    echo(
         f"Parity of the graph on {parity.images} images: logits differ by at most {parity.largest_difference:.2g},"
         f" through the service's preprocessing by {parity.largest_difference_through_service:.2g}"
         f" (allowed: {parity.tolerance:.2g})."
     )
     seconds = ", ".join(f"{name} {format_seconds(one)}" for name, one in result.seconds.items())
     versions = ", ".join(f"{name} {one}" for name, one in result.versions.items())
-    click.echo(f"Device: {result.device}. Durations: {seconds}.\nVersions: {versions}.")
+    echo(f"Device: {result.device}. Durations: {seconds}.\nVersions: {versions}.")
     for text in result.warnings:
-        click.secho(wrap_text(f"Warning: {text}"), fg="yellow")
+        echo(wrap_text(f"Warning: {text}"), fg="yellow")
 
 
 def _is_best(result: "TrainingResult", phase: str, epoch: int) -> bool:

@@ -8,6 +8,7 @@ import click
 
 from lifelong.commands.common import Name, actor, as_json, model_option, open_store, task_argument
 from lifelong.commands.tables import wrap_text
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.develop.training.recipe import Recipe
@@ -85,7 +86,7 @@ def retrain(
             return
         ended = follow(store, job)
         if as_json:
-            click.echo(json.dumps(ended.result))
+            echo(json.dumps(ended.result))
         else:
             _print_outcome(store, ended.result or {})
 
@@ -122,7 +123,7 @@ def _print_plan(
     found = plan_retraining(store, settings, asked, facts)
     found = found.model_copy(update={"missing": (*found.missing, *refusals(data, source_data, settings))})
     if as_json:
-        click.echo(found.to_json())
+        echo(found.to_json())
     else:
         print_plan(found)
 
@@ -159,9 +160,9 @@ def _submit(
 def print_detached(job: "Job", *, as_json: bool) -> None:
     """Say how a job is followed that the command does not wait for."""
     if as_json:
-        click.echo(json.dumps({"job": str(job.id)}))
+        echo(json.dumps({"job": str(job.id)}))
     else:
-        click.echo(f"Submitted the job {job.id}. Follow it: `lifelong jobs follow {job.id}`.")
+        echo(f"Submitted the job {job.id}. Follow it: `lifelong jobs follow {job.id}`.")
 
 
 def follow(store: "Store", job: "Job") -> "Job":
@@ -179,7 +180,7 @@ def follow(store: "Store", job: "Job") -> "Job":
     try:
         return expect_success(follow_job(store, job, console))
     except KeyboardInterrupt:
-        click.echo(
+        echo(
             f"The job {job.id} goes on: `lifelong jobs follow {job.id}`, or end it: `lifelong jobs cancel {job.id}`.",
             err=True,
         )
@@ -195,16 +196,16 @@ def _print_outcome(store: "Store", result: dict[str, Any]) -> None:
     from lifelong_core.promotion import PromotionReport
 
     model, promotion, evaluation = result["model"], result["promotion"], result["evaluation"]
-    click.secho(f"Registered {model}.", bold=True)
+    echo(f"Registered {model}.", bold=True)
     if evaluation is not None:
         content = store.artifacts.get(evaluation["result"])
         print_validation(terminal(), ValidationResult.from_json(content))
     if promotion is not None:
         print_promotion(terminal(), PromotionReport.from_json(store.artifacts.get(promotion["result"])))
     for text in result["warnings"]:
-        click.secho(wrap_text(f"Warning: {text}"), fg="yellow")
-    click.echo(f"How it was trained: `lifelong models training {model}`.")
-    click.echo(f"Next: {_next_step(store, result)}")
+        echo(wrap_text(f"Warning: {text}"), fg="yellow")
+    echo(f"How it was trained: `lifelong models training {model}`.")
+    echo(f"Next: {_next_step(store, result)}")
 
 
 def _next_step(store: "Store", result: dict[str, Any]) -> str:

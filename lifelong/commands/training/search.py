@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from lifelong.commands.common import actor, as_json, open_store, task_argument
+from lifelong.printing import echo
 
 
 @click.command("search-augmentation", short_help="Search the augmentation policy that suits a task.")
@@ -43,12 +44,12 @@ def search_augmentation(
             return
         result = follow(store, job).result or {}
     if as_json:
-        click.echo(json.dumps(result))
+        echo(json.dumps(result))
         return
-    click.secho(f"The policy of {task} has {len(result['policy']['sub_policies'])} sub-policies.", bold=True)
+    echo(f"The policy of {task} has {len(result['policy']['sub_policies'])} sub-policies.", bold=True)
     for steps in result["policy"]["sub_policies"]:
         named = [f"{one['operation']} {one['magnitude']:.2f} ({one['probability']:.0%})" for one in steps]
-        click.echo(f"  {', '.join(named)}")
+        echo(f"  {', '.join(named)}")
     for text in result["warnings"]:
-        click.secho(f"Warning: {text}", fg="yellow")
-    click.echo(f"Next: `lifelong retrain TASK --data FOLDER --from {result['suggestion']}`")
+        echo(f"Warning: {text}", fg="yellow")
+    echo(f"Next: `lifelong retrain TASK --data FOLDER --from {result['suggestion']}`")

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from lifelong.commands.common import as_json, model_argument, open_store
+from lifelong.printing import echo
 
 
 @click.command()
@@ -28,7 +29,7 @@ def training(model: str, recipe: Path | None, *, as_json: bool) -> None:
     if recipe is not None:
         write_text(recipe, found.recipe.to_json(), field="--recipe")
     if as_json:
-        click.echo(
+        echo(
             json.dumps(
                 {
                     "model": model,
@@ -43,4 +44,4 @@ def training(model: str, recipe: Path | None, *, as_json: bool) -> None:
         return
     print_result(result)
     if recipe is not None:
-        click.echo(f"Wrote {recipe}.")
+        echo(f"Wrote {recipe}.")

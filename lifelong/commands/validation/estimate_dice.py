@@ -8,6 +8,7 @@ import click
 from lifelong.commands.common import as_json, level_option, output_option, seed_option
 from lifelong.commands.interview.files import write_text
 from lifelong.commands.tables import print_rows, wrap_text
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.deploy.performance.segmentation import ClassDice, DiceEstimate
@@ -66,7 +67,7 @@ def estimate_dice(calibration: Path, maps: Path, **options: Any) -> None:
     if options["output"] is not None:
         write_text(options["output"], document, field="--output")
     if options["as_json"]:
-        click.echo(document)
+        echo(document)
     else:
         _print(found, names)
 
@@ -85,7 +86,7 @@ def _class_names(text: str | None, classes: int) -> list[str]:
 
 def _print(found: "DiceEstimate", names: list[str]) -> None:
     """Print the estimate as a table, its warnings and assumptions."""
-    click.echo(
+    echo(
         f"Dice by {found.method}: {found.cases} maps, {found.calibration_cases} calibration cases,"
         f" {100 * found.confidence:g} % intervals"
     )
@@ -100,9 +101,9 @@ def _print(found: "DiceEstimate", names: list[str]) -> None:
     print_rows(rows, as_json=False, empty="")
     for warning in found.warnings:
         text = _named(warning.text, names)
-        click.echo(wrap_text(text, indent="  ", first="Caution: "))
+        echo(wrap_text(text, indent="  ", first="Caution: "))
     for text in found.assumptions:
-        click.echo(wrap_text(text, indent="  ", first="Assumes: "))
+        echo(wrap_text(text, indent="  ", first="Assumes: "))
 
 
 def _row(name: str, one: "ClassDice") -> dict[str, Any]:

@@ -9,6 +9,7 @@ import click
 from lifelong.commands.common import as_json, level_option
 from lifelong.commands.interview.files import write_text
 from lifelong.commands.tables import print_rows, wrap_text
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong.instance_maps import InstanceMaps
@@ -68,7 +69,7 @@ def stability(classifiers: Sequence[str], labels: Path | None, **options: Any) -
     if options["html"] is not None:
         write_text(options["html"], stability_html(found), field="--html")
     if options["as_json"]:
-        click.echo(found.to_json())
+        echo(found.to_json())
     else:
         _print(found)
 
@@ -128,14 +129,14 @@ def _print(found: "ClassifierStability") -> None:
         if found.is_labelled
         else (f"all {found.images} images count, as no --labels say which are positive")
     )
-    click.echo(
+    echo(
         f"Stability of {len(found.classifiers)} classifiers, {len(found.pairs)} pairs; {images};"
         f" {100 * found.level:g} % intervals\n"
     )
     rows = [{"score": SCORE_NAMES[one.score], **_cells(one)} for one in found.scores]
     print_rows(rows, as_json=False, empty="")
     if len(found.pairs) > 1:
-        click.echo()
+        echo()
         pairs = [
             {
                 "first": escape_controls(pair.first),
@@ -148,7 +149,7 @@ def _print(found: "ClassifierStability") -> None:
             if one.score in OF_PAIRS
         ]
         print_rows(pairs, as_json=False, empty="")
-    click.echo(
+    echo(
         wrap_text(
             "Classifiers that agree may be wrong together: look at the images.",
             indent="  ",

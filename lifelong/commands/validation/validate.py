@@ -21,6 +21,7 @@ from lifelong.commands.validation.aggregate_option import aggregate_option
 from lifelong.commands.validation.custom_metrics import load_metrics
 from lifelong.commands.validation.named_files import data_by_model, file_by_model, files_by_model
 from lifelong.commands.validation.uncertainty_options import settings_of, uncertainty_options
+from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong.commands.validation.labelled_files import LabelledOutputs
@@ -123,7 +124,7 @@ def validate(data: tuple[str, ...], **options: Any) -> None:
     files = {name: with_indices(one, names) for name, one in files.items()}
     found = _found(recommendation, names, thresholds, files, options)
     if options["cut_offs"] and not _needs_cut_offs(recommendation, files):
-        click.echo("--cut-offs is not used: no metric and no decision rule chooses a cut-off.", err=True)
+        echo("--cut-offs is not used: no metric and no decision rule chooses a cut-off.", err=True)
     _deliver(found, options)
     if thresholds and not _accepted(found):
         raise click.exceptions.Exit(NOT_ACCEPTED)
@@ -365,7 +366,7 @@ def _deliver(found: "ValidationResult | ModelComparison", options: dict[str, Any
         [(options["output"], found.to_json(), "--output"), (options["html"], page, "--html")]
     )
     if options["as_json"]:
-        click.echo(found.to_json())
+        echo(found.to_json())
     elif alone:
         print_validation(terminal(), found)
     else:
@@ -373,6 +374,6 @@ def _deliver(found: "ValidationResult | ModelComparison", options: dict[str, Any
     if failure is not None:
         raise failure
     if options["output"] is not None:
-        click.echo(f"The result is in {options['output']}.", err=options["as_json"])
+        echo(f"The result is in {options['output']}.", err=options["as_json"])
     if options["html"] is not None:
-        click.echo(f"The report is in {options['html']}.", err=options["as_json"])
+        echo(f"The report is in {options['html']}.", err=options["as_json"])

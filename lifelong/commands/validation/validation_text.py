@@ -24,8 +24,7 @@ from lifelong_core.design.report.words import (
 )
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from lifelong.rich_console import Console
     from lifelong_core.design import (
         AcceptanceOutcome,
         MetricValue,

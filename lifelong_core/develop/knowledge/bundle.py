@@ -9,12 +9,13 @@ import hashlib
 import struct
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
+from lifelong_core.control_characters import escape_controls
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry
@@ -87,7 +88,8 @@ def write_bundle(
         key: of the institution that answers for the content.
 
     Raises:
-        InvalidInputError: two entries are of one task, or a fingerprint holds features of single images.
+        InvalidInputError: two entries are of one task, a text holds control characters, or a fingerprint holds
+            features of single images.
     """
     header, files = _make_content(entries, fingerprints)
     signature = key.sign(_signed_message(header, files))
@@ -125,7 +127,8 @@ def read_bundle(
     Raises:
         PayloadTooLargeError: the bundle is above a limit.
         InvalidInputError: damaged, changed since it was signed, signed with a key that is not trusted, not signed, from
-            a newer version, with fingerprints of another extractor or of single images, or with an illegal entry.
+            a newer version, with fingerprints of another extractor or of single images, control characters in a text,
+            or with an illegal entry.
     """
     limits = limits or BundleLimits()
     if len(content) > limits.bytes:
@@ -142,6 +145,8 @@ def read_bundle(
             field=_FIELD,
         )
     fingerprints = _read_fingerprints(header.fingerprints, parts.files, extractors, limits)
+    _check_texts(header.to_document(), "header")
+    _check_texts([getattr(one, "keywords", ()) for own in fingerprints.values() for one in own], "keywords")
     entries = KnowledgeBase.from_entries(header.entries).entries
     return Bundle(
         KnowledgeBase(entries, fingerprints),
@@ -174,6 +179,7 @@ def _make_content(
             files.append(fingerprint.to_bytes())
             items.append(_FingerprintItem(task=task, bytes=len(files[-1])))
     header = _Header(entries=tuple(held.values()), fingerprints=tuple(items))
+    _check_texts(header.to_document(), "header")
     return header.to_json().encode(), b"".join(files)
 
 
@@ -242,6 +248,24 @@ def _check_signature(parts: _Parts, trusted_keys: Mapping[str, str], *, accept_u
             hint="Ask the sender for the file again.",
         )
     return signer
+
+
+def _check_texts(value: object, place: str) -> None:
+    """Refuse texts that are commands to a terminal, in names of fields and in values."""
+    if isinstance(value, str):
+        if escape_controls(value, keep_lines=True) != value:
+            raise InvalidInputError(
+                f"a text holds control characters: {escape_controls(value[:80])!r}.",
+                field=f"{_FIELD}.{place}",
+                hint="Remove them from the entry; where the bundle is of others, ask its sender.",
+            )
+    elif isinstance(value, Mapping):
+        for name, item in cast("Mapping[str, object]", value).items():
+            _check_texts(name, place)
+            _check_texts(item, f"{place}.{name}")
+    elif isinstance(value, list | tuple):
+        for item in cast("Sequence[object]", value):
+            _check_texts(item, place)
 
 
 def _read_fingerprints(

@@ -80,6 +80,20 @@ def test_the_console_has_a_line_for_each_event() -> None:
 
 
 @pytest.mark.parametrize("formatter", [JsonFormatter(), ConsoleFormatter()])
+def test_a_line_commands_no_terminal(formatter: logging.Formatter) -> None:
+    hostile = "a\x1b]52;c;YQ==\x07\r\x9b2J\u202e"
+    try:
+        raise ValueError(hostile)
+    except ValueError:
+        trouble = sys.exc_info()
+    record = logging.LogRecord("library", logging.WARNING, "x.py", 1, "%s", (hostile,), trouble)
+    record.details = {"name": hostile}
+    line = formatter.format(record)
+    assert not set("\x1b\x07\r\x9b\u202e") & set(line)
+    assert line.count("52;c;YQ==") == 3
+
+
+@pytest.mark.parametrize("formatter", [JsonFormatter(), ConsoleFormatter()])
 def test_no_line_holds_a_secret(formatter: logging.Formatter) -> None:
     secret = "Qgeheim4711Z"
     try:

@@ -158,6 +158,14 @@ def test_features_of_single_images_are_neither_written_nor_read(monkeypatch: pyt
         (lambda header: header["fingerprints"].pop(), "expected fingerprints of"),
         (lambda header: header["fingerprints"][0].update(bytes=10), "npz file"),
         (lambda header: header.update(more=1), "more"),
+        (
+            lambda header: header["entries"][0]["card"].update(dataset="a\x1b]52;c;YQ==\x07"),
+            "control characters",
+        ),
+        (
+            lambda header: header["entries"][1]["distances"].update({"\u202e": {"a": 1.0}}),
+            "control characters",
+        ),
     ],
 )
 def test_illegal_content_is_refused_although_it_is_accepted_unsigned(

@@ -66,7 +66,7 @@ def test_texts_of_jobs_hold_no_commands_to_a_terminal(store: Store) -> None:
     store.jobs.append_log(job, ["cannot read \x1b[2Jx.png\nnext\tline"])
     assert [text for _, text in texts(store, job)] == [r"cannot read \x1b[2Jx.png", "next\tline"]
     failed = store.jobs.fail(job, InvalidInputError("bad \x9b2J.png", field="images", hint="1\n2"))
-    assert failed.error == {"message": r"bad \x9b2J.png", "field": "images", "hint": "1\n2"}
+    assert failed.error == {"message": r"bad \u009b2J.png", "field": "images", "hint": "1\n2"}
 
 
 def test_a_checkpoint_replaces_the_former_one_and_goes_with_the_job(store: Store, artifacts_url: str):
