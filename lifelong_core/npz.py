@@ -23,10 +23,11 @@ MAXIMUM_ENTRIES = 1000
 
 _DIRECTORY_ENTRY = b"PK\x01\x02"
 _NUMBER_BYTES = 8
-"""Bytes of a number in memory: computations use float64 or int64, however small the type in the file is."""
+"""Bytes of a value in memory, at least: computations use float64 or int64, however small the type in the file is, and
+texts of no characters still are values."""
 
-LONGEST_HEADER = 10_000
-"""Bytes; numpy writes a few hundred at most."""
+LONGEST_HEADER = 1_000
+"""Bytes; numpy writes a few hundred at most. It is a Python expression, whose parsing takes time."""
 _HEADER_START = 12
 """Bytes up to the text of the header; version 1 has two of the text among them."""
 
@@ -105,15 +106,15 @@ def read_npz(
 
     Raises:
         PayloadTooLargeError: the file declares more than `maximum_bytes`, or holds too many entries.
-        InvalidInputError: not an npz file, one with pickled objects, or one that lacks a required array.
+        InvalidInputError: not an npz file, one with pickled objects or two arrays of one name, or one that lacks a
+            required array.
     """
     if content.count(_DIRECTORY_ENTRY) > MAXIMUM_ENTRIES:
         raise PayloadTooLargeError(f"expected at most {MAXIMUM_ENTRIES} arrays.", field=field)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names = _wanted(archive, (*required, *optional), prefix)
-            if maximum_bytes is not None:
-                _check_declared(archive, names, maximum_bytes, field)
+            _check_declared(archive, names, math.inf if maximum_bytes is None else maximum_bytes, field)
             found = {name: _array(archive, name) for name in names}
     except PayloadTooLargeError:
         raise
@@ -136,15 +137,7 @@ def read_array_header(stream: IO[bytes], *, field: str) -> tuple[tuple[int, ...]
         InvalidInputError: no such array, a header longer than `LONGEST_HEADER`, or another order than that of C.
     """
     try:
-        start = stream.read(_HEADER_START)
-        major = start[6] if start.startswith(b"\x93NUMPY") else 0
-        width = {1: 2, 2: 4}[major]
-        length = int.from_bytes(start[8 : 8 + width], "little")
-        if length > LONGEST_HEADER:
-            raise ValueError("header")
-        rest = stream.read(8 + width + length - _HEADER_START)
-        whole = io.BytesIO(start + rest)
-        shape, is_fortran, dtype = _HEADERS[np.lib.format.read_magic(whole)](whole)
+        shape, is_fortran, dtype = _read_header(stream)
     except UNREADABLE as error:
         raise InvalidInputError(
             "expected an array in the npy format.", field=field, hint=DAMAGED_HINT
@@ -156,14 +149,31 @@ def read_array_header(stream: IO[bytes], *, field: str) -> tuple[tuple[int, ...]
     return shape, dtype
 
 
+def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether it is in the order of Fortran, and type; raises one of `UNREADABLE`."""
+    start = stream.read(_HEADER_START)
+    major = start[6] if start.startswith(b"\x93NUMPY") else 0
+    width = {1: 2, 2: 4}[major]
+    length = int.from_bytes(start[8 : 8 + width], "little")
+    if length > LONGEST_HEADER:
+        raise ValueError("header")
+    whole = io.BytesIO(start + stream.read(8 + width + length - _HEADER_START))
+    shape, is_fortran, dtype = _HEADERS[np.lib.format.read_magic(whole)](whole)
+    if any(size < 0 for size in shape):
+        raise ValueError("shape")
+    return shape, is_fortran, dtype
+
+
 def _wanted(archive: zipfile.ZipFile, known: Iterable[str], prefix: str | None) -> list[str]:
     """Names of the arrays to read, in this order: known names, then those with the prefix."""
     held = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+    if len(set(held)) < len(held):  # readers differ in which of them they take
+        raise zipfile.BadZipFile("two entries of one name")
     more = [name for name in held if prefix is not None and name.startswith(prefix)]
     return [name for name in dict.fromkeys((*known, *more)) if name in held]
 
 
-def _check_declared(archive: zipfile.ZipFile, names: Iterable[str], maximum: int, field: str) -> None:
+def _check_declared(archive: zipfile.ZipFile, names: Iterable[str], maximum: float, field: str) -> None:
     """Compare the sizes in the directory, then the shapes in the headers, with the limit.
 
     zipfile inflates no entry beyond the size in the directory, but reads methods other than deflate in pieces of any
@@ -183,10 +193,8 @@ def _check_declared(archive: zipfile.ZipFile, names: Iterable[str], maximum: int
 
 def _declared_bytes(archive: zipfile.ZipFile, name: str) -> int:
     with archive.open(f"{name}.npy") as stream:
-        shape, _, dtype = _HEADERS[np.lib.format.read_magic(stream)](stream)
-    return math.prod(shape) * (
-        max(dtype.itemsize, _NUMBER_BYTES) if dtype.kind in "biufc" else dtype.itemsize
-    )
+        shape, _, dtype = _read_header(stream)
+    return math.prod(shape) * max(dtype.itemsize, _NUMBER_BYTES)
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> NDArray[np.generic]:

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+import warnings
 import zipfile
 from io import BytesIO
 
@@ -14,7 +15,11 @@ from tests.attacks.target import Target
 
 LOGITS = ("/v1/logits",)
 FEEDBACK = ("/v1/feedback",)
-LABELLED = ("/v1/admin/models/linear/calibration-sets", "/v1/admin/models/linear/validations")
+LABELLED = (
+    "/v1/admin/models/linear/calibration-sets",
+    "/v1/admin/models/linear/validations",
+    "/v1/admin/models/remote/reports?against=linear",
+)
 DOCUMENTS = (
     "/v1/admin/tasks",
     "/v1/admin/tasks/skin/recommendations",
@@ -96,6 +101,12 @@ def zeros(samples: int, kind: str, *shape: int) -> bytes:
     return file.getvalue()
 
 
+def header(descr: str, *shape: int, blanks: int = 0) -> bytes:
+    """An npy file that declares more than follows, which is nothing."""
+    text = " " * blanks + repr({"descr": descr, "fortran_order": False, "shape": shape})
+    return b"\x93NUMPY\x02\x00" + len(text).to_bytes(4, "little") + text.encode()
+
+
 def archives(samples: int) -> dict[str, bytes]:
     """npz files that unpack to far larger sizes, by description."""
     labels = zeros(samples, "i1")
@@ -109,7 +120,19 @@ def archives(samples: int) -> dict[str, bytes]:
     with zipfile.ZipFile(entries, "w") as archive:
         for entry in range(samples // 200):
             archive.writestr(f"{entry}.npy", b"")
+    twice = BytesIO(npz(logits=zeros(20, "f4", 3), labels=zeros(20, "i1")))
+    with warnings.catch_warnings(), zipfile.ZipFile(twice, "a", zipfile.ZIP_DEFLATED) as archive:
+        warnings.simplefilter("ignore")
+        archive.writestr("logits.npy", zeros(samples // 10, "f4", 3))
+    texts = header("<U0", 10**9)
     return {
+        "texts of no characters": npz(
+            logits=zeros(20, "f4", 3), current_logits=zeros(20, "f4", 3), labels=texts
+        ),
+        "a negative shape": npz(logits=header("<f8", 10**9, 3), labels=header("<f8", -(10**10))),
+        "a header of megabytes": npz(logits=header("<f8", 20, 3, blanks=30_000_000), labels=labels),
+        "objects": npz(logits=header("|O", 20, 3), labels=labels),
+        "two entries of one name": twice.getvalue(),
         "zeros": npz(logits=zeros(samples, "f4", 3), labels=labels),
         "one byte each": npz(logits=zeros(samples, "i1", 3), labels=labels),
         "long groups": npz(logits=zeros(100, "f4", 3), labels=zeros(100, "i1"), groups=zeros(100, "U100000")),

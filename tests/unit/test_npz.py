@@ -97,6 +97,47 @@ def test_a_directory_of_many_entries():
         assert type(caught.value) is expected
 
 
+def entry(descr: object, shape: str, *, version: int = 1, header: str | None = None) -> bytes:
+    """An array whose header declares more than follows, which is nothing."""
+    text = header or f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape}, }}"
+    return b"\x93NUMPY" + bytes([version, 0]) + len(text).to_bytes(2 * version, "little") + text.encode()
+
+
+BOMBS = {
+    "texts of no characters": {"labels": entry("<U0", "(1000000000,)")},
+    "bytes of no characters": {"labels": entry("|S0", "(1000000000, 3)")},
+    "a negative shape that makes room": {
+        "labels": entry("<f8", "(1000000000, 3)"),
+        "logits": entry("<f8", "(-9000000000,)"),
+    },
+    "objects": {"labels": entry("|O", "(3,)") + b"cos\nsystem\n(S'true'\ntR."},
+    "a header of megabytes": {"labels": entry("", "", version=2, header=" " * 20_000_000 + "{}")},
+}
+
+
+@pytest.mark.parametrize("entries", BOMBS.values(), ids=BOMBS)
+def test_a_small_file_becomes_no_large_array(entries: dict[str, bytes]) -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in entries.items():
+            archive.writestr(f"{name}.npy", content)
+    tracemalloc.start()
+    with pytest.raises(InvalidInputError):
+        read_npz(file.getvalue(), ("labels",), ("logits",), field="npz", maximum_bytes=32_000_000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2_000_000
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_arrays_of_one_name_are_refused() -> None:
+    file = io.BytesIO(packed(labels=np.zeros(3)))
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("labels.npy", archive.read("labels.npy"))
+    with pytest.raises(InvalidInputError, match="that is whole"):
+        read_npz(file.getvalue(), ("labels",), field="npz")
+
+
 class CountingStream(io.BytesIO):
     """Remembers how many bytes were asked for at once."""
 
