@@ -93,4 +93,4 @@ def _patiently(ask: Callable[[], Value], console: "Console") -> Value:
 
 
 def _print(console: "Console", text: str) -> None:
-    console.print(text, highlight=False, soft_wrap=True)
+    console.print(text, markup=False, highlight=False, soft_wrap=True)

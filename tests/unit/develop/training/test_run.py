@@ -1,5 +1,8 @@
 """From a recipe and images to a model: learns, goes on after an interruption, and says how far it is."""
 
+import signal
+import subprocess
+import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -143,6 +146,60 @@ def test_an_interrupted_training_gives_the_same_model(
         assert len(tasks.heard.checkpoints) == len(checkpoints) - number - 1
         assert any(line.startswith("goes on after epoch") for line in tasks.heard.lines)
         np.testing.assert_array_equal(resumed.test.logits, whole.test.logits)
+
+
+KILLED = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from lifelong_core.develop.features.sources.opening import open_images
+from lifelong_core.develop.training.recipe import Recipe
+from lifelong_core.develop.training.run import run_training
+
+folder, when = Path(sys.argv[1]), sys.argv[2]
+kept = folder / "checkpoint"
+
+def kill(seconds=0.0):
+    time.sleep(seconds)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def keep(content):
+    if when == "before":
+        kill()
+    (folder / "draft").write_bytes(content)
+    (folder / "draft").replace(kept)
+    if when == "after":
+        kill()
+    if when == "in the next epoch":
+        threading.Thread(target=kill, args=(0.05,)).start()
+
+run_training(
+    "squares",
+    Recipe.from_json((folder / "recipe").read_text()),
+    open_images(folder.parent / "target"),
+    work_folder=folder,
+    device="cpu",
+    checkpoint=kept.read_bytes() if kept.exists() else None,
+    on_checkpoint=keep,
+)
+"""
+"""A training that ends by SIGKILL: before or after it stores its first checkpoint, or in the epoch after that."""
+
+
+def test_a_training_that_is_killed_three_times_gives_the_same_model(tasks: Tasks) -> None:
+    wanted = recipe(epochs=6)
+    whole = tasks.train(wanted)
+    folder = tasks.folder.parent / "killed"
+    folder.mkdir()
+    (folder / "recipe").write_text(wanted.to_json())
+    for when in ("after", "before", "in the next epoch"):
+        killed = subprocess.run([sys.executable, "-c", KILLED, str(folder), when], check=False, timeout=240)
+        assert killed.returncode == -signal.SIGKILL
+    last = tasks.train(wanted, checkpoint=(folder / "checkpoint").read_bytes(), work_folder=folder)
+    assert "goes on after epoch 2 of the training" in tasks.heard.lines
+    assert last.result.weights == whole.result.weights
+    assert losses(last) == losses(whole)
+    np.testing.assert_array_equal(last.test.logits, whole.test.logits)
+    assert last.onnx == whole.onnx
 
 
 def test_an_interrupted_training_drops_out_the_same(

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -181,33 +182,37 @@ def test_only_a_job_with_checkpoints_is_repeated_after_a_kill(
     assert "smaller batch_size" in str((failed.error or {})["hint"])
 
 
-def test_a_training_goes_on_from_its_checkpoint_after_a_kill_and_a_restart(
+def test_a_training_goes_on_from_its_checkpoint_after_three_kills_and_a_restart(
     store: Store, settings: Settings, exporter: Exporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LIFELONG_DATA_DIRECTORY", str(settings.data_directory))
     file = tmp_path / "pids"
-    job = submit(store, steps=3, hang_at=[1, 2], pids=str(file))
+    job = submit(store, steps=5, hang_at=[1, 2, 3, 4], pids=str(file))
     options = {"training_devices": ("cpu",), "lease_seconds": 2.0}
 
     def is_followed() -> bool:
         return store.jobs.get(job.id).progress is not None and bool(store.jobs.log(job.id))
 
+    def has_reached(step: int) -> bool:
+        return store.jobs.checkpoint(job) == str(step).encode()
+
     with running(store, settings, exporter, REAL, **options):
-        until(lambda: store.jobs.checkpoint(job) == b"1" and is_followed())
+        until(lambda: has_reached(1) and is_followed())
         assert [path.name for path in folders(settings)] == [str(job.id)]
-        os.kill(pids(file)[0], signal.SIGKILL)
-        until(lambda: store.jobs.checkpoint(job) == b"2")
-        assert store.jobs.get(job.id).attempts == 1
+        for number in (1, 2, 3):
+            os.kill(pids(file)[-1], signal.SIGKILL)
+            until(partial(has_reached, number + 1))
+            assert store.jobs.get(job.id).attempts == 1
     assert store.jobs.get(job.id).state == "queued"
     with running(store, settings, exporter, REAL, **options):
         done = ended(store, job)
         until(lambda: store.jobs.get(job.id).checkpoint is None)  # removed after the end
-    assert done.result == {"begun_at": 2, "steps": 3, "is_cached": True}
+    assert done.result == {"begun_at": 4, "steps": 5, "is_cached": True}
     until(lambda: folders(settings) == [])
     assert done.progress == {"phase": "training", "fraction": 1.0}
     lines = [line.text for line in store.jobs.log(job.id)]
-    assert (lines[0], lines[-1]) == ("begins at step 0 on cpu", "begins at step 2 on cpu")
-    assert len(pids(file)) == 3
+    assert (lines[0], lines[-1]) == ("begins at step 0 on cpu", "begins at step 4 on cpu")
+    assert len(pids(file)) == 5
 
 
 def test_folders_that_a_killed_monitor_left_are_removed_at_the_next_start(
