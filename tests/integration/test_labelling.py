@@ -96,6 +96,7 @@ def test_a_plan_is_completed_while_processes_are_killed(tmp_path: Path) -> None:
                 service.workers()[-1].kill()
                 sending.kill()
             assert labelled() < SIZE
+        before = labelled()
         with import_labels(service, file) as sending:
             eventually(lambda: labelled() > before, "more labels to arrive")
             service.workers()[0].kill()
