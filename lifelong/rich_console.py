@@ -1,4 +1,7 @@
-"""Consoles of Rich whose texts are made harmless, as `lifelong.printing` does."""
+"""Consoles of Rich whose texts are made harmless, as `lifelong.printing` does.
+
+Rich itself removes the bell, backspace, vertical tab, form feed and carriage return.
+"""
 
 from collections.abc import Iterable
 from typing import Any

@@ -158,10 +158,7 @@ def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any
     if length > LONGEST_HEADER:
         raise ValueError("header")
     whole = io.BytesIO(start + stream.read(8 + width + length - _HEADER_START))
-    shape, is_fortran, dtype = _HEADERS[np.lib.format.read_magic(whole)](whole)
-    if any(size < 0 for size in shape):
-        raise ValueError("shape")
-    return shape, is_fortran, dtype
+    return _HEADERS[np.lib.format.read_magic(whole)](whole)
 
 
 def _wanted(archive: zipfile.ZipFile, known: Iterable[str], prefix: str | None) -> list[str]:
@@ -194,6 +191,8 @@ def _check_declared(archive: zipfile.ZipFile, names: Iterable[str], maximum: flo
 def _declared_bytes(archive: zipfile.ZipFile, name: str) -> int:
     with archive.open(f"{name}.npy") as stream:
         shape, _, dtype = _read_header(stream)
+    if any(size < 0 for size in shape):  # it would make room for another array
+        raise ValueError("shape")
     return math.prod(shape) * max(dtype.itemsize, _NUMBER_BYTES)
 
 

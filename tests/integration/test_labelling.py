@@ -91,12 +91,14 @@ def test_a_plan_is_completed_while_processes_are_killed(tmp_path: Path) -> None:
 
         for _ in range(2):
             before = labelled()
+            service.wait_for_workers()
             with import_labels(service, file) as sending:
                 eventually(lambda before=before: labelled() > before, "labels to arrive")
                 service.workers()[-1].kill()
                 sending.kill()
             assert labelled() < SIZE
         before = labelled()
+        service.wait_for_workers()
         with import_labels(service, file) as sending:
             eventually(lambda: labelled() > before, "more labels to arrive")
             service.workers()[0].kill()

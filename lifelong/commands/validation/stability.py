@@ -121,7 +121,6 @@ def _image_names(maps: "dict[str, InstanceMaps]") -> tuple[str, ...] | None:
 
 def _print(found: "ClassifierStability") -> None:
     """Print the mean of all pairs and each pair as tables."""
-    from lifelong_core.control_characters import escape_controls
     from lifelong_core.develop.localization.mean_score import SCORE_NAMES
 
     images = (
@@ -139,8 +138,8 @@ def _print(found: "ClassifierStability") -> None:
         echo()
         pairs = [
             {
-                "first": escape_controls(pair.first),
-                "second": escape_controls(pair.second),
+                "first": pair.first,
+                "second": pair.second,
                 "score": SCORE_NAMES[one.score],
                 **_cells(one),
             }

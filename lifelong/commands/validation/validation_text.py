@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from lifelong.commands.validation.safe_text import safe_text
+from rich.text import Text
+
 from lifelong_core.design.report.basis import aggregation_lines, groups_behind, samples_behind, samples_text
 from lifelong_core.design.report.cost_words import cost_line, rests_on
 from lifelong_core.design.report.decisions import decision_lines, rows_of_both
@@ -44,7 +45,7 @@ def print_validation(console: "Console", result: "ValidationResult") -> None:
     """Print the metrics with intervals, thresholds, warnings and subgroups."""
     from rich.table import Table
 
-    console.print(safe_text(result.name, style="bold") + safe_text(f"  {samples_text(result)}", style="dim"))
+    console.print(Text(result.name, style="bold") + Text(f"  {samples_text(result)}", style="dim"))
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     has_reference = any(value.calibrated is not None for value in result.values)
     by_group = result.aggregation == "by_group"
@@ -64,11 +65,11 @@ def print_validation(console: "Console", result: "ValidationResult") -> None:
             cells = (label if place == 0 else "", whose, interval_in_words(value), *groups)
             reference = [calibrated_in_words(value) or ""] if has_reference else []
             last = better(value.orientation) if place == 0 else ""
-            table.add_row(*(safe_text(cell) for cell in (*cells, last, *reference)))
+            table.add_row(*(Text(cell) for cell in (*cells, last, *reference)))
     console.print(table)
-    console.print(safe_text(_metric_names(result), style="dim"))
+    console.print(Text(_metric_names(result), style="dim"))
     for line in aggregation_lines(result):
-        console.print(safe_text(line, style="dim"))
+        console.print(Text(line, style="dim"))
     _custom(console, result)
     _calibration_agreement(console, result)
     _decisions(console, result)
@@ -77,12 +78,12 @@ def print_validation(console: "Console", result: "ValidationResult") -> None:
     if result.uncertainty_aware is not None:
         _uncertainty_aware(console, result, result.uncertainty_aware)
     if (cost := cost_line(result)) is not None:
-        console.print(safe_text(cost))
+        console.print(Text(cost))
     for outcome in result.acceptance:
         word, colour = VERDICT[outcome.passed]
         why = name_classes(outcome.why, result.class_names)
-        judged = safe_text(f"{word} ", style=f"bold {colour}")
-        console.print(judged + safe_text(f"{_judged(outcome, result.class_names)}: {why}", style="not bold"))
+        judged = Text(f"{word} ", style=f"bold {colour}")
+        console.print(judged + Text(f"{_judged(outcome, result.class_names)}: {why}", style="not bold"))
     scored = () if result.uncertainty_aware is None else result.uncertainty_aware.warnings
     cautions = (*_reasons(result), *result.warnings, *scored)
     print_cautions(console, (name_classes(text, result.class_names) for text in cautions))
@@ -95,7 +96,7 @@ def _calibration_agreement(console: "Console", result: "ValidationResult") -> No
     found = result.calibration_agreement
     if not found:
         return
-    console.print(safe_text("Calibration slope and O:E ratio, both best at 1:"))
+    console.print(Text("Calibration slope and O:E ratio, both best at 1:"))
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 2))
     for column in ("class", "slope", "O:E"):
         table.add_column(column, overflow="fold")
@@ -105,10 +106,10 @@ def _calibration_agreement(console: "Console", result: "ValidationResult") -> No
             agreement_in_words(one.slope),
             agreement_in_words(one.observed_expected),
         )
-        table.add_row(*map(safe_text, cells))
+        table.add_row(*map(Text, cells))
     console.print(table)
     if len(found) > MOST_CLASSES:
-        console.print(safe_text(f"{len(found) - MOST_CLASSES} more classes are in --json.", style="dim"))
+        console.print(Text(f"{len(found) - MOST_CLASSES} more classes are in --json.", style="dim"))
 
 
 def _decisions(console: "Console", result: "ValidationResult") -> None:
@@ -116,7 +117,7 @@ def _decisions(console: "Console", result: "ValidationResult") -> None:
     from rich.table import Table
 
     for line in decision_lines(result):
-        console.print(safe_text(line))
+        console.print(Text(line))
     rows = rows_of_both(result)
     if not rows:
         return
@@ -124,10 +125,10 @@ def _decisions(console: "Console", result: "ValidationResult") -> None:
     for column in ("metric", "of", "judged decisions", "likeliest class"):
         table.add_column(column, overflow="fold")
     for row in rows[: MOST_CLASSES + 1]:
-        table.add_row(*map(safe_text, (row.label, row.of, row.judged, row.by_likeliest)))
+        table.add_row(*map(Text, (row.label, row.of, row.judged, row.by_likeliest)))
     console.print(table)
     if len(rows) > MOST_CLASSES + 1:
-        console.print(safe_text(f"{len(rows) - MOST_CLASSES - 1} more rows are in --json.", style="dim"))
+        console.print(Text(f"{len(rows) - MOST_CLASSES - 1} more rows are in --json.", style="dim"))
 
 
 def _subgroups(console: "Console", result: "ValidationResult") -> None:
@@ -145,14 +146,14 @@ def _subgroups(console: "Console", result: "ValidationResult") -> None:
         console.print()
         shown = _shown(result, column.label)[0] if column.class_index is None else column
         title = f"{column.label}, {of(shown, result.class_names)}, by subgroup"
-        console.print(safe_text(title, style="bold"))
+        console.print(Text(title, style="bold"))
         table = Table(box=None, header_style="dim", padding=(0, 2, 0, 2))
         table.add_column("subgroup", overflow="fold")
         table.add_column("judged samples" if is_part else "samples", justify="right")
         table.add_column(f"value ({100 * result.level:g} % interval)", overflow="fold")
         for name, judged, samples, value in rows:
             count = f"{judged:,} of {samples:,}" if is_part else f"{samples:,}"
-            table.add_row(safe_text(name), count, interval_in_words(value))
+            table.add_row(Text(name), count, interval_in_words(value))
         console.print(table)
     console.print()
 
@@ -165,23 +166,21 @@ def _uncertainty_aware(
 
     name = result.class_names[scores.positive_class]
     console.print()
-    console.print(
-        safe_text(f"Uncertainty-aware scores of {name}, threshold {scores.threshold:g}", style="bold")
-    )
-    console.print(safe_text(uncertainty_source(scores), style="dim"))
+    console.print(Text(f"Uncertainty-aware scores of {name}, threshold {scores.threshold:g}", style="bold"))
+    console.print(Text(uncertainty_source(scores), style="dim"))
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
     for column in ("score", "setting", f"value ({100 * result.level:g} % interval)", "better"):
         table.add_column(column, overflow="fold")
     for metric in scores.metrics:
         usual = scores.curve(metric, scores.dampings[0])
         setting = f"sigma = {scores.sigmas[0]:g}, d = {scores.dampings[0]:g}"
-        table.add_row(*map(safe_text, (metric, setting, curve_text(usual, 0), better(usual.orientation))))
+        table.add_row(*map(Text, (metric, setting, curve_text(usual, 0), better(usual.orientation))))
         for row in change_rows(scores):
             if row.metric == metric:
-                table.add_row(*map(safe_text, ("", row.what, row.text, row.conclusion.partition(":")[0])))
+                table.add_row(*map(Text, ("", row.what, row.text, row.conclusion.partition(":")[0])))
     console.print(table)
     console.print(
-        safe_text("d: damping factor. All settings are in --json, and in the report (--html) with plots.")
+        Text("d: damping factor. All settings are in --json, and in the report (--html) with plots.")
     )
     console.print()
 
@@ -196,26 +195,26 @@ def _custom(console: "Console", result: "ValidationResult") -> None:
     """Print the metrics of the user, with what they mean."""
     for value in result.custom:
         figure = f"{interval_in_words(value)}, {better(value.orientation)} is better"
-        console.print(safe_text(f"{value.label} (your metric): {figure}. {value.meaning}"))
+        console.print(Text(f"{value.label} (your metric): {figure}. {value.meaning}"))
         for note in (*([f"Not defined: {value.reason}."] if value.reason else []), *value.notes):
-            console.print(safe_text(f"  {note}", style="dim"))
+            console.print(Text(f"  {note}", style="dim"))
 
 
 def print_comparison(console: "Console", comparison: "ModelComparison") -> None:
     """Print the leading model, the rankings by all metrics and by each, then the values of each model."""
     title, why = leader_lines(comparison)
-    console.print(safe_text(title, style="bold") + safe_text(f". {why}", style="not bold"))
+    console.print(Text(title, style="bold") + Text(f". {why}", style="not bold"))
     console.print()
     for overall in overall_rankings(comparison):
         scheme = SCHEMES[overall.scheme]
-        console.print(safe_text(f"{scheme.capitalize()}, by {', '.join(overall.labels)}", style="bold"))
-        console.print(safe_text(EXPLANATIONS[overall.scheme], style="dim"))
+        console.print(Text(f"{scheme.capitalize()}, by {', '.join(overall.labels)}", style="bold"))
+        console.print(Text(EXPLANATIONS[overall.scheme], style="dim"))
         _ranks(console, SCORES[overall.scheme].lower(), overall.models, "no metric counts here")
         for label, left_out in overall.left_out.items():
-            console.print(safe_text(f"  {label} does not count: {left_out}.", style="dim"))
+            console.print(Text(f"  {label} does not count: {left_out}.", style="dim"))
     for ranking in comparison.rankings:
         title = f"By {ranking.label}, {better(ranking.orientation)} is better"
-        console.print(safe_text(title, style="bold"))
+        console.print(Text(title, style="bold"))
         _ranks(console, ranking.basis, ranking.models, ranking.reason)
     names = next(iter(comparison.results.values())).class_names
     print_cautions(console, (name_classes(text, names) for text in comparison.warnings))
@@ -269,15 +268,15 @@ def _ranks(console: "Console", score: str, models: "Iterable[ModelRank]", reason
     for model in models:
         places = f"{model.mean_rank:.2f} ({model.low:g} to {model.high:g})"
         cells = (f"{model.rank:g}", model.model, number(model.score), places, percent(model.best))
-        table.add_row(*(safe_text(cell) for cell in cells))
+        table.add_row(*(Text(cell) for cell in cells))
     if table.row_count:
         console.print(table)
     else:
-        console.print(safe_text(f"  {reason}"))
+        console.print(Text(f"  {reason}"))
 
 
 def print_cautions(console: "Console", warnings: Iterable[str]) -> None:
     """Print warnings, each as a sentence of its own."""
 
     for warning in warnings:
-        console.print(safe_text(f"Caution: {warning}", style="yellow"))
+        console.print(Text(f"Caution: {warning}", style="yellow"))

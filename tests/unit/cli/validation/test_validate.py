@@ -461,7 +461,7 @@ def test_names_in_files_are_no_commands_to_the_terminal():
         assert "\x1b" not in said
         assert "\x07" not in said
         assert r"\x1b[2J" in said
-        assert r"ill\x1b]0;title\x07" in said
+        assert r"ill\x1b]0;title" in said
     with pytest.raises(InvalidInputError, match="healthy") as refused:
         run("evil.npz", "--recommendation", "interview.json")
     assert "\x1b" not in str(refused.value)
