@@ -15,11 +15,8 @@ from tests.attacks.target import Target
 
 LOGITS = ("/v1/logits",)
 FEEDBACK = ("/v1/feedback",)
-LABELLED = (
-    "/v1/admin/models/linear/calibration-sets",
-    "/v1/admin/models/linear/validations",
-    "/v1/admin/models/remote/reports?against=linear",
-)
+LABELLED = ("/v1/admin/models/linear/calibration-sets", "/v1/admin/models/linear/validations")
+REPORTS = ("/v1/admin/models/remote/reports?against=linear",)
 DOCUMENTS = (
     "/v1/admin/tasks",
     "/v1/admin/tasks/skin/recommendations",
@@ -203,7 +200,8 @@ def _requests(size: int, samples: int) -> list[tuple[str, str, bytes]]:
         for body in small.values()
     ]
     found += [(path, json_kind, body) for path in (*LOGITS, *LABELLED) for body in documents(size).values()]
-    found += [(path, "application/x-npz", body) for path in LABELLED for body in archives(samples).values()]
+    packed = archives(samples).values()
+    found += [(path, "application/x-npz", body) for path in (*LABELLED, *REPORTS) for body in packed]
     found += [(path, form_kind, body) for path in FORMS for body in forms(size // 100).values()]
     return found
 
