@@ -129,18 +129,76 @@ def random_of_4_gb() -> HostileGraph:
     return HostileGraph(_model([_node("RandomNormal", [], shape=[2**30])]).SerializeToString())
 
 
-def size_by_pixels() -> HostileGraph:
-    """Small for grey images; 4 GB for an image with a white pixel."""
+def _length_by_pixels(large: int) -> tuple[list[onnx.NodeProto], dict[str, np.ndarray]]:
+    """Nodes and constants of `length`: 1, for an image with a white pixel 1 + large."""
     nodes = [
         helper.make_node("ReduceMax", ["image"], ["brightest"], keepdims=0),
         helper.make_node("Floor", ["brightest"], ["white"]),
         helper.make_node("Mul", ["white", "large"], ["many"]),
         helper.make_node("Cast", ["many"], ["whole"], to=TensorProto.INT64),
         helper.make_node("Add", ["whole", "one"], ["length"]),
-        _node("ConstantOfShape", ["length"]),
     ]
-    constants = {"large": np.array(2.0**30, np.float32), "one": np.array([1])}
+    return nodes, {"large": np.array(large, np.float32), "one": np.array([1])}
+
+
+def size_by_pixels() -> HostileGraph:
+    """Small for grey images; 4 GB for an image with a white pixel."""
+    nodes, constants = _length_by_pixels(2**30)
+    return HostileGraph(_model([*nodes, _node("ConstantOfShape", ["length"])], constants).SerializeToString())
+
+
+def size_by_pixels_in_reverse() -> HostileGraph:
+    """The same with its nodes in reverse order, which ONNX Runtime accepts."""
+    model = onnx.load_from_string(size_by_pixels().content)
+    nodes = list(model.graph.node)
+    del model.graph.node[:]
+    model.graph.node.extend(reversed(nodes))
+    return HostileGraph(model.SerializeToString())
+
+
+def window_by_pixels() -> HostileGraph:
+    """`STFT`: 17 s and 2 GB for an image with a white pixel."""
+    nodes, constants = _length_by_pixels(2**14 - 1)
+    nodes += [
+        helper.make_node("Squeeze", ["length"], ["window"]),
+        helper.make_node("STFT", ["signal", "step", "", "window"], ["spectrum"], onesided=0),
+        _node("ReduceMax", ["spectrum"], keepdims=0),
+    ]
+    constants |= {"signal": np.ones((1, 2**15, 1), np.float32), "step": np.array(1)}
     return HostileGraph(_model(nodes, constants).SerializeToString())
+
+
+def branch_by_pixels() -> HostileGraph:
+    """An `If` whose one branch takes 4 GB, for an image with a white pixel."""
+    number = helper.make_tensor_value_info("number", TensorProto.FLOAT, None)
+    costly = [
+        helper.make_node("Expand", ["brightest", "size"], ["copies"]),
+        helper.make_node("ReduceMax", ["copies"], ["number"], keepdims=0),
+    ]
+    cheap = [helper.make_node("Identity", ["brightest"], ["number"])]
+    nodes = [
+        helper.make_node("ReduceMax", ["image"], ["brightest"], keepdims=0),
+        helper.make_node("GreaterOrEqual", ["brightest", "white"], ["is_white"]),
+        _node(
+            "If",
+            ["is_white"],
+            then_branch=helper.make_graph(costly, "costly", [], [number]),
+            else_branch=helper.make_graph(cheap, "cheap", [], [number]),
+        ),
+    ]
+    constants = {"white": np.array(1, np.float32), "size": np.array([2**30])}
+    return HostileGraph(_model(nodes, constants).SerializeToString())
+
+
+def loop_named_as_function() -> HostileGraph:
+    """A function named `Loop`, in whose place ONNX Runtime runs its own endless `Loop`."""
+    model = onnx.load_from_string(endless_loop().content)
+    node = helper.make_node("Identity", ["state"], ["result"])
+    opsets = [helper.make_opsetid("", 18)]
+    model.functions.append(
+        helper.make_function("", "Loop", ["turns", "go", "state"], ["result"], [node], opsets)
+    )
+    return HostileGraph(model.SerializeToString())
 
 
 def nested_functions() -> HostileGraph:
@@ -287,6 +345,10 @@ CORPUS: dict[str, Callable[[], HostileGraph]] = {
         tiled_to_8_gb,
         random_of_4_gb,
         size_by_pixels,
+        size_by_pixels_in_reverse,
+        window_by_pixels,
+        branch_by_pixels,
+        loop_named_as_function,
         nested_functions,
         calls_itself,
         many_nodes,

@@ -4,6 +4,7 @@
 - `sessions`, `runs`, `page_locked`: sessions; their runs, with bound buffers on a GPU; memory that a GPU reads directly
 - `captures`, `graph_thread`: captured kernels beside other graphs of the process; the thread of a graph on a GPU
 - `providers`, `provider_options`, `libraries`, `check_providers`: execution providers, and what those of a GPU need
-- `check_graph`, `rules`, `self_contained`, `half_precision`: the process that checks uploads, its rules, conversion
+- `check_graph`, `rules`, `image_values`: the process that checks uploads, its rules, values of the image as sizes
+- `self_contained`, `half_precision`: weights of other files, conversion
 - `run_limit`, `runtime_errors`: time limit of a run; errors without values of the graph
 """

@@ -11,6 +11,7 @@ import onnx
 from onnx import numpy_helper
 
 from lifelong_core.errors import InvalidInputError
+from lifelong_service.graphs.image_values import Functions, check_image_values, names_read, subgraphs
 
 MAXIMUM_NODES: Final = 100_000
 """Largest number of nodes, with subgraphs and each call of a function; large vision transformers have some 5,000."""
@@ -39,34 +40,9 @@ _DROPOUTS: Final[Mapping[str, tuple[int, int]]] = {
     "BitmaskBiasDropout": (3, 4),
 }
 """Operators that draw random numbers in training mode, and their inputs with the ratio and the mode."""
-_SIZES: Final[Mapping[str, Sequence[int]]] = {
-    "AffineGrid": (1,),
-    "BlackmanWindow": (0,),
-    "CenterCropPad": (1,),
-    "Col2Im": (1, 2),
-    "ConstantOfShape": (0,),
-    "DFT": (1,),
-    "Expand": (1,),
-    "HammingWindow": (0,),
-    "HannWindow": (0,),
-    "MaxUnpool": (2,),
-    "MelWeightMatrix": (0, 1),
-    "OneHot": (1,),
-    "Pad": (1,),
-    "Range": (0, 1, 2),
-    "Resize": (2, 3),
-    "Tile": (1,),
-    "Upsample": (1,),
-}
-"""Operators whose output may be larger than their inputs, and the inputs with its size."""
-_SELECTIONS: Final = frozenset(
-    {"Compress", "NonMaxSuppression", "NonZero", "Slice", "Split", "TopK", "Unique"}
-)
-"""Operators whose output size depends on the values of an input."""
 _NAME_LENGTH: Final = 40
 
 Function: TypeAlias = "tuple[str, str]"
-Functions: TypeAlias = "Mapping[Function, onnx.FunctionProto]"
 Container: TypeAlias = "onnx.GraphProto | onnx.FunctionProto"
 
 
@@ -81,13 +57,16 @@ def check_rules(model: onnx.ModelProto, *, permitted: Collection[str] = ()) -> N
         InvalidInputError: a rule is broken.
     """
     functions = {(one.domain, one.name): one for one in model.functions}
+    if len(functions) < len(model.functions):
+        raise _refused("two functions of the graph have the same name.")
+    if any(one.domain in DOMAINS for one in model.functions):
+        # ONNX Runtime would run its own operator of that name instead.
+        raise _refused("a function of the graph is in a domain of ONNX Runtime's own operators.")
     _check_size(model, functions)
     for container in (model.graph, *model.functions):
         for node in _all_nodes(container):
             _check_operator(node, functions, permitted)
-    constants = {tensor.name for tensor in model.graph.initializer}
-    images = {entry.name for entry in model.graph.input} - constants
-    _Sizes(functions, permitted).follow(model.graph.node, images)
+    check_image_values(model, functions, permitted=permitted, forbid=_forbidden)
 
 
 def check_image_is_used(model: onnx.ModelProto) -> None:
@@ -115,10 +94,7 @@ def _used(graph: onnx.GraphProto) -> set[str]:
         used.add(name)
         node = made_by.get(name)
         if node is not None and node.op_type not in ("Shape", "Size"):
-            waiting += node.input
-            for inner in _subgraphs(node):
-                waiting += [entry.name for entry in inner.output]
-                waiting += [one for each in _all_nodes(inner) for one in each.input]
+            waiting += names_read(node)
     return used
 
 
@@ -172,7 +148,7 @@ def _check_mode(
 def _branches(node: onnx.NodeProto, known: Mapping[str, float]) -> Iterable[onnx.GraphProto]:
     """Return the subgraphs of a node that may run: one of an `If` with a constant condition."""
     if node.op_type != "If" or node.input[0] not in known:
-        return _subgraphs(node)
+        return subgraphs(node)
     name = "then_branch" if known[node.input[0]] else "else_branch"
     return [attribute.g for attribute in node.attribute if attribute.name == name]
 
@@ -260,58 +236,8 @@ def _all_nodes(container: Container) -> Iterator[onnx.NodeProto]:
     """Return the nodes of a graph or a function, with those of subgraphs."""
     for node in container.node:
         yield node
-        for graph in _subgraphs(node):
+        for graph in subgraphs(node):
             yield from _all_nodes(graph)
-
-
-def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
-
-
-class _Sizes:
-    """Follows values of the image through a graph, to operators that could use them as a size.
-
-    Shapes do not count as values, unless an operator computes a shape from values.
-    """
-
-    def __init__(self, functions: Mapping[Function, onnx.FunctionProto], permitted: Collection[str]) -> None:
-        self._functions = functions
-        self._permitted = permitted
-        self._shapes_are_values = False
-
-    def follow(self, nodes: Sequence[onnx.NodeProto], values: set[str]) -> set[str]:
-        """Return the names that depend on values of the image: `values`, and results computed from them."""
-        for node in nodes:
-            if self._makes_values(node, values):
-                values |= set(node.output)
-        return values
-
-    def _makes_values(self, node: onnx.NodeProto, values: set[str]) -> bool:
-        given = [name in values for name in node.input]
-        function = self._functions.get((node.domain, node.op_type))
-        if function is not None:
-            inner = {name for name, is_value in zip(function.input, given, strict=False) if is_value}
-            return any(name in self.follow(function.node, inner) for name in function.output)
-        within = [
-            any(entry.name in found for entry in graph.output)
-            for graph in _subgraphs(node)
-            for found in (self.follow(graph.node, set(values)),)
-        ]
-        self._check(node, given)
-        if node.op_type in ("Shape", "Size") and not self._shapes_are_values:
-            return False
-        return any(given) or any(within)
-
-    def _check(self, node: onnx.NodeProto, given: Sequence[bool]) -> None:
-        sizes = _SIZES.get(node.op_type, ())
-        if any(given[place : place + 1] == [True] for place in sizes) and node.op_type not in self._permitted:
-            raise _forbidden(node, "the size of its output depends on the values of the image")
-        first = 1 if node.op_type in ("Slice", "Split", "TopK") else 0
-        if node.op_type in _SELECTIONS and any(given[first:]):
-            self._shapes_are_values = True
 
 
 _EVALUATION_HINT: Final = (

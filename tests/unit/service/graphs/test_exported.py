@@ -5,14 +5,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from click.testing import CliRunner
 
 from lifelong.cli import cli
 from lifelong_core.deploy import LabeledLogits
+from lifelong_core.develop.torchvision_operators import declare_missing_operators
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import Store, promote_calibrated
+from lifelong_service.graphs.rules import check_rules
 from tests.unit.service.conftest import Service, png
 
 
@@ -34,6 +37,36 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path = str(folder / "model.onnx")
         torch.onnx.export(network, (images,), path, dynamic_shapes=({0: "batch"},), verbose=False)
     return folder
+
+
+@pytest.mark.parametrize(
+    ("architecture", "edge", "opset", "free"),
+    [
+        ("mobilevitv2_050", 64, 11, ()),
+        ("pvt_v2_b0", 64, 17, (0, 2, 3)),
+        ("vit_tiny_patch16_224", 224, 20, (0, 2, 3)),
+    ],
+)
+def test_sizes_that_a_real_graph_computes_from_shapes_are_taken(
+    architecture: str, edge: int, opset: int, free: tuple[int, ...], tmp_path: Path
+) -> None:
+    declare_missing_operators()
+    timm = pytest.importorskip("timm")
+    options = {"dynamic_img_size": True} if architecture.startswith("vit") else {}
+    network = timm.create_model(architecture, pretrained=False, **options).eval()
+    axes = {"image": {axis: f"axis{axis}" for axis in free}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            network,
+            (torch.zeros(2, 3, edge, edge),),
+            str(tmp_path / "model.onnx"),
+            dynamo=False,
+            opset_version=opset,
+            input_names=["image"],
+            dynamic_axes=axes,
+        )
+    check_rules(onnx.load(tmp_path / "model.onnx"))
 
 
 def test_external_data_is_served_after_a_restart(

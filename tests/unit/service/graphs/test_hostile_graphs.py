@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -35,6 +36,10 @@ REASONS = {
     "tiled_to_8_gb": "Tile|memory",
     "random_of_4_gb": "RandomNormal is not taken: it draws random numbers",
     "size_by_pixels": "ConstantOfShape is not taken: the size of its output",
+    "size_by_pixels_in_reverse": "ConstantOfShape is not taken: the size of its output",
+    "window_by_pixels": "STFT is not taken: the size of its output",
+    "branch_by_pixels": "If is not taken: which of its branches runs",
+    "loop_named_as_function": "in a domain of ONNX Runtime's own operators",
     "nested_functions": f"more than {MAXIMUM_NODES} nodes",
     "calls_itself": "calls itself",
     "many_nodes": f"more than {MAXIMUM_NODES} nodes",
@@ -199,8 +204,108 @@ def test_sizes_by_shapes_are_taken_and_sizes_by_values_are_not() -> None:
         helper.make_node("Shape", ["places"], ["count"]),
         helper.make_node("ConstantOfShape", ["count"], ["logits"]),
     ]
-    with pytest.raises(InvalidInputError, match="ConstantOfShape"):
+    with pytest.raises(InvalidInputError, match="NonZero"):
         check_rules(classifier(*by_count))
+    with pytest.raises(InvalidInputError, match="ConstantOfShape"):
+        check_rules(classifier(*by_count), permitted=["NonZero"])
+
+
+def node(kind: str, *inputs: str, **attributes: Any) -> onnx.NodeProto:
+    return helper.make_node(kind, inputs, ["logits"], **attributes)
+
+
+@pytest.mark.parametrize(
+    "costly",
+    [
+        node("TopK", "one", "whole"),
+        node("Slice", "one", "zero", "whole"),
+        node("Reshape", "one", "whole"),
+        node("Resize", "one", "floats"),
+        node("Resize", "one", "", "", "whole"),
+        node("Pad", "one", "whole"),
+        node("Split", "one", "whole"),
+        node("ReduceMax", "one", "whole"),
+        node("RoiAlign", "one", "floats", "zero"),
+        node("MelWeightMatrix", "one", "whole", "one", "floats", "floats"),
+        node("Compress", "one", "is_bright"),
+        node("Unique", "floats"),
+        node("SequenceAt", "list", "whole"),
+        node("NonMaxSuppression", "floats", "floats"),
+        node("StringSplit", "text"),
+        node("GridSampleOfTomorrow", "image", "image", domain="com.microsoft"),
+    ],
+    ids=lambda one: one.op_type + "".join(name and name[0] for name in one.input),
+)
+def test_an_operator_whose_size_or_time_may_depend_on_values_of_the_image_is_refused(
+    costly: onnx.NodeProto,
+) -> None:
+    values = [
+        helper.make_node("ReduceMax", ["image"], ["floats"], keepdims=0),
+        helper.make_node("Cast", ["floats"], ["whole"], to=TensorProto.INT64),
+        helper.make_node("Cast", ["floats"], ["text"], to=TensorProto.STRING),
+        helper.make_node("Cast", ["floats"], ["is_bright"], to=TensorProto.BOOL),
+        helper.make_node("SequenceConstruct", ["one"], ["list"]),
+    ]
+    with pytest.raises(InvalidInputError, match=f"operator {costly.op_type} is not"):
+        check_rules(classifier(*values, costly, one=np.ones(1), zero=np.zeros(1, np.int64)))
+
+
+@pytest.mark.parametrize(
+    "cheap",
+    [
+        node("TopK", "image", "zero"),
+        node("GridSample", "image", "image"),
+        node("Resize", "image", "", "", "shape"),
+        node("Where", "is_bright", "image", "image"),
+        node("Gather", "one", "whole"),
+        node("OneHot", "whole", "one", "image"),
+        node("NonZero", "one"),
+    ],
+    ids=lambda one: one.op_type,
+)
+def test_an_operator_is_taken_where_values_of_the_image_decide_neither_size_nor_time(
+    cheap: onnx.NodeProto,
+) -> None:
+    values = [
+        # An output that is left out has the empty name, as an input that is left out.
+        helper.make_node("Dropout", ["image"], ["same", ""]),
+        helper.make_node("Cast", ["same"], ["whole"], to=TensorProto.INT64),
+        helper.make_node("Cast", ["same"], ["is_bright"], to=TensorProto.BOOL),
+        helper.make_node("Shape", ["image"], ["shape"]),
+    ]
+    check_rules(classifier(*values, cheap, one=np.ones(1), zero=np.zeros(1, np.int64)))
+
+
+def test_a_branch_is_chosen_by_the_shape_of_the_image_and_not_by_its_values() -> None:
+    def chosen_by(condition: str) -> onnx.ModelProto:
+        number = helper.make_tensor_value_info("number", TensorProto.FLOAT, None)
+        branches = [
+            helper.make_graph([helper.make_node(kind, ["image"], ["number"])], kind, [], [number])
+            for kind in ("Abs", "Neg")
+        ]
+        return classifier(
+            helper.make_node("Shape", ["image"], ["shape"]),
+            helper.make_node("ReduceMax", ["shape"], ["longest"], keepdims=0),
+            helper.make_node("ReduceMax", ["image"], ["brightest"], keepdims=0),
+            helper.make_node("Greater", [condition, "limit"], ["is_more"]),
+            node("If", "is_more", then_branch=branches[0], else_branch=branches[1]),
+            limit=np.array(1.0),
+        )
+
+    check_rules(chosen_by("longest"))
+    with pytest.raises(InvalidInputError, match="If is not taken"):
+        check_rules(chosen_by("brightest"))
+    check_rules(chosen_by("brightest"), permitted=["If"])
+
+
+def test_two_functions_of_one_name_are_refused() -> None:
+    opsets = [helper.make_opsetid("", 18)]
+    model = classifier(helper.make_node("f", ["image"], ["logits"], domain="own"))
+    for _ in range(2):
+        body = [helper.make_node("Abs", ["x"], ["y"])]
+        model.functions.append(helper.make_function("own", "f", ["x"], ["y"], body, opsets))
+    with pytest.raises(InvalidInputError, match="the same name"):
+        check_rules(model)
 
 
 @pytest.mark.parametrize("within", ["function", "branch"])
