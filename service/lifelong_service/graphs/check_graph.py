@@ -25,6 +25,7 @@ from lifelong_service.graphs.half_precision import largest_difference, to_half_p
 from lifelong_service.graphs.providers import CPU, choose_providers
 from lifelong_service.graphs.rules import check_image_is_used
 from lifelong_service.graphs.self_contained import self_contained
+from lifelong_service.graphs.trial import check_answers_differ
 from lifelong_service.process import confinement
 
 REFUSED = 2
@@ -103,12 +104,14 @@ def _load(request: dict[str, Any]) -> dict[str, Any]:
     )
     if request["precision"] != "half":
         output.write_bytes(content)
-        provider = _classifier(output, request).provider
+        classifier = _classifier(output, request)
         check_image_is_used(onnx.ModelProto.FromString(content))
-        return {"provider": provider, "half_difference": None}
+        check_answers_differ(classifier)
+        return {"provider": classifier.provider, "half_difference": None}
     output.write_bytes(to_half_precision(content))
     converted = _classifier(output, request)
     check_image_is_used(onnx.ModelProto.FromString(content))
+    check_answers_differ(converted)
     # On the CPU: a second graph on the GPU may exceed its share of the memory.
     original = _classifier(content, request | {"execution_providers": [CPU]})
     difference = largest_difference(

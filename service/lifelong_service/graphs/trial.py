@@ -26,6 +26,8 @@ REPETITION_TOLERANCE = 1e-6
 """Tolerance of the logits of the same batch in two runs on the CPU, relative to the largest one."""
 _BLOCKS = 8
 """Blocks of one colour along an edge of an image of random colours."""
+_COLOURED_IMAGES = 8
+"""Images of random colours of which two must get different logits."""
 _UNKNOWN_EDGE = 64
 """Edge of the trial image in pixels when neither the preprocessing nor the graph fixes it."""
 
@@ -133,6 +135,24 @@ def check_outputs(
             hint="Export it without the softmax or sigmoid at its end. If they are logits all the same, subtract 100"
             " from all of them in the graph: decisions stay the same.",
         )
+
+
+def check_answers_differ(classifier: "Classifier") -> None:
+    """Check that different images get different logits.
+
+    Raises:
+        InvalidInputError: every image of random colours gets the same ones, except for rounding.
+    """
+    images = random_colours(classifier.trial_shape, classifier.preprocessing, _COLOURED_IMAGES)
+    for some in (images[:2], images):  # a large graph takes seconds for all of them
+        logits = classifier.logits(some)
+        if np.ptp(logits, axis=0).max() > np.finfo(np.float32).eps * np.abs(logits).max():
+            return
+    raise InvalidInputError(
+        f"the model gives the same logits for {_COLOURED_IMAGES} different images.",
+        field="onnx",
+        hint="Check the export and the trained weights.",
+    )
 
 
 def _first_not_finite(logits: Logits) -> str:

@@ -119,14 +119,14 @@ def test_promoting_without_a_worker_checks_the_stored_graph(
     from lifelong_core.errors import ConflictError
 
     monkeypatch.setenv("LIFELONG_DATA_DIRECTORY", str(tmp_path))
-    artifact = store.models.get("table").artifact
+    artifact = store.models.get("linear").artifact
     assert artifact is not None
-    assert CliRunner().invoke(cli, ["models", "promote", "table"], catch_exceptions=False).exit_code == 0
-    promote_calibrated(store, "linear", actor="test")
+    assert CliRunner().invoke(cli, ["models", "promote", "linear"], catch_exceptions=False).exit_code == 0
+    promote_calibrated(store, "table", actor="test")
     store.artifacts.path(artifact).write_bytes(b"damaged")
-    with pytest.raises(ConflictError, match="table@1 cannot be loaded"):
-        CliRunner().invoke(cli, ["models", "promote", "table"], catch_exceptions=False)
-    assert store.tasks.get("skin").promoted_model_id == store.models.get("linear").id
+    with pytest.raises(ConflictError, match="linear@1 cannot be loaded"):
+        CliRunner().invoke(cli, ["models", "promote", "linear"], catch_exceptions=False)
+    assert store.tasks.get("skin").promoted_model_id == store.models.get("table").id
 
 
 def test_a_provider_that_cannot_be_used_keeps_the_service_from_starting_and_a_model_from_being_added(

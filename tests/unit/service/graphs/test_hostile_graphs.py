@@ -132,6 +132,18 @@ def test_memory_is_limited_by_a_setting(tmp_path: Path) -> None:
         checked(model.SerializeToString(), tmp_path, maximum_graph_memory_bytes=200_000_000)
 
 
+@pytest.mark.parametrize("share", [0.0, 1e-9])
+def test_a_graph_that_answers_every_image_alike_is_refused(share: float, tmp_path: Path) -> None:
+    model = onnx.load_from_string(onnx_graphs.linear())
+    model.graph.node[-1].output[0] = "sums"
+    model.graph.node.append(helper.make_node("Mul", ["sums", "share"], ["part"]))
+    model.graph.node.append(node("Add", "part", "constant"))
+    for name, value in (("share", np.float32(share)), ("constant", np.array([1, 2, 3], np.float32))):
+        model.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
+    with pytest.raises(InvalidInputError, match="the same logits for 8 different images"):
+        checked(model.SerializeToString(), tmp_path)
+
+
 @pytest.mark.parametrize("location", ["data/group.key", ".hidden"])
 def test_files_that_hold_no_weights_are_not_read(tmp_path: Path, location: str) -> None:
     model = onnx.load_from_string(onnx_graphs.linear())
