@@ -371,7 +371,18 @@ class Settings(BaseSettings):
     )
     maximum_graph_memory_bytes: Annotated[int, Field(ge=100_000_000)] = Field(
         default=2_000_000_000,
-        description="Memory that loading and running a new ONNX graph may take, in addition to four times its size.",
+        description="Memory that loading and running a new ONNX graph may take, in addition to four times its size; and"
+        " memory that all graphs of a worker together may take for a batch on the CPU, in addition to their weights.",
+    )
+    maximum_worker_memory_bytes: Annotated[int, Field(ge=1_000_000_000)] | None = Field(
+        default=None,
+        description="Memory that one worker may allocate; what needs more fails. None: four fifths of the machine's"
+        " memory, divided by the workers, at least 2 GB. Without effect where graphs run on a GPU.",
+    )
+    maximum_graph_hangs: Positive = Field(
+        default=3,
+        description="Hangs of one model within a day, each of which costs a worker of this machine, after which it is"
+        " not served.",
     )
     permitted_operators: tuple[str, ...] = Field(
         default=(),
@@ -381,7 +392,8 @@ class Settings(BaseSettings):
         default=8,
         ge=1,
         le=60,
-        description="A request without an answer after this time gets 503 with Retry-After.",
+        description="A request without an answer after this time gets 503 with Retry-After. A worker with a batch that"
+        " goes on for 2 s longer is replaced.",
     )
     header_timeout_seconds: float = Field(
         default=10,
@@ -731,6 +743,11 @@ class Settings(BaseSettings):
     def registry_cache_file(self) -> Path:
         """The file of the latest registry; a worker that starts while the database is unavailable serves it."""
         return self.data_directory / "registry.json"
+
+    @property
+    def hanging_models_file(self) -> Path:
+        """The file of models that have hung workers of this host."""
+        return self.data_directory / "hanging_models"
 
     @property
     def artifact_cache_directory(self) -> Path:

@@ -68,8 +68,10 @@ def mount(service: Any, worker_index: int) -> None:
     # The worker enables the collector when it has loaded its models.
     gc.disable()
     from lifelong_service.application import create_application
+    from lifelong_service.graphs.memory_limits import limit_memory
     from lifelong_service.http.server import serve_directly
 
+    limit_memory(settings, plan)
     application = create_application(settings, worker_name=str(worker_index))
     service.mount_asgi_app(application, path="/")  # for start and stop
     serve_directly(application, settings)

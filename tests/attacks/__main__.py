@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks.machine import describe
 from tests.attacks.attack import FULL, QUICK
+from tests.attacks.graph_cost import LIMITS, graph_cost
 from tests.attacks.half_open import half_open
 from tests.attacks.hostile_graph import hostile_graph
 from tests.attacks.image_stall import image_stall
@@ -30,10 +31,15 @@ ATTACKS = {
         overload,
         half_open,
         hostile_graph,
+        graph_cost,
         refused_flood,
         login_flood,
     )
 }
+
+
+SETTINGS = {"graph_cost": LIMITS}
+"""Settings of the service of single attacks."""
 
 
 def main() -> int:
@@ -56,7 +62,8 @@ def main() -> int:
     sys.stdout.write(f"{describe()}\n")
     outcomes = {}
     for name in arguments.attack or ATTACKS:
-        with tempfile.TemporaryDirectory() as folder, running_target(Path(folder)) as target:
+        settings = SETTINGS.get(name, {})
+        with tempfile.TemporaryDirectory() as folder, running_target(Path(folder), **settings) as target:
             outcome = ATTACKS[name](target, QUICK if arguments.quick else FULL)
         outcomes[name] = {"figures": outcome.figures, "missed": outcome.missed}
         _say(f"\n{name}")

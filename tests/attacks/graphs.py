@@ -38,6 +38,7 @@ def _model(
     *,
     functions: Sequence[onnx.FunctionProto] = (),
     domains: Sequence[str] = (),
+    opset: int = 18,
 ) -> onnx.ModelProto:
     """A graph whose `nodes` compute `extra`, a number that is added to the logits."""
     honest = [
@@ -55,7 +56,7 @@ def _model(
         [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["N", 3])],
         [numpy_helper.from_array(array, name) for name, array in arrays.items()],
     )
-    opsets = [helper.make_opsetid(domain, 18 if domain == "" else 1) for domain in ("", *domains)]
+    opsets = [helper.make_opsetid(domain, opset if domain == "" else 1) for domain in ("", *domains)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10, functions=functions)
 
 
@@ -168,14 +169,10 @@ def window_by_pixels() -> HostileGraph:
     return HostileGraph(_model(nodes, constants).SerializeToString())
 
 
-def branch_by_pixels() -> HostileGraph:
-    """An `If` whose one branch takes 4 GB, for an image with a white pixel."""
+def _branch_by_pixels(costly: Sequence[onnx.NodeProto], **constants: np.ndarray) -> HostileGraph:
+    """An `If` with a branch that makes `number` of `brightest`, for an image with a white pixel."""
     number = helper.make_tensor_value_info("number", TensorProto.FLOAT, None)
-    costly = [
-        helper.make_node("Expand", ["brightest", "size"], ["copies"]),
-        helper.make_node("ReduceMax", ["copies"], ["number"], keepdims=0),
-    ]
-    cheap = [helper.make_node("Identity", ["brightest"], ["number"])]
+    cheap = [helper.make_node("Identity", ["white"], ["number"])]
     nodes = [
         helper.make_node("ReduceMax", ["image"], ["brightest"], keepdims=0),
         helper.make_node("GreaterOrEqual", ["brightest", "white"], ["is_white"]),
@@ -186,8 +183,41 @@ def branch_by_pixels() -> HostileGraph:
             else_branch=helper.make_graph(cheap, "cheap", [], [number]),
         ),
     ]
-    constants = {"white": np.array(1, np.float32), "size": np.array([2**30])}
-    return HostileGraph(_model(nodes, constants).SerializeToString())
+    constants |= {"white": np.array(1, np.float32)}
+    return HostileGraph(_model(nodes, constants, opset=20).SerializeToString())
+
+
+def branch_by_pixels() -> HostileGraph:
+    """4 GB in a branch, for an image with a white pixel."""
+    costly = [
+        helper.make_node("Expand", ["brightest", "size"], ["copies"]),
+        helper.make_node("ReduceMax", ["copies"], ["number"], keepdims=0),
+    ]
+    return _branch_by_pixels(costly, size=np.array([2**30]))
+
+
+def text_by_pixels() -> HostileGraph:
+    """3 GB of text in a branch: operators on text allocate outside of ONNX Runtime's arena."""
+    doubled = [
+        helper.make_node("StringConcat", [f"text{i}", f"text{i}"], [f"text{i + 1}"]) for i in range(31)
+    ]
+    costly = [
+        helper.make_node("Cast", ["brightest"], ["text0"], to=TensorProto.STRING),
+        *doubled,
+        helper.make_node("Equal", ["text31", "text0"], ["is_short"]),
+        helper.make_node("Cast", ["is_short"], ["number"], to=TensorProto.FLOAT),
+    ]
+    return _branch_by_pixels(costly)
+
+
+def hanging_by_pixels() -> HostileGraph:
+    """One operator of minutes in a branch, which ONNX Runtime cannot stop."""
+    costly = [
+        helper.make_node("Expand", ["brightest", "size"], ["large"]),
+        helper.make_node("AveragePool", ["large"], ["means"], kernel_shape=[1500, 1500]),
+        helper.make_node("ReduceMax", ["means"], ["number"], keepdims=0),
+    ]
+    return _branch_by_pixels(costly, size=np.array([1, 1, 3000, 3000]))
 
 
 def loop_named_as_function() -> HostileGraph:

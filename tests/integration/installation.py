@@ -43,13 +43,18 @@ def install(folder: Path, database_url: str = "") -> Installation:
         model = store.models.add(
             "skin", "linear", kind="onnx", onnx=onnx_graphs.linear(), preprocessing=GREY, actor="test"
         )
-        rng = np.random.default_rng(0)
-        labels = np.tile(np.arange(3), 60)
-        logits = (np.eye(3)[labels] * 2 + rng.normal(size=(180, 3))).astype(np.float32)
-        register_calibration(store, model.reference, LabeledLogits(logits, labels), actor="test")
+        register_calibration(store, model.reference, labelled_logits(), actor="test")
         remote = store.models.add("skin", "remote", kind="external", actor="test")
-        register_calibration(store, remote.reference, LabeledLogits(logits, labels), actor="test")
+        register_calibration(store, remote.reference, labelled_logits(), actor="test")
     return Installation(settings, secret)
+
+
+def labelled_logits() -> LabeledLogits:
+    """A calibration set of three classes."""
+    rng = np.random.default_rng(0)
+    labels = np.tile(np.arange(3), 60)
+    logits = (np.eye(3)[labels] * 2 + rng.normal(size=(180, 3))).astype(np.float32)
+    return LabeledLogits(logits, labels)
 
 
 def image(kind: str = "PNG", edge: int = 32) -> bytes:

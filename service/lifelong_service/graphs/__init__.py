@@ -6,5 +6,5 @@
 - `providers`, `provider_options`, `libraries`, `check_providers`: execution providers, and what those of a GPU need
 - `check_graph`, `rules`, `image_values`: the process that checks uploads, its rules, values of the image as sizes
 - `self_contained`, `half_precision`: weights of other files, conversion
-- `run_limit`, `runtime_errors`: time limit of a run; errors without values of the graph
+- `run_limit`, `memory_limits`, `runtime_errors`: limits of time and memory; errors without values of the graph
 """

@@ -79,6 +79,9 @@ def _confine(request: dict[str, Any], *, on_processor: bool) -> list[str]:
     if on_processor:
         confinement.limit(resource.RLIMIT_NOFILE, _FILES)
         confinement.limit(resource.RLIMIT_NPROC, 0)
+        # The limit of a worker does not count here.
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
         confinement.limit_memory(request["memory"] + _COPIES * _size(request))
     return [] if problem is None else [f"sockets and programs are not refused: {problem}"]
 

@@ -83,6 +83,8 @@ class Classifier:
     """Why CUDA captures no kernels; None: it does, or does not run the graph."""
     limit: RunLimit | None = None
     """Time limit of one call; None: none."""
+    model: str = ""
+    """Reference of the model, for a run that hangs."""
 
     def logits(self, inputs: Sequence[NDArray[np.float32]]) -> Logits:
         """Return raw outputs, shape (N, C), for N inputs of equal shape; NaN of the graph is kept.
@@ -95,7 +97,7 @@ class Classifier:
             UnavailableError: the GPU fails.
             ConfigurationError: the host cannot lock memory for the batch.
         """
-        with nullcontext() if self.limit is None else self.limit.limit() as options:
+        with nullcontext() if self.limit is None else self.limit.limit(self.model) as options:
             return self._logits(inputs, options)
 
     def _logits(

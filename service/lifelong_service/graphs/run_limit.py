@@ -2,8 +2,9 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Final
 
 import onnxruntime
@@ -12,22 +13,40 @@ from lifelong_core.runtime.background import RepeatingThread
 
 LOOK_SECONDS: Final = 0.25
 """Time between two checks for late runs."""
+HANGING_LOOKS: Final = 8
+"""Checks that find a run late before it counts as hanging: 2 s. A stopped process makes none."""
 _FATAL: Final = 4
 """Least severity that is printed: other messages would break the log format, and show shapes."""
+
+
+@dataclass
+class _Run:
+    model: str
+    ends_at: float
+    options: onnxruntime.RunOptions = field(default_factory=onnxruntime.RunOptions)
+    late: int = 0
+    """Checks that have found it late."""
 
 
 class RunLimit:
     """Ends runs that take too long; one for all graphs of a process.
 
-    ONNX Runtime checks `terminate` before each operator and in each turn of a loop. A hanging operator is not ended.
+    ONNX Runtime checks `terminate` before each operator and in each turn of a loop. A hanging operator is not ended:
+    its process has to be.
 
     Args:
         seconds: time limit of one run.
+        note_hanging: called with the model of each run that hangs.
+
+    Attributes:
+        failure: why this process has to end: a run hangs. None: none does.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, note_hanging: Callable[[str], None] = lambda _: None) -> None:
         self.seconds = seconds
-        self._running: dict[int, tuple[float, onnxruntime.RunOptions]] = {}
+        self.failure: str | None = None
+        self._note_hanging = note_hanging
+        self._running: dict[int, _Run] = {}
         self._changing = threading.Lock()
         self._thread = RepeatingThread("run-limit", self._end_late_runs, seconds=LOOK_SECONDS)
 
@@ -40,21 +59,27 @@ class RunLimit:
         self._thread.close()
 
     @contextmanager
-    def limit(self) -> Iterator[onnxruntime.RunOptions]:
-        """Yield options for runs of graphs in the block; `terminate` is set when the time limit is over."""
-        options = onnxruntime.RunOptions()
-        options.log_severity_level = _FATAL
+    def limit(self, model: str = "") -> Iterator[onnxruntime.RunOptions]:
+        """Yield options for runs of a model's graph in the block; `terminate` is set when the time limit is over."""
+        run = _Run(model, time.monotonic() + self.seconds)
+        run.options.log_severity_level = _FATAL
         with self._changing:
-            self._running[id(options)] = time.monotonic() + self.seconds, options
+            self._running[id(run)] = run
         try:
-            yield options
+            yield run.options
         finally:
             with self._changing:
-                del self._running[id(options)]
+                del self._running[id(run)]
 
     def _end_late_runs(self) -> None:
         now = time.monotonic()
         with self._changing:
-            late = [options for ends_at, options in self._running.values() if now >= ends_at]
-        for options in late:
-            options.terminate = True
+            late = [run for run in self._running.values() if now >= run.ends_at]
+        for run in late:
+            run.options.terminate = True
+            run.late += 1
+            if run.late == HANGING_LOOKS:
+                self._note_hanging(run.model)
+                self.failure = (
+                    f"the model {run.model} hangs: it goes on after its limit of {self.seconds:g} s"
+                )

@@ -16,6 +16,7 @@ from lifelong_core.errors import ConfigurationError, InvalidInputError
 from lifelong_core.gpu import GpuUse
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_service.graphs.libraries import CUDA, TENSORRT
+from lifelong_service.graphs.memory_limits import share_limited_memory
 from lifelong_service.graphs.provider_options import provider_options, read_input
 from lifelong_service.graphs.providers import (
     CPU,
@@ -171,6 +172,7 @@ def _session(
     # Spinning idle threads would take processor time from the other workers.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry(*RECORD)
+    share_limited_memory(options)
     # Errors are raised as exceptions. Printed ones would break the log format and show shapes, and with them the
     # content of weights.
     options.log_severity_level = _FATAL

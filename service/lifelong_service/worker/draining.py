@@ -8,6 +8,9 @@ import threading
 from collections.abc import Callable
 from types import FrameType
 
+ENDING_SECONDS = 6
+"""Time after which a worker that stops itself is killed; longer than all parts of its end together."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -80,4 +83,6 @@ def stop_worker(reason: str) -> None:
     Without its parent it would hold the port and never be restarted or stopped.
     """
     logger.error("this worker stops", extra={"details": {"reason": reason}})
+    # A thread that hangs outside Python can keep the process from ending; then the kernel ends it.
+    signal.alarm(ENDING_SECONDS)
     os.kill(os.getpid(), signal.SIGTERM)

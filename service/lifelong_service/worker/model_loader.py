@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 from lifelong_core.errors import LifelongError
 from lifelong_core.gpu import GpuUse
@@ -12,6 +13,7 @@ from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.registry.records import Model, Task
 from lifelong_service.graphs.classifier import Classifier, load_classifier
 from lifelong_service.graphs.run_limit import RunLimit
+from lifelong_service.worker.hanging_models import HangingModels
 from lifelong_service.worker.serving_state import ServingState
 
 
@@ -23,15 +25,22 @@ class ModelLoader:
         serving: holds the loaded graphs.
         store: the open store; raises UnavailableError while there is none.
         run_limit: time limit of all graphs of this process.
+        hanging: models that are not loaded.
     """
 
     def __init__(
-        self, settings: Settings, serving: ServingState, store: Callable[[], Store], run_limit: RunLimit
+        self,
+        settings: Settings,
+        serving: ServingState,
+        store: Callable[[], Store],
+        run_limit: RunLimit,
+        hanging: HangingModels,
     ) -> None:
         self._settings = settings
         self._serving = serving
         self._store = store
         self._run_limit = run_limit
+        self._hanging = hanging
         plan = serving_plan(settings)
         self._gpu = GpuUse.from_settings(settings, workers=plan.workers)
         self._threads = plan.threads
@@ -57,11 +66,12 @@ class ModelLoader:
         """Load the graph of a model from the artifacts and run it on trial images.
 
         Raises:
-            LifelongError: it cannot be found, loaded or used.
+            LifelongError: it cannot be found, loaded or used, or has hung too often.
         """
         if model.artifact is None or model.preprocessing is None:
             raise LifelongError(f"the model {model.reference} has no graph.")
-        return load_classifier(
+        self._hanging.check(model.reference)
+        loaded = load_classifier(
             self.artifacts.path(model.artifact),
             model.preprocessing,
             classes=len(task.class_names),
@@ -70,6 +80,7 @@ class ModelLoader:
             limit=self._run_limit,
             gpu=self._gpu,
         )
+        return replace(loaded, model=model.reference)
 
     def classifier(self, model: Model) -> Classifier:
         """Return the graph of a model, even if it is not served; the latest such graph is kept.

@@ -4,7 +4,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
 from lifelong_core.errors import ConflictError, LifelongError, UnavailableError
@@ -44,6 +44,7 @@ class RegistryPoller:
         published: called with each registry that is served from now on.
         stop: called once with the reason why this process has to end: its parent has died, or `fault` gives one.
         fault: reason why this process cannot answer any more; None: there is none.
+        quarantined: why models must not be served, by reference; `load` refuses them.
         parent: process id of the parent; None: the present parent.
     """
 
@@ -59,6 +60,7 @@ class RegistryPoller:
         published: Callable[[Registry], None] = lambda _: None,
         stop: Callable[[str], None] = lambda _: None,
         fault: Callable[[], str | None] = lambda: None,
+        quarantined: Callable[[], Mapping[str, str]] = dict,
         parent: int | None = None,
     ) -> None:
         self._fetch = fetch
@@ -70,6 +72,7 @@ class RegistryPoller:
         self._published = published
         self._stop = stop
         self._fault = fault
+        self._quarantined = quarantined
         self._parent = os.getppid() if parent is None else parent
         self._reader = DeadlineThread("registry-reader")
         self._known_revision: int | None = None
@@ -117,7 +120,7 @@ class RegistryPoller:
             self._registry = changed
         if self._registry is None:
             return
-        finished = self._collect(self._registry)
+        finished = self._collect(self._registry) or self._drop_quarantined(self._registry)
         if changed is not None or finished:
             self._drop_unneeded(self._registry)
         self._load_missing(self._registry)
@@ -216,6 +219,16 @@ class RegistryPoller:
                 logger.error("cannot load a model", extra={"details": details})
             self._failures[model_id] = str(error)
         return bool(finished)
+
+    def _drop_quarantined(self, registry: Registry) -> bool:
+        """Drop the graphs of quarantined models; return whether there were any."""
+        reasons = self._quarantined()
+        loaded = {key: registry.models[key].reference for key in self._classifiers if key in registry.models}
+        dropped = {key: reasons[reference] for key, reference in loaded.items() if reference in reasons}
+        for key in dropped:
+            del self._classifiers[key]
+        self._failures.update(dropped)
+        return bool(dropped)
 
     def _drop_unneeded(self, registry: Registry) -> None:
         """Drop the graphs of models that were removed or released, or lost their head in a restored database."""

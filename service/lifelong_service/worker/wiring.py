@@ -29,6 +29,7 @@ from lifelong_service.prediction.shadow_images import ShadowQueue
 from lifelong_service.process.launch import parent_process
 from lifelong_service.worker.audit_tasks import AuditTask
 from lifelong_service.worker.draining import stop_worker
+from lifelong_service.worker.hanging_models import HangingModels
 from lifelong_service.worker.heartbeat import Heartbeat
 from lifelong_service.worker.model_loader import ModelLoader
 from lifelong_service.worker.periodic_tasks import CacheKeeper, PeriodicTasks
@@ -66,9 +67,10 @@ def build_parts(settings: Settings) -> WorkerParts:
     serving = ServingState()
     connection = StoreConnection(settings)
     group_keyring = GroupKeyring(settings.resolved_group_key_file, serving.group_keys)
+    hanging = HangingModels(settings.hanging_models_file, maximum=settings.maximum_graph_hangs)
     # A request ends after this time, so a longer run of a graph is useless.
-    run_limit = RunLimit(settings.request_timeout_seconds)
-    models = ModelLoader(settings, serving, connection.get, run_limit)
+    run_limit = RunLimit(settings.request_timeout_seconds, hanging.note)
+    models = ModelLoader(settings, serving, connection.get, run_limit, hanging)
     log = PredictionLog(settings, store=connection.get, environments=serving.environments)
     authenticator = Authenticator(serving.tokens, TokenFinder(connection, serving).find)
     console_sessions = ConsoleSessions(connection.get, serving.outage, settings)
@@ -135,7 +137,8 @@ def build_parts(settings: Settings) -> WorkerParts:
             changes=connection.changes,
             published=periodic.offer,
             stop=stop_worker,
-            fault=lambda: DEVICE.failure,
+            fault=lambda: DEVICE.failure or run_limit.failure,
+            quarantined=hanging.quarantined,
             parent=parent_process(),
         ),
     )

@@ -131,8 +131,9 @@ class Worker:
             reasons.append(f"the micro-batcher has not finished a batch for {seconds:.0f} s.")
         if (failure := self.log.failure) is not None:
             reasons.append(failure)
-        if DEVICE.failure is not None:
-            reasons.append(f"{DEVICE.failure}; this worker is replaced.")
+        for broken in (DEVICE.failure, self._parts.run_limit.failure):
+            if broken is not None:
+                reasons.append(f"{broken}; this worker is replaced.")
         return reasons
 
     def degraded(self) -> list[str]:

@@ -132,6 +132,24 @@ def test_memory_is_limited_by_a_setting(tmp_path: Path) -> None:
         checked(model.SerializeToString(), tmp_path, maximum_graph_memory_bytes=200_000_000)
 
 
+def test_the_memory_limit_of_a_worker_does_not_count_in_the_check(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(onnx_graphs.slow(repetitions=1, width=1_000_000))
+    program = """
+import resource, sys
+from pathlib import Path
+from lifelong_core.graph_check import check_graph
+from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.settings import Settings
+_, hard = resource.getrlimit(resource.RLIMIT_DATA)
+resource.setrlimit(resource.RLIMIT_DATA, (400_000_000, hard))
+grey = Preprocessing(colour="grey", mean=[0.5], standard_deviation=[0.5])
+check_graph(Path(sys.argv[1]), grey, classes=3, settings=Settings())
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "model.onnx")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("share", [0.0, 1e-9])
 def test_a_graph_that_answers_every_image_alike_is_refused(share: float, tmp_path: Path) -> None:
     model = onnx.load_from_string(onnx_graphs.linear())

@@ -3,6 +3,8 @@
 import logging
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,9 @@ from lifelong_core.errors import UnavailableError
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import register_calibration
 from lifelong_service.graphs.classifier import load_classifier
-from lifelong_service.graphs.run_limit import RunLimit
+from lifelong_service.graphs.run_limit import LOOK_SECONDS, RunLimit
+from lifelong_service.worker.hanging_models import HangingModels
+from tests.integration.processes import eventually
 from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import Service, calibration, png
 
@@ -36,6 +40,61 @@ def test_a_run_that_does_not_end_is_ended(limit: RunLimit, capfd: pytest.Capture
             classifier.logits([DARK, WHITE])
         assert np.array_equal(classifier.logits([DARK]), expected)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_run_that_goes_on_after_its_end_is_reported_with_its_model() -> None:
+    noted: list[str] = []
+    limit = RunLimit(0.1, noted.append)
+    limit.start()
+    try:
+        with limit.limit("slow@1") as options:
+            eventually(lambda: options.terminate, "the end of the run")
+            assert limit.failure is None
+            eventually(lambda: limit.failure is not None, "the report")
+            assert "slow@1 hangs" in str(limit.failure)
+            time.sleep(2 * LOOK_SECONDS)
+        assert noted == ["slow@1"]
+    finally:
+        limit.close()
+
+
+def test_a_model_that_hung_too_often_is_not_served_until_its_file_is_removed(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lifelong_service.worker.registry_poller.RETRY_SECONDS", 0)
+    file = service.settings.hanging_models_file
+    hanging = HangingModels(file, maximum=service.settings.maximum_graph_hangs)
+
+    def predict(model: str) -> tuple[int, str]:
+        answer = service.client.post(f"/v1/predict?model={model}", content=png(60))
+        return answer.status_code, answer.text
+
+    for _ in range(service.settings.maximum_graph_hangs - 1):
+        hanging.note("linear@1")
+    service.worker.poller.poll()
+    assert predict("linear")[0] == 200
+    hanging.note("linear@1")
+    eventually(lambda: "it has hung 3 workers within a day" in predict("linear")[1], "the quarantine")
+    assert predict("linear")[0] == 503
+    assert "it has hung 3 workers" in service.client.get("/readyz").text
+    assert predict("table")[0] == 200
+    file.unlink()
+    eventually(lambda: predict("linear")[0] == 200, "the end of the quarantine")
+
+
+def test_a_hang_counts_for_a_day_and_damaged_lines_do_not_count(tmp_path: Path) -> None:
+    hanging = HangingModels(tmp_path / "hanging", maximum=2)
+    assert hanging.quarantined() == {}
+    old, new = (datetime.now(UTC) - timedelta(hours=hours) for hours in (25, 23))
+    lines = [f"{old.isoformat()} a@1", f"{new.isoformat()} a@1", "x b@1", "", f"{new.isoformat()}"]
+    (tmp_path / "hanging").write_text("\n".join(lines) + "\n")
+    assert hanging.quarantined() == {}
+    hanging.check("a@1")
+    hanging.note("a@1")
+    assert list(hanging.quarantined()) == ["a@1"]
+    with pytest.raises(UnavailableError, match="hung 2 workers"):
+        hanging.check("a@1")
+    hanging.check("b@1")
 
 
 def test_the_parts_of_a_frozen_batch_share_the_time(limit: RunLimit) -> None:

@@ -1,0 +1,56 @@
+"""Memory limits of a serving process whose graphs run on the CPU: of the graphs, and of the whole process."""
+
+import os
+import resource
+from typing import Final
+
+import onnxruntime
+
+from lifelong_core.serving_plan import ServingPlan
+from lifelong_core.settings import Settings
+from lifelong_service.graphs.providers import CPU
+
+_SHARE: Final = 0.8
+"""Share of the machine's memory that all workers together may allocate."""
+_LEAST: Final = 2_000_000_000
+_entries: Final[dict[str, str]] = {}
+"""Entries of the options of sessions that share the limited memory; empty: there is no limit."""
+
+
+def limit_memory(settings: Settings, plan: ServingPlan) -> None:
+    """Limit this process once, before it opens a session.
+
+    A graph that needs more gets an error from ONNX Runtime. Drivers of accelerators map more addresses than the machine
+    has memory, so with one there is no limit.
+
+    Args:
+        settings: the limits.
+        plan: workers of this machine, and whether they use a GPU.
+    """
+    if plan.uses_gpu or set(settings.execution_providers) - {CPU}:
+        return
+    memory = onnxruntime.OrtMemoryInfo(
+        "Cpu", onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, onnxruntime.OrtMemType.DEFAULT
+    )
+    arena = onnxruntime.OrtArenaCfg({"max_mem": settings.maximum_graph_memory_bytes})
+    onnxruntime.create_and_register_allocator(memory, arena)
+    _entries["session.use_env_allocators"] = "1"
+    _entries["session.use_device_allocator_for_initializers"] = "1"  # weights do not count
+    # Not all operators use the arena.
+    most = settings.maximum_worker_memory_bytes or default_limit(plan.workers)
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    # Only the soft limit: the process that checks new graphs has limits of its own.
+    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def default_limit(workers: int) -> int:
+    """Return the memory in bytes that each of so many workers may allocate on this machine."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(_LEAST, int(_SHARE * machine / workers))
+
+
+def share_limited_memory(options: onnxruntime.SessionOptions) -> None:
+    """Let a session on the CPU take its memory within the limit, if there is one."""
+    for name, value in _entries.items():
+        options.add_session_config_entry(name, value)

@@ -1,0 +1,78 @@
+"""Images that make a stored graph costly, for graphs that the check of uploads did not see."""
+
+import time
+from collections.abc import Callable, Mapping
+from io import BytesIO
+from typing import Final
+
+from PIL import Image
+
+from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.store import Store, register_calibration
+from tests.attacks.attack import Outcome, Scale
+from tests.attacks.graphs import HostileGraph, branch_by_pixels, hanging_by_pixels, text_by_pixels
+from tests.attacks.target import Target
+from tests.integration.installation import labelled_logits
+from tests.integration.processes import Reply, eventually, lives
+
+LIMITS: Final[Mapping[str, object]] = {
+    "request_timeout_seconds": 1,
+    "maximum_worker_memory_bytes": 1_500_000_000,
+    "maximum_graph_hangs": 1,
+}
+"""Settings that make the attack short; a worker allocates half a gigabyte before it."""
+_GRAPHS: Final[Mapping[str, Callable[[], HostileGraph]]] = {
+    "branch": branch_by_pixels,
+    "text": text_by_pixels,
+    "hanging": hanging_by_pixels,
+}
+_PLAIN = Preprocessing.model_validate(
+    {"colour": "grey", "mean": [0.0], "standard_deviation": [1.0], "resize": {"height": 4, "width": 4}}
+)
+
+
+def graph_cost(target: Target, _: Scale) -> Outcome:
+    """White images for graphs that then take gigabytes, or do not end, while other clients send ordinary images.
+
+    The graphs come past the check, as one would whose cost it does not know.
+    """
+    outcome = Outcome()
+    with target.installation.store() as store:
+        for name, make in _GRAPHS.items():
+            _add(store, name, make().content)
+    for name in _GRAPHS:
+        eventually(lambda name=name: _sent(target, name, 60).status == 200, f"{name} to be served")
+    with target.watched() as seen:
+        workers = target.service.workers()
+        outcome.expect("branch, status other than 422", _sent(target, "branch", 255).status != 422, below=1)
+        # A slow machine may not reach the limit of memory in time: then it is 503.
+        outcome.expect("text, answered", _sent(target, "text", 255).status == 200, below=1)
+        outcome.expect("workers lost to memory", sum(not lives(one) for one in workers), below=1)
+        outcome.expect("memory growth of a worker, MB", seen.worker_growth_megabytes, below=1000)
+        began = time.monotonic()
+        first = _sent(target, "hanging", 255)
+        outcome.expect("hanging, status other than 503", first.status != 503, below=1)
+        outcome.expect("hanging, s", first.received_at - first.sent_at, below=4)
+        eventually(lambda: not all(map(lives, workers)), "the hanging worker to end")
+        outcome.expect("until the hanging worker has ended, s", time.monotonic() - began, below=15)
+        outcome.expect("workers lost", sum(not lives(one) for one in workers), below=2)
+        again = _sent(target, "hanging", 255)
+        outcome.expect("again, not refused", b"has hung 1 workers" not in again.content, below=1)
+    failures = [failure for failure in seen.predictions.failures if not failure.startswith("503")]
+    outcome.expect("innocent failures other than 503", len(failures), below=1)
+    outcome.missed += failures[:3]
+    outcome.figures["innocent requests"] = len(seen.predictions.seconds)
+    outcome.figures["innocent requests with 503"] = len(seen.predictions.failures) - len(failures)
+    return outcome
+
+
+def _add(store: Store, name: str, graph: bytes) -> None:
+    model = store.models.add("skin", name, kind="onnx", onnx=graph, preprocessing=_PLAIN, actor="test")
+    register_calibration(store, model.reference, labelled_logits(), actor="test")
+
+
+def _sent(target: Target, model: str, grey: int) -> Reply:
+    file = BytesIO()
+    Image.new("L", (4, 4), grey).save(file, "PNG")
+    path = f"/v1/predict?model={model}"
+    return target.service.send("POST", path, file.getvalue(), Content_Type="image/png")
