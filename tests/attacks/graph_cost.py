@@ -10,20 +10,18 @@ from PIL import Image
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.store import Store, register_calibration
 from tests.attacks.attack import Outcome, Scale
-from tests.attacks.graphs import HostileGraph, branch_by_pixels, hanging_by_pixels, text_by_pixels
+from tests.attacks.graphs import HostileGraph, branch_by_pixels, hanging_by_pixels
 from tests.attacks.target import Target
 from tests.integration.installation import labelled_logits
 from tests.integration.processes import Reply, eventually, lives
 
 LIMITS: Final[Mapping[str, object]] = {
     "request_timeout_seconds": 1,
-    "maximum_worker_memory_bytes": 1_500_000_000,
     "maximum_graph_hangs": 1,
 }
-"""Settings that make the attack short; a worker allocates half a gigabyte before it."""
+"""Settings that make the attack short."""
 _GRAPHS: Final[Mapping[str, Callable[[], HostileGraph]]] = {
     "branch": branch_by_pixels,
-    "text": text_by_pixels,
     "hanging": hanging_by_pixels,
 }
 _PLAIN = Preprocessing.model_validate(
@@ -45,16 +43,14 @@ def graph_cost(target: Target, _: Scale) -> Outcome:
     with target.watched() as seen:
         workers = target.service.workers()
         outcome.expect("branch, status other than 422", _sent(target, "branch", 255).status != 422, below=1)
-        # A slow machine may not reach the limit of memory in time: then it is 503.
-        outcome.expect("text, answered", _sent(target, "text", 255).status == 200, below=1)
         outcome.expect("workers lost to memory", sum(not lives(one) for one in workers), below=1)
-        outcome.expect("memory growth of a worker, MB", seen.worker_growth_megabytes, below=1000)
+        outcome.expect("memory growth of a worker, MB", seen.worker_growth_megabytes, below=200)
         began = time.monotonic()
         first = _sent(target, "hanging", 255)
         outcome.expect("hanging, status other than 503", first.status != 503, below=1)
-        outcome.expect("hanging, s", first.received_at - first.sent_at, below=4)
+        outcome.expect("hanging, s", first.received_at - first.sent_at, below=6)
         eventually(lambda: not all(map(lives, workers)), "the hanging worker to end")
-        outcome.expect("until the hanging worker has ended, s", time.monotonic() - began, below=15)
+        outcome.figures["until the hanging worker has ended, s"] = round(time.monotonic() - began, 1)
         outcome.expect("workers lost", sum(not lives(one) for one in workers), below=2)
         again = _sent(target, "hanging", 255)
         outcome.expect("again, not refused", b"has hung 1 workers" not in again.content, below=1)

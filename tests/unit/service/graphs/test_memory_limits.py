@@ -1,0 +1,65 @@
+"""A graph gets no more memory than its worker may take, inside ONNX Runtime's arena and outside."""
+
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lifelong_core.serving_plan import plan_serving
+from lifelong_core.settings import Settings
+from lifelong_service.graphs.memory_limits import default_limit, limit_memory
+from tests.attacks.graphs import HostileGraph, branch_by_pixels, text_by_pixels
+
+PROGRAM = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from lifelong_core.errors import InvalidInputError
+from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.serving_plan import plan_serving
+from lifelong_core.settings import Settings
+from lifelong_service.graphs.classifier import load_classifier
+from lifelong_service.graphs.memory_limits import limit_memory
+
+settings = Settings(maximum_graph_memory_bytes=500_000_000, maximum_worker_memory_bytes=int(sys.argv[2]))
+limit_memory(settings, plan_serving(2))
+plain = Preprocessing(colour="grey", mean=[0.0], standard_deviation=[1.0])
+classifier = load_classifier(Path(sys.argv[1]), plain, classes=3)
+grey, white = (np.full((1, 4, 4), value, np.float32) for value in (0.5, 1))
+expected = classifier.logits([grey])
+try:
+    classifier.logits([white])
+except InvalidInputError as error:
+    print(error.message)
+assert np.array_equal(classifier.logits([grey]), expected)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+@pytest.mark.parametrize(
+    ("make", "worker_bytes"), [(branch_by_pixels, 20_000_000_000), (text_by_pixels, 1_000_000_000)]
+)
+def test_an_image_that_takes_more_fails(
+    make: Callable[[], HostileGraph], worker_bytes: int, tmp_path: Path
+) -> None:
+    (tmp_path / "model.onnx").write_bytes(make().content)
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "model.onnx"), str(worker_bytes)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    message, most = done.stdout.splitlines()
+    assert "it takes more memory than there is" in message
+    assert int(most) < 1_000_000_000
+
+
+def test_with_a_gpu_there_is_no_limit() -> None:
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    limit_memory(Settings(), plan_serving(2, uses_gpu=True))
+    limit_memory(Settings(execution_providers=("OpenVINOExecutionProvider",)), plan_serving(2))
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+def test_workers_share_the_memory_of_the_machine() -> None:
+    assert default_limit(1) >= default_limit(2) >= default_limit(1000) == 2_000_000_000
