@@ -1,4 +1,4 @@
-"""Access rules of routes: token scope, content types and body size, checked before a byte of the body is read."""
+"""Access rules of routes: token scope, then content types and body size, before a byte of the body is read."""
 
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
@@ -189,10 +189,10 @@ class GuardedRoute(APIRoute):
 
         async def checked(request: Request) -> Response:
             worker, kind = worker_of(request), media_type(request.headers)
+            request.state.token = await self.authorize(request, worker)
             _check_coding(request)
             _check_media_type(kind, wanted)
             _check_texts(request)
-            request.state.token = await self.authorize(request, worker)
             body = wanted.limit_body(request.receive, request.headers, kind, worker.settings)
             try:
                 declared = body.check_declared()

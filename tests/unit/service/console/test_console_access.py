@@ -106,12 +106,17 @@ def test_every_page_says_who_may_see_it() -> None:
 def test_pages_need_a_session_in_the_cookie(bare: Console) -> None:
     secret = bare.service.secrets["admin"]
     for method, route in GUARDED:
-        for headers in ({}, {"Cookie": f"{COOKIE}=ll_wrong"}, {"Cookie": f"{COOKIE}={secret}"}):
+        for headers in (
+            {},
+            {"Content-Type": "application/x-nothing"},
+            {"Cookie": f"{COOKIE}=ll_wrong"},
+            {"Cookie": f"{COOKIE}={secret}"},
+        ):
             # The client's own Authorization header, with the rights of an admin, counts for nothing here.
             answer = bare.service.client.request(method, path_of(route), headers=headers | OURS)
             assert answer.status_code == 303, route.path
             assert answer.headers["Location"].startswith("/console/login?next=/console")
-            assert ("ended" in answer.headers["Location"]) == bool(headers)
+            assert ("ended" in answer.headers["Location"]) == ("Cookie" in headers)
 
 
 def test_pages_need_the_scope(bare: Console) -> None:

@@ -148,6 +148,10 @@ def test_tokens_at_every_route(
     assert missing.status_code == 401
     assert missing.headers["WWW-Authenticate"].startswith("Bearer")
     assert missing.json()["error"]["field"] == "Authorization"
+    unfit = {"Content-Type": "application/x-nothing", "Content-Encoding": "gzip", "Content-Length": "9" * 12}
+    for header, value in unfit.items():  # what a route accepts is told to those who may use it
+        assert status(Authorization=None, **{header: value}) == 401, header
+        assert status(Authorization="Bearer ll_wrong", **{header: value}) == 401, header
     assert status(Authorization="Bearer ll_wrong") == 401
     assert status(Authorization=f"Basic {service.secrets['admin']}") == 401
     scope = route.access.scope
