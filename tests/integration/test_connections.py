@@ -242,6 +242,19 @@ AMBIGUOUS = {
     "LF alone at the end": b"GET /livez HTTP/1.1\r\nHost: a\r\n\n",
     "space before the colon": b"GET /livez HTTP/1.1\r\nHost: a\r\nContent-Length : 5\r\n\r\nhello",
     "LF alone after a chunk": CHUNKED + b"\r\n1\na\r\n0\r\n\r\n",
+    "no host": b"GET /livez HTTP/1.1\r\n\r\n",
+    "two hosts": HEAD + b"Host: other\r\n\r\n",
+    "a host that is none": b"GET /livez HTTP/1.1\r\nHost: a/b\r\n\r\n",
+    "two tokens": HEAD + b"Authorization: Bearer a\r\nauthorization: Bearer b\r\n\r\n",
+    "two content types": HEAD + b"Content-Type: text/plain\r\nContent-Type: image/png\r\n\r\n",
+    "two groups": HEAD + b"X-Lifelong-Group: 4711\r\nX-Lifelong-Group: 4712\r\n\r\n",
+    "two request ids": HEAD + b"X-Lifelong-Request-Id: a\r\nX-Lifelong-Request-Id: a\r\n\r\n",
+    "space before the colon of a host": b"GET /livez HTTP/1.1\r\nHost : a\r\n\r\n",
+    "a tab in a name": HEAD + b"X-\tY: a\r\n\r\n",
+    "NUL in a value": HEAD + b"X-Lifelong-Group: 4711\0\r\n\r\n",
+    "a vertical tab in a value": HEAD + b"X-Lifelong-Group: 4711\x0b\r\n\r\n",
+    "DEL in a value": HEAD + b"X-Lifelong-Group: 4711\x7f\r\n\r\n",
+    "a folded value": HEAD + b"X-Lifelong-Group: 4711\r\n 4712\r\n\r\n",
 }
 
 

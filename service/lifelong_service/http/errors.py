@@ -89,17 +89,9 @@ def internal_error_response() -> Response:
     )
 
 
-def framing_response() -> Response:
-    """Return 400 for a request whose end is ambiguous between two servers; the connection is closed."""
-    return _response(
-        400,
-        "bad_request",
-        "the request declares the length of its body in two ways, or in one that its HTTP version lacks,"
-        " or encodes its body.",
-        "Transfer-Encoding",
-        "Send either Content-Length or, with HTTP/1.1, Transfer-Encoding: chunked.",
-        {"Connection": "close"},
-    )
+def bad_head_response(header: str, message: str, hint: str) -> Response:
+    """Return 400 for a request with an ambiguous head; the connection is closed."""
+    return _response(400, "bad_request", message, header, hint, {"Connection": "close"})
 
 
 async def on_lifelong_error(_: Request, error: Exception) -> Response:

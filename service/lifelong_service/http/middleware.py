@@ -8,7 +8,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lifelong_core.errors import UnavailableError
 from lifelong_service import metrics
-from lifelong_service.http.errors import error_response, framing_response, internal_error_response
+from lifelong_service.http.errors import error_response, internal_error_response
+from lifelong_service.http.head_checks import head_refusal
 from lifelong_service.http.request_counts import RequestCounts
 from lifelong_service.worker.draining import Draining
 
@@ -67,7 +68,7 @@ class RequestMiddleware:
         try:
             async with self._draining.limit(self._timeout) as limit:
                 try:
-                    answer = framing_response() if _has_ambiguous_length(scope) else self._app
+                    answer = head_refusal(scope) or self._app
                     await answer(scope, receive, send_named)
                 finally:
                     self._draining.forget(limit)
@@ -96,13 +97,3 @@ class RequestMiddleware:
         reason = "this worker stops" if self._draining.has_begun else f"no answer within {self._timeout:g} s"
         error = UnavailableError(f"{reason}.", hint=hint)
         await error_response(error)(scope, receive, send)
-
-
-def _has_ambiguous_length(scope: Scope) -> bool:
-    """Whether a proxy may read another body length, and so another next request (RFC 9112, 6.1)."""
-    headers = scope["headers"]
-    encodings = [value.lower() for name, value in headers if name == b"transfer-encoding"]
-    if not encodings:
-        return False
-    has_length = any(name == b"content-length" for name, _ in headers)
-    return has_length or scope["http_version"] == "1.0" or encodings != [b"chunked"]

@@ -28,7 +28,7 @@ def parameters_of(request: Request) -> dict[str, str]:
 
     Raises:
         InvalidInputError: a parameter is unknown (a misspelt `environment` must not become `default`), or a header
-            appears twice or is not ASCII.
+            is not ASCII.
     """
     found = {name: _value_of(request, header) for name, header in _given_headers(request).items()}
     if request.scope["query_string"]:
@@ -61,17 +61,15 @@ def check_parameters(given: Iterable[str], known: Sequence[str]) -> None:
 
 
 def _value_of(request: Request, header: str) -> str:
-    values = request.headers.getlist(header)
-    if len(values) > 1:
-        raise InvalidInputError("the header is given twice.", field=header, hint="Give it once.")
-    if not values[0].isascii():
+    value = request.headers[header]
+    if not value.isascii():
         # Clients send UTF-8 or Latin-1: one patient would get two hashes, and an erasure would miss one.
         raise InvalidInputError(
             "expected ASCII: which characters other bytes stand for is not said.",
             field=header,
             hint="Give it in the query instead, percent-encoded as UTF-8.",
         )
-    return values[0]
+    return value
 
 
 def check_fields(

@@ -117,6 +117,7 @@ def test_a_client_that_has_gone_leaves_the_queue(
     headers = {**client.headers, "content-type": "image/png", "content-length": str(len(body))}
     scope = {
         "type": "http",
+        "http_version": "1.0",  # which needs no Host
         "method": "POST",
         "scheme": "http",
         "path": "/v1/predict",

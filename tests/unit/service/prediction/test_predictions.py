@@ -122,16 +122,15 @@ def test_parameters_may_be_headers_and_the_query_is_stronger(service: Service) -
 
 
 @pytest.mark.parametrize(
-    ("header", "values"),
+    ("header", "value"),
     [
-        ("X-Lifelong-Group", ["M\u00fcller".encode()]),
-        ("X-Lifelong-Group", ["M\u00fcller".encode("latin-1")]),
-        ("X-Lifelong-Request-Id", ["M\u00fcller".encode()]),
-        ("X-Lifelong-Environment", [b"site-a", b"site-b"]),
+        ("X-Lifelong-Group", "M\u00fcller".encode()),
+        ("X-Lifelong-Group", "M\u00fcller".encode("latin-1")),
+        ("X-Lifelong-Request-Id", "M\u00fcller".encode()),
     ],
 )
-def test_headers_that_may_mean_two_things_are_refused(header: str, values: list[bytes]) -> None:
-    headers = [(header.lower().encode(), value) for value in values]
+def test_headers_that_may_mean_two_things_are_refused(header: str, value: bytes) -> None:
+    headers = [(header.lower().encode(), value)]
     with pytest.raises(InvalidInputError) as told:
         parameters_of(Request({"type": "http", "query_string": b"", "headers": headers}))
     assert told.value.field == header

@@ -24,7 +24,14 @@ async def answer_of(app: RequestMiddleware) -> tuple[int, dict[bytes, bytes], by
     async def receive() -> Message:
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    scope: Scope = {"type": "http", "method": "POST", "path": "/v1/predict", "headers": []}
+    headers = [(b"host", b"service")]
+    scope: Scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST",
+        "path": "/v1/predict",
+        "headers": headers,
+    }
     await app(scope, receive, send)
     return sent[0]["status"], dict(sent[0]["headers"]), sent[1]["body"]
 
