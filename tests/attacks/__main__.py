@@ -20,6 +20,7 @@ from tests.attacks.image_stall import image_stall
 from tests.attacks.json_bombs import json_bombs
 from tests.attacks.login_flood import login_flood
 from tests.attacks.overload import overload
+from tests.attacks.pipelining import pipelining
 from tests.attacks.refused_flood import refused_flood
 from tests.attacks.target import running_target
 
@@ -34,6 +35,7 @@ ATTACKS = {
         graph_cost,
         refused_flood,
         login_flood,
+        pipelining,
     )
 }
 

@@ -1,6 +1,5 @@
 """Rendering of pages: templates with escaping, and the style sheet."""
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from lifelong_core.store.access.records import Scope, Token
 from lifelong_service.http.errors import sentence
+from lifelong_service.http.fixed_documents import FixedDocument
 from lifelong_service.http.guard import worker_of
 from lifelong_service.http.root_path import below
 
@@ -45,7 +45,7 @@ def page(
         "token": token,
         "may_write": token is not None and token.allows(Scope.OPERATE),
         "may_attach": token is not None and token.allows(Scope.ADMIN),
-        "stylesheet": f"/console/console.css?version={stylesheet()[1]}",
+        "stylesheet": f"/console/console.css?version={stylesheet().version}",
     }
     text = _templates().get_template(f"{template}.html.jinja").render(common | context)
     text = below(worker_of(request).settings.root_path, text)
@@ -68,10 +68,10 @@ def see_other(path: str) -> Response:
 
 
 @cache
-def stylesheet() -> tuple[bytes, str]:
-    """Return the style sheet and a name of its version."""
+def stylesheet() -> FixedDocument:
+    """Return the style sheet."""
     content = (_HERE / "console.css").read_bytes()
-    return content, hashlib.sha256(content).hexdigest()[:12]
+    return FixedDocument(content, "text/css", {"Cache-Control": "public, max-age=31536000"})
 
 
 def _moment(value: datetime) -> str:

@@ -130,10 +130,9 @@ def log_out_everywhere(request: Request) -> Response:
 
 @router.get("/console/console.css")
 @access(None)
-async def style() -> Response:
+async def style(request: Request) -> Response:
     """Return the style sheet; its address changes with its content."""
-    content, _ = stylesheet()
-    return Response(content, media_type="text/css", headers={"Cache-Control": "public, max-age=31536000"})
+    return stylesheet().answer(request)
 
 
 @anything_else.get("/console/")

@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
+LARGE_BYTES = 65_536
+"""Size above which copying a body costs more than a system call, and the memory of its copy for each slow reader."""
+
 
 class JoinedWrites:
     """A transport that holds the first write of an answer until the next one, or until the event loop goes on.
@@ -37,8 +40,12 @@ class JoinedWrites:
             return
         self._flushing.cancel()
         self._flushing = None
-        self._transport.write(self._held + data)
-        self._held = b""
+        held, self._held = self._held, b""
+        if len(data) > LARGE_BYTES:
+            self._transport.write(held)
+            self._transport.write(data)
+        else:
+            self._transport.write(held + data)
 
     def close(self) -> None:
         """Write what is held, then close."""

@@ -20,6 +20,7 @@ from lifelong_service import metrics
 from lifelong_service.http.client_addresses import normalised_address
 from lifelong_service.http.connections import Connections
 from lifelong_service.http.joined_writes import JoinedWrites
+from lifelong_service.http.turns import Turns
 
 UNREAD_SECONDS = 30
 """Time in seconds without any acknowledgement by the client after which an answer is dropped."""
@@ -39,6 +40,8 @@ CHUNK_FRAMING_BYTES = 16
 """Usual framing of a chunk: its size in hexadecimal and two line ends."""
 
 _VERSIONS = ("1.0", "1.1")
+_AROUND_VALUES = b" \t"
+"""Optional white space around the value of a header."""
 
 
 def _answer(status: HTTPStatus, message: str, hint: str, headers: str = "") -> bytes:
@@ -113,6 +116,8 @@ class LimitedProtocol(HttpToolsProtocol):
       bytes now and then.
     - Everything of a request but its body has a largest size: head, framing of chunks, and trailers, which are ignored.
     - Offers to upgrade the connection are ignored (RFC 9110, 7.8); there are no WebSockets and no tunnels.
+    - Requests start in turns: see `Turns`.
+    - White space around the value of a header is no part of it (RFC 9110, 5.5).
     - What is refused here (400, 431) is refused after the answers to the requests before it. The rest of a request that
       has its answer gets no second one (400, 408): the connection is closed. What is refused in the piece that ends its
       head does not reach the application.
@@ -120,11 +125,14 @@ class LimitedProtocol(HttpToolsProtocol):
     Args:
         app: answers the requests.
         connections: all connections of this worker.
+        turns: all requests of this worker that have not started.
         settings: the limits.
         options: arguments from the server.
     """
 
-    def __init__(self, *, app: Any, connections: Connections, settings: Settings, **options: Any) -> None:
+    def __init__(
+        self, *, app: Any, connections: Connections, turns: Turns, settings: Settings, **options: Any
+    ) -> None:
         super().__init__(**options)
         self.app = app
         self.access_log = False
@@ -132,6 +140,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self.timeout_keep_alive = settings.keep_alive_seconds
         self.ws_protocol_class = None
         self._all = connections
+        self._turns = turns
+        self._goes_on = False
         self._head_seconds = settings.header_timeout_seconds
         self._head_timer: asyncio.TimerHandle | None = None
         self._is_in_head = False
@@ -186,7 +196,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._is_in_head:
             self._head_bytes += len(name) + len(value) + HEADER_BYTES
             self._check_head()
-            super().on_header(name, value)
+            super().on_header(name, value.strip(_AROUND_VALUES))
 
     def on_headers_complete(self) -> None:
         """End the head of a request."""
@@ -220,7 +230,9 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Mark the connection idle after an answer, unless the next request has arrived."""
         is_last = not self.pipeline
+        self._goes_on = not is_last
         super().on_response_complete()
+        self._goes_on = False
         if self._refusal is not None:
             if is_last:
                 self._close(self._refusal)
@@ -305,7 +317,12 @@ class LimitedProtocol(HttpToolsProtocol):
             self._close(refusal)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        super()._start_asgi_task(cycle, functools.partial(_answer_unless_refused, cycle, app))
+        start = super()._start_asgi_task
+        has_token = any(name == b"authorization" for name, _ in cycle.scope["headers"])
+        self._turns.take(
+            lambda: start(cycle, functools.partial(_answer_unless_refused, cycle, app)),
+            is_later=self._goes_on or not has_token,
+        )
 
     def _check_head(self) -> None:
         if self._head_bytes + len(self.url) > MAXIMUM_HEAD_BYTES:

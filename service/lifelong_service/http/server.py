@@ -13,6 +13,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from lifelong_core.settings import Settings
 from lifelong_service.http.connections import Connections
 from lifelong_service.http.protocol import LimitedProtocol
+from lifelong_service.http.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,9 @@ def serve_directly(app: Any, settings: Settings) -> None:
         per_address=settings.maximum_connections_per_address,
         proxies=[ipaddress.ip_network(network) for network in settings.trusted_proxies],
     )
-    protocol: Any = functools.partial(LimitedProtocol, app=app, connections=connections, settings=settings)
+    protocol: Any = functools.partial(
+        LimitedProtocol, app=app, connections=connections, turns=Turns(), settings=settings
+    )
     HTTP_PROTOCOLS["auto"] = protocol
 
 

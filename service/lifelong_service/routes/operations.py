@@ -5,7 +5,7 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
-from fastapi import APIRouter
+from fastapi import APIRouter, FastAPI
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
@@ -13,12 +13,15 @@ from starlette.responses import Response
 
 from lifelong_core.store.access.records import Scope
 from lifelong_service import metrics
+from lifelong_service.http.fixed_documents import FixedDocument
 from lifelong_service.http.guard import GuardedRoute, access, worker_of
 from lifelong_service.prediction.prediction_log import PredictionLog
 from lifelong_service.schemas.probes import Readiness
 
 _THREADS = anyio.CapacityLimiter(4)
 """Separate threads: probes are answered even while all other threads wait for the database."""
+_ONE_THREAD = anyio.CapacityLimiter(1)
+"""For what anybody may ask for and takes long."""
 
 router = APIRouter(route_class=GuardedRoute, tags=["operations"])
 
@@ -76,15 +79,18 @@ async def readyz(request: Request) -> Response:
 async def prometheus_metrics(request: Request) -> Response:
     """Prometheus metrics of all workers; open without a token unless `LIFELONG_OPEN_METRICS` is false."""
     await anyio.to_thread.run_sync(_spool, worker_of(request).log, limiter=_THREADS)
-    text = await anyio.to_thread.run_sync(metrics.exposition, limiter=_THREADS)
+    text = await anyio.to_thread.run_sync(metrics.exposition, limiter=_ONE_THREAD)
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get("/openapi.json", include_in_schema=False)
 @access(None)
-def openapi_document(request: Request) -> Response:
+async def openapi_document(request: Request) -> Response:
     """The OpenAPI document of this API."""
-    return JSONResponse(request.app.openapi())
+    document = getattr(request.app.state, "openapi_document", None)
+    if document is None:
+        document = await anyio.to_thread.run_sync(_openapi_document, request.app, limiter=_ONE_THREAD)
+    return document.answer(request)
 
 
 @router.get("/", include_in_schema=False)
@@ -92,6 +98,14 @@ def openapi_document(request: Request) -> Response:
 async def root() -> Response:
     """Redirect to the console."""
     return RedirectResponse("/console")
+
+
+def _openapi_document(app: FastAPI) -> FixedDocument:
+    """Return the document; building it takes a second, so only the first of the requests that wait does it."""
+    if not hasattr(app.state, "openapi_document"):
+        content = bytes(JSONResponse(app.openapi()).body)
+        app.state.openapi_document = FixedDocument(content, "application/json")
+    return app.state.openapi_document
 
 
 def _spool(log: PredictionLog) -> dict[str, Any] | None:

@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from lifelong_service.http.protocol import (
     MAXIMUM_PIPELINED,
     LimitedProtocol,
 )
+from lifelong_service.http.turns import Turns
 
 SECONDS = 10
 UNREAD_BYTES = 32 * 1024**2
@@ -74,6 +75,7 @@ class Server:
         self._options: dict[str, Any] = {
             "app": application,
             "connections": Connections(maximum=maximum, per_address=10, proxies=[]),
+            "turns": Turns(),
             "settings": Settings(**settings),
             "config": uvicorn.Config(application, log_config=None),
             "server_state": ServerState(),
@@ -336,6 +338,44 @@ def test_a_malformed_body_is_refused_at_once_and_its_request_does_not_reach_the_
     received, paths = answers([CHUNKED + b"not a size\r\n"])
     assert received.startswith(b"HTTP/1.1 400 ")
     assert paths == []
+
+
+@pytest.mark.parametrize("is_pipelined", [True, False])
+def test_strangers_and_pipelined_requests_let_others_pass(*, is_pipelined: bool) -> None:
+    flood = b"GET /flood HTTP/1.1\r\nHost: a\r\n"
+    flood = (flood + b"Authorization: a\r\n\r\n") * 5 if is_pipelined else flood + b"\r\n"
+
+    async def scenario() -> list[str]:
+        application = Application()
+        application.gate.set()
+        server = Server(application)
+        async with AsyncExitStack() as stack:
+            readers = [await stack.enter_async_context(server.reader()) for _ in range(9)]
+            for connection in server.made[:-1]:
+                connection.data_received(flood)
+            while is_pipelined and len(application.scopes) < len(readers) - 1:
+                await asyncio.sleep(0)
+            other = b"GET /other HTTP/1.1\r\nHost: a\r\nAuthorization: a\r\nConnection: close\r\n\r\n"
+            server.made[-1].data_received(other)
+            begun = len(application.scopes)
+            while len(application.scopes) <= 8 * flood.count(b"GET"):
+                await asyncio.sleep(0)
+            await asyncio.sleep(0.01)
+        return application.paths[begun:]
+
+    assert asyncio.run(scenario()).index("/other") <= 2
+
+
+@pytest.mark.parametrize("padding", [b" ", b"\t", b" \t \t"], ids=["blank", "tab", "several"])
+@pytest.mark.parametrize("offer", [b"", OFFERS["a protocol"]], ids=["plain", "offer"])
+def test_white_space_around_a_value_is_no_part_of_it(padding: bytes, offer: bytes) -> None:
+    application = Application()
+    application.gate.set()
+    value = b"X-Lifelong-Group:%b47  11%b\r\n" % (padding, padding)
+    head = b"GET /a HTTP/1.1\r\nHost: a\r\n" + value + offer + b"X-None:" + padding + b"\r\n\r\n" + LAST
+    asyncio.run(exchange(application, in_bytes(head)))
+    headers = dict(application.scopes[0]["headers"])
+    assert (headers[b"x-lifelong-group"], headers[b"x-none"]) == (b"47  11", b"")
 
 
 def test_a_client_that_hardly_reads_loses_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from lifelong_service.http.joined_writes import JoinedWrites
+from lifelong_service.http.joined_writes import LARGE_BYTES, JoinedWrites
+
+LARGE = bytes(LARGE_BYTES + 1)
 
 
 class Counting:
@@ -75,10 +77,16 @@ def answer_and_begin(transport: JoinedWrites) -> None:
         transport.write(piece)
 
 
+def large(transport: JoinedWrites) -> None:
+    transport.write(b"head")
+    transport.write(LARGE)
+
+
 @pytest.mark.parametrize(
     ("act", "writes"),
     [
         (twice, [b"headbody"]),
+        (large, [b"head", LARGE]),
         (once, [b"head"]),
         (once_and_end, [b"head"]),
         (once_and_close, [b"head"]),

@@ -11,6 +11,17 @@ from tests.unit.service.documented import check_answer
 from tests.unit.service.routes.test_operations import error_of
 
 
+@pytest.mark.parametrize("path", ["/openapi.json", "/console/console.css"])
+def test_a_client_that_has_a_document_does_not_get_it_again(service: Service, path: str) -> None:
+    answer = service.client.get(path)
+    tag = answer.headers["ETag"]
+    assert answer.content
+    for known in (tag, f'"other", W/{tag}', "*"):
+        again = service.client.get(path, headers={"If-None-Match": known})
+        assert (again.status_code, again.content, again.headers["ETag"]) == (304, b"", tag)
+    assert service.client.get(path, headers={"If-None-Match": '"other"'}).content == answer.content
+
+
 def test_openapi_describes_every_call(service: Service) -> None:
     schema = service.client.get("/openapi.json").json()
     assert schema["paths"]["/v1/predict"]["post"]["x-scope"] == "predict"
