@@ -393,6 +393,8 @@ def as_groups(values: ArrayLike | None, *, samples: int, field: str = "groups") 
     if values is None:
         return None
     array = as_column(values, samples=samples, field=field, what="group")
+    if array.dtype.kind == "U":
+        array = np.array([key.strip() for key in array.tolist()], dtype=np.str_)  # as `key_form`
     if array.dtype.kind in "US":
         texts = [key if isinstance(key, str) else key.decode("latin-1") for key in array.tolist()]
         missing = np.array([is_missing(key) for key in texts])

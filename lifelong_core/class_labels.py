@@ -14,6 +14,18 @@ def composed(text: str) -> str:
     return unicodedata.normalize("NFC", text)
 
 
+def key_form(text: str) -> str:
+    """The form in which keys of patients, studies and requests are compared: NFC, without white space around it.
+
+    Headers of HTTP and tables lose that space, and DICOM pads texts to an even length: one key would become two.
+
+    Examples:
+        >>> key_form(" 4711 "), key_form("a  b")
+        ('4711', 'a  b')
+    """
+    return composed(text).strip()
+
+
 def is_missing(key: str) -> bool:
     """Whether a key of a patient or study is what programs write where there is none: an empty cell, NaN, None, null.
 

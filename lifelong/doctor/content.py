@@ -153,6 +153,20 @@ def check_knowledge(installation: Installation) -> Iterator[Finding]:
     yield ok(f"{state.entries} tasks, {state.fingerprints} fingerprints, {state.transfers} transfers.")
 
 
+def check_padding(installation: Installation) -> Iterator[Finding]:
+    """No request id begins or ends with a space; of groups only hashes are stored, which do not show it."""
+    if installation.quick:
+        yield ok("they were not read (--quick).")
+        return
+    if padded := installation.store.health.padded_request_ids():
+        yield warning(
+            f"{padded} request ids begin or end with a space, which an older version kept. Their groups may, too.",
+            "Labels find such predictions by their prediction id only. `lifelong erase` finds a group with spaces if it"
+            " is given with them: --group ' 4711 '.",
+        )
+    yield ok("none begins or ends with a space.")
+
+
 def check_group_key(installation: Installation) -> Iterator[Finding]:
     """The key file exists, holds the key that the database knows, and is private."""
     path = installation.settings.resolved_group_key_file

@@ -5,7 +5,7 @@ import json
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
@@ -322,6 +322,32 @@ def test_malformed_urls_get_an_answer_and_leave_no_traceback(
     assert status(received) in (200, 400, 404)
     assert b"x-content-type-options: nosniff" in received.lower()
     assert "Traceback" not in service.log.read_text()
+
+
+def test_one_patient_is_one_group_by_whatever_way_its_key_comes(service: Service) -> None:
+    """And one request is one request: white space around a key is no part of it."""
+    document = {"logits": [[1.0, 0.5, 2.0]], "model": "remote"}
+
+    def sent(query: str = "", more: Mapping[str, object] | None = None, **headers: str) -> str:
+        body = json.dumps(document | dict(more or {})).encode()
+        reply = service.send("POST", f"/v1/logits{query}", body, Content_Type="application/json", **headers)
+        assert reply.status == 200, reply.content
+        return reply.body["predictions"][0]["prediction_id"]
+
+    first = sent(X_Lifelong_Group="4711", X_Lifelong_Request_Id="r-1")
+    again = [
+        sent(X_Lifelong_Group="4711 ", X_Lifelong_Request_Id="r-1\t"),
+        sent("?group=%204711", X_Lifelong_Request_Id=" r-1 "),
+        sent("?request_id=r-1%20", {"group": "4711\n"}),
+        sent("", {"groups": [" 4711 "], "request_id": " r-1"}),
+    ]
+    assert set(again) <= {first}
+    sent("", {"group": "47 11"})
+    label = {"request_id": "r-1 ", "model": "remote", "label": 0}
+    with service.connect() as connection:
+        assert connection.post_json("/v1/feedback", label).body["prediction_id"] == first
+        erased = connection.post_json("/v1/admin/groups/erase", {"group": " 4711"})
+    assert erased.body["predictions"] == 1, erased.content
 
 
 def add_environment(service: Service, name: str, address: str, forwarded_for: str) -> str:

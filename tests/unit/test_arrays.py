@@ -208,6 +208,7 @@ def test_illegal_confusion_matrices_are_refused(values):
 def test_one_group_per_sample():
     assert as_groups(None, samples=2) is None
     assert as_groups(["a", "b"], samples=2).tolist() == ["a", "b"]
+    assert as_groups(["4711 ", "\t4711"], samples=2).tolist() == ["4711", "4711"]
     with pytest.raises(InvalidInputError):
         as_groups(["a"], samples=2)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.arrays import Integers
-from lifelong_core.class_labels import composed
+from lifelong_core.class_labels import composed, key_form
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError
 from lifelong_core.runtime.file_modes import PRIVATE_FILE
@@ -33,14 +33,15 @@ def group_hash(key: bytes, group: str) -> bytes:
 
 
 def group_hashes(keys: Sequence[bytes], group: str) -> tuple[bytes, ...]:
-    """Return the hash of a group under each key, as given and in NFC; the log may hold any of them.
+    """Return the hash of a group under each key, as given, in NFC and as `key_form`; the log may hold any of them.
 
     Raises:
         InvalidInputError: the group is empty; no prediction has an empty group.
     """
-    if not group:
+    if not key_form(group):
         raise InvalidInputError("expected the key of a patient or study.", field="group")
-    return tuple(group_hash(key, form) for form in dict.fromkeys((group, composed(group))) for key in keys)
+    forms = dict.fromkeys((key_form(group), group, composed(group)))
+    return tuple(group_hash(key, form) for form in forms for key in keys)
 
 
 def number_groups(groups: NDArray[np.generic] | None) -> Integers | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from starlette.datastructures import FormData
 from starlette.requests import Request
 
-from lifelong_core.class_labels import composed, is_missing
+from lifelong_core.class_labels import is_missing, key_form
 from lifelong_core.errors import InvalidInputError
 from lifelong_core.names import DEFAULT_ENVIRONMENT, check_name
 from lifelong_service.prediction.requests import RequestContext
@@ -106,7 +106,7 @@ def request_context(given: dict[str, str]) -> RequestContext:
 
 
 def check_group(value: str | None, *, field: str) -> str | None:
-    """Return the key of a patient or study in Unicode's form NFC, or None.
+    """Return the key of a patient or study as `key_form`, or None.
 
     Raises:
         InvalidInputError: as `check_text`, or it is what programs write where there is no key, such as `nan`.
@@ -118,19 +118,22 @@ def check_group(value: str | None, *, field: str) -> str | None:
             field=field,
             hint="Leave it out (null in a list) where there is none: the case is then independent of all others.",
         )
-    return text if text is None else composed(text)
+    return text
 
 
 def check_text(value: str | None, *, field: str, maximum: int) -> str | None:
-    """Return a printable text of 1 to `maximum` characters, or None.
+    """Return a printable text of 1 to `maximum` characters as `key_form`, or None.
 
     Raises:
         InvalidInputError: it is empty, too long or holds control characters.
     """
-    if value is None or (0 < len(value) <= maximum and value.isprintable()):
-        return value
+    if value is None:
+        return None
+    text = key_form(value)
+    if 0 < len(text) <= maximum and text.isprintable():
+        return text
     raise InvalidInputError(
-        f"expected 1 to {maximum} printable characters, got {len(value)} in {value[:40]!r}.",
+        f"expected 1 to {maximum} printable characters, got {len(text)} in {value[:40]!r}.",
         field=field,
         hint="Use a short pseudonymous key.",
     )

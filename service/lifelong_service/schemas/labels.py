@@ -3,9 +3,10 @@
 from typing import Annotated, Literal, NotRequired
 from uuid import UUID
 
-from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
+from pydantic import AfterValidator, Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 from typing_extensions import TypedDict
 
+from lifelong_core.class_labels import key_form
 from lifelong_core.names import Name
 from lifelong_core.store.log.records import LabelOutcome
 from lifelong_service.schemas.requests import RequestDocument
@@ -20,7 +21,7 @@ class Label(RequestDocument):
     """
 
     prediction_id: UUID | None = None
-    request_id: str | None = Field(None, min_length=1, max_length=128)
+    request_id: Annotated[str, AfterValidator(key_form)] | None = Field(None, min_length=1, max_length=128)
     model: str | None = None
     environment: Name | None = None
     row: int | None = Field(None, ge=0)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
-from lifelong_core.class_labels import composed, is_missing
+from lifelong_core.class_labels import composed, is_missing, key_form
 from lifelong_core.control_characters import escape_controls
 from lifelong_core.errors import LifelongError
 
@@ -37,7 +37,7 @@ class Entry:
         if self.label is not None:
             object.__setattr__(self, "label", composed(self.label))
         if self.group is not None:
-            object.__setattr__(self, "group", None if is_missing(self.group) else composed(self.group))
+            object.__setattr__(self, "group", None if is_missing(self.group) else key_form(self.group))
 
     @property
     def name(self) -> str:

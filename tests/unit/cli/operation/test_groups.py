@@ -47,6 +47,13 @@ def test_a_group_is_erased_by_all_keys_that_there_ever_were(installed: Callable[
     assert "There are 1 predictions" in installed("erase", "--group", "patient-2", "--dry-run")
 
 
+def test_a_group_is_erased_with_and_without_spaces_around_it(installed: Callable[..., str]):
+    log("4711", "a")
+    log("4711 ", "b")  # as an older version logged it
+    assert "There are 1 predictions" in installed("erase", "--group", "4711", "--dry-run")
+    assert "There are 2 predictions" in installed("erase", "--group", "4711 ", "--dry-run")
+
+
 def test_nothing_is_erased_without_a_yes(installed: Callable[..., str]):
     log("patient-1", "a")
     assert "Erase them for good?" in installed("erase", "--group", "patient-1", given="n\n", status=1)
