@@ -57,6 +57,17 @@ def mount_problem() -> str | None:
 
 
 @functools.cache
+def ipv6_problem() -> str | None:
+    """Why this process cannot listen on IPv6; None if it can."""
+    try:
+        with socket.socket(socket.AF_INET6) as end:
+            end.bind(("::1", 0))
+    except OSError as error:
+        return error.strerror
+    return None
+
+
+@functools.cache
 def filter_problem() -> str | None:
     """Why this process cannot let packets vanish; None if it can."""
     from tests.faults.network import attach_filter
@@ -76,6 +87,9 @@ CHROMIUM = Tool(
     "chromium", "Debian: apt-get install chromium", ("chromium", "chromium-browser", "google-chrome")
 )
 CURL = Tool("curl", "Debian: apt-get install curl", ("curl",))
+NGINX = Tool("nginx", "Debian: apt-get install nginx-light", ("nginx",))
+OPENSSL = Tool("openssl", "Debian: apt-get install openssl", ("openssl",))
+IPV6 = Tool("IPv6", "a kernel with IPv6 on the loopback interface", problem=ipv6_problem)
 STRACE = Tool("strace", "Debian: apt-get install strace", ("strace",))
 GIT = Tool("git", "a clone of the repository, and git", ("git",))
 SMALL_DISKS = Tool(

@@ -157,6 +157,9 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_made(cast("asyncio.Transport", JoinedWrites(transport, self.loop)))
         peer = transport.get_extra_info("peername")
         self.address = normalised_address(str(peer[0])) if isinstance(peer, tuple) else ""
+        if self.client is not None:
+            # An IPv4 address that is mapped to IPv6 would be none of the trusted proxies.
+            self.client = self.address, self.client[1]
         _give_up_unread_answers(transport.get_extra_info("socket"))
         if self._all.admit(self):
             self._start_timer()
