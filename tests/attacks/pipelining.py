@@ -14,6 +14,8 @@ from tests.attacks.target import Target
 CONNECTIONS = 400
 PIPELINED = 32
 _BUFFER = bytearray(2**20)
+_MARK = b"HTTP/1.1 "
+"""Begins every answer, and is in no body."""
 _HOST = "Host: service\r\n"
 _STRANGER = "Host: service\r\nAuthorization: Bearer ll_wrong\r\n"
 _DOCUMENT = f"GET /openapi.json HTTP/1.1\r\n{_HOST}\r\n"
@@ -74,11 +76,12 @@ def _opened(port: int) -> socket.socket:
 
 @dataclass
 class _Pipeline:
-    """One connection; `waiting` answers are missing."""
+    """One connection; `waiting` answers have not begun."""
 
     connection: socket.socket
     requests: bytes
     waiting: int = PIPELINED
+    seam: bytes = b""
 
     def send(self) -> bool:
         """Whether the connection is open."""
@@ -88,7 +91,7 @@ class _Pipeline:
         return False
 
     def read(self) -> int | None:
-        """Read some; the number of answers in it (one that is cut is not seen), or None at the end."""
+        """Read some, and send again after the last answer; return the number of answers, or None at the end."""
         try:
             size = self.connection.recv_into(_BUFFER)
         except BlockingIOError:
@@ -97,9 +100,11 @@ class _Pipeline:
             return None
         if not size:
             return None
-        count = _BUFFER.count(b"HTTP/1.1 ", 0, size)
+        kept = len(_MARK) - 1
+        count = _BUFFER.count(_MARK, 0, size) + (self.seam + _BUFFER[: min(kept, size)]).count(_MARK)
+        self.seam = bytes(_BUFFER[max(0, size - kept) : size])
         self.waiting -= count
-        if self.waiting <= 1:
+        if self.waiting <= 0:
             self.waiting = PIPELINED
             self.send()
         return count
