@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import socket
 import sys
 import time
@@ -157,6 +158,27 @@ def test_a_connection_in_use_outlives_all_limits(service: Service) -> None:
         received = b""
         while received.count(b"HTTP/1.1 200") < 3:
             received += connection.recv(65536)
+
+
+def test_pipelined_requests_with_bodies_are_answered_in_their_order(service: Service) -> None:
+    """Also where they arrive in small pieces."""
+    body = json.dumps({"logits": [[1.0, 0.5, 2.0]], "model": "remote"}).encode()
+    own = f"Host: a\r\nAuthorization: Bearer {service.token}\r\n".encode()
+    kinds = (
+        (b"GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n", b"200"),
+        (b"POST /v1/logits HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n%b" % (own, len(body), body), b"200"),
+        (b"OPTIONS /v1/predict HTTP/1.1\r\nHost: a\r\n\r\n", b"405"),
+        (b"HEAD /livez HTTP/1.1\r\nHost: a\r\n\r\n", b"200"),
+    )
+    sent = b"".join(request for request, _ in kinds) * 5
+    last = FINISHED.replace(b"Host", b"Connection: close\r\nHost")
+    for size in (len(sent), 100):
+        with opened(service) as connection:
+            for start in range(0, len(sent), size):
+                connection.sendall(sent[start : start + size])
+            connection.sendall(last)
+            received = read_to_end(connection)
+        assert re.findall(rb"HTTP/1\.1 (\d+) ", received) == [code for _, code in kinds] * 5 + [b"200"]
 
 
 def test_a_body_that_never_ends_is_cut_off(service: Service) -> None:

@@ -1,6 +1,7 @@
 """HTTP: limits, authentication, errors.
 
 - `guard`, `authentication`, `client_addresses`, `console_sessions`: authentication and access rules
+- `head_checks`: ambiguous heads
 - `bodies`, `json_structure`, `labelled_bodies`, `parameters`: reading requests within limits
 - `protocol`, `connections`, `turns`, `middleware`: connections; the order of requests; middleware of each request
 - `fixed_documents`: documents that are the same for everybody
