@@ -361,8 +361,7 @@ class Settings(BaseSettings):
     )
     maximum_upload_bytes: Positive = Field(
         default=1_000_000_000,
-        description="Larger archives of images to fingerprint get 413; they must arrive within request_timeout_seconds."
-        " For more images, see image_roots.",
+        description="Larger archives of images to fingerprint get 413. For more images, see image_roots.",
     )
     maximum_model_bytes: Positive = Field(default=1_000_000_000, description="Larger ONNX uploads get 413.")
     maximum_bundle_bytes: Positive = Field(
@@ -392,8 +391,20 @@ class Settings(BaseSettings):
         default=8,
         ge=1,
         le=60,
-        description="A request without an answer after this time gets 503 with Retry-After. A worker with a batch that"
-        " goes on for 2 s longer is replaced.",
+        description="A request without an answer after this time gets 503 with Retry-After; with a token, the time in"
+        " which its body arrives does not count, see minimum_body_bytes_per_second. A worker with a batch that goes on"
+        " for 2 s longer is replaced.",
+    )
+    minimum_body_bytes_per_second: Positive = Field(
+        default=16_000,
+        description="Lowest rate of a request body with a token; it may be late by request_timeout_seconds.",
+    )
+    login_timeout_seconds: float = Field(
+        default=3,
+        gt=0,
+        le=60,
+        description="A connection on which the form of a login to the console has not arrived after this time is"
+        " closed with 408.",
     )
     header_timeout_seconds: float = Field(
         default=10,
@@ -410,8 +421,8 @@ class Settings(BaseSettings):
     )
     maximum_connections: Positive = Field(
         default=1000,
-        description="Open connections of one worker; beyond it the connection with the longest idle time is closed, or"
-        " the new one gets 503 if none is idle.",
+        description="Open connections of one worker; beyond it one that waits for its client is closed: the oldest of"
+        " the address or token with the most. Requests on more than 98 % of them get 503, except probes.",
     )
     maximum_connections_per_address: Positive = Field(
         default=500,

@@ -134,12 +134,13 @@ CLOSED_CONNECTIONS = Counter(
     "lifelong_closed_connections_total",
     "Connections that a limit closed. header_timeout: the head of a request did not arrive in time. large_head: head,"
     " chunk framing or trailers of a request are too large. malformed: bytes are no request of HTTP/1, or too many"
-    " requests wait for an earlier answer. evicted: too many connections, and this one waited longest for a request."
-    " refused: too many, and all others carried requests. unread: its client hardly read an answer.",
+    " requests wait for an earlier answer. login: the form of a login is slow or too large. evicted: too many"
+    " connections, and this one waited for its client. refused: too many, and all others waited for an answer."
+    " unread: its client hardly read an answer.",
     ["reason"],
     registry=REGISTRY,
 )
-for _reason in ("header_timeout", "large_head", "malformed", "evicted", "refused", "unread"):
+for _reason in ("header_timeout", "large_head", "malformed", "login", "evicted", "refused", "unread"):
     CLOSED_CONNECTIONS.labels(_reason)
 MODELS_WITHOUT_HEAD = Gauge(
     "lifelong_models_without_head",

@@ -19,9 +19,11 @@ from tests.attacks.hostile_graph import hostile_graph
 from tests.attacks.image_stall import image_stall
 from tests.attacks.json_bombs import json_bombs
 from tests.attacks.login_flood import login_flood
+from tests.attacks.made_up_sessions import made_up_sessions
 from tests.attacks.overload import overload
 from tests.attacks.pipelining import pipelining
 from tests.attacks.refused_flood import refused_flood
+from tests.attacks.slow_bodies import slow_bodies
 from tests.attacks.target import running_target
 
 ATTACKS = {
@@ -31,6 +33,8 @@ ATTACKS = {
         json_bombs,
         overload,
         half_open,
+        slow_bodies,
+        made_up_sessions,
         hostile_graph,
         graph_cost,
         refused_flood,

@@ -56,6 +56,12 @@ def login_flood(target: Target, scale: Scale) -> Outcome:
     return outcome
 
 
+def log_in(target: Target) -> str:
+    """Cookie of a new session of the console."""
+    answer = _send(target.service.port, "/console/login", {"token": target.service.token or ""})
+    return (answer.headers["Set-Cookie"] or "").partition(";")[0]
+
+
 def _send(
     port: int, path: str, form: dict[str, str], *, address: str = "127.0.0.1", **headers: str
 ) -> http.client.HTTPResponse:

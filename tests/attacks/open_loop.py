@@ -52,7 +52,9 @@ def send_at_rate(port: int, request: bytes, *, rate: float, seconds: float) -> l
     return asyncio.run(all_of_them())
 
 
-def send_in_turn(port: int, request: bytes, *, clients: int, seconds: float) -> list[Sent]:
+def send_in_turn(
+    port: int, request: bytes, *, clients: int, seconds: float, address: str = "127.0.0.1"
+) -> list[Sent]:
     """Send the same request repeatedly, each client after its answer: this measures the capacity of the service."""
 
     async def client(connections: "_Connections", end: float) -> list[Sent]:
@@ -64,7 +66,7 @@ def send_in_turn(port: int, request: bytes, *, clients: int, seconds: float) -> 
         return found
 
     async def all_of_them() -> list[Sent]:
-        connections = _Connections(port)
+        connections = _Connections(port, address)
         end = time.monotonic() + seconds
         several = await asyncio.gather(*(client(connections, end) for _ in range(clients)))
         connections.close()
@@ -76,8 +78,9 @@ def send_in_turn(port: int, request: bytes, *, clients: int, seconds: float) -> 
 class _Connections:
     """Keep-alive connections to one port: idle ones are reused before a new one is opened."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, address: str = "127.0.0.1") -> None:
         self._port = port
+        self._address = address
         self._idle: deque[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = deque()
 
     async def send(self, request: bytes) -> Sent:
@@ -92,7 +95,9 @@ class _Connections:
     async def _exchange(self, request: bytes) -> int:
         # The one that is idle longest, so that all connections, and so both workers, are used.
         idle = self._idle.popleft() if self._idle else None
-        reader, writer = idle or await asyncio.open_connection("127.0.0.1", self._port)
+        reader, writer = idle or await asyncio.open_connection(
+            "127.0.0.1", self._port, local_addr=(self._address, 0)
+        )
         try:
             writer.write(request)
             head = (await reader.readuntil(b"\r\n\r\n")).lower()

@@ -43,6 +43,8 @@ class Observation:
 
     predictions: Witness
     livez: Witness
+    readyz: Witness
+    console: Witness
     memory_before: dict[int, float]
     memory_peak: dict[int, float] = field(default_factory=dict[int, float])
     total_peak: float = 0.0
@@ -84,9 +86,13 @@ class Target:
         return {pid: sum(map(_megabytes, processes)) for pid, processes in groups.items()}
 
     @contextmanager
-    def watched(self) -> Iterator[Observation]:
-        """Send normal requests and measure the memory until the block ends."""
-        observation = Observation(Witness(), Witness(), self.memory())
+    def watched(self, cookie: str = "") -> Iterator[Observation]:
+        """Send normal requests and measure the memory until the block ends.
+
+        Args:
+            cookie: of a session of the console, whose start page is then asked for, too.
+        """
+        observation = Observation(Witness(), Witness(), Witness(), Witness(), self.memory())
         stop = threading.Event()
         innocent = image("JPEG", 224)
         threads = [
@@ -97,7 +103,10 @@ class Target:
                     observation.predictions,
                 ),
                 (lambda c: c.send("GET", "/livez"), observation.livez),
+                (lambda c: c.send("GET", "/readyz"), observation.readyz),
+                (lambda c: c.send("GET", "/console", Cookie=cookie), observation.console),
             )
+            if cookie or witness is not observation.console
             for _ in range(2)  # so that both workers are asked
         ]
         threads.append(threading.Thread(target=self._weigh, args=(stop, observation)))

@@ -6,7 +6,7 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
@@ -39,6 +39,7 @@ def service(installation: Installation) -> Iterator[Service]:
         header_timeout_seconds=HEADER_SECONDS,
         keep_alive_seconds=KEEP_ALIVE_SECONDS,
         request_timeout_seconds=REQUEST_SECONDS,
+        login_timeout_seconds=REQUEST_SECONDS / 2,
         maximum_connections=2 * PER_ADDRESS - 5,
         maximum_connections_per_address=PER_ADDRESS,
         trusted_proxies='["127.0.0.9"]',
@@ -191,6 +192,33 @@ def test_a_body_that_never_ends_is_cut_off(service: Service) -> None:
     assert status(received) == 503
 
 
+@pytest.mark.parametrize("drip", [b"a", b"a" * 10_000], ids=["slow", "large"])
+def test_a_login_is_small_and_complete_in_time(service: Service, drip: bytes) -> None:
+    head = b"POST /console/login HTTP/1.1\r\nHost: service\r\nContent-Length: 1000000\r\n\r\n"
+    before = closed(service, "login")
+    began = time.monotonic()
+    with opened(service, head) as connection:
+        received = read_to_end(connection, drip=drip)
+    assert status(received) == (408 if len(drip) == 1 else 413)
+    assert time.monotonic() - began < REQUEST_SECONDS
+    assert closed(service, "login") == before + 1
+
+
+def test_a_slow_uplink_is_served_for_longer_than_a_request_may_take(service: Service) -> None:
+    body = image(edge=400)
+    head = (
+        f"POST /v1/predict HTTP/1.1\r\nHost: service\r\nAuthorization: Bearer {service.token}\r\n"
+        f"Content-Type: image/png\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    with opened(service, head.encode()) as connection:
+        parts = range(0, len(body), 125_000 // 5)  # 1 Mbit/s
+        for start in parts:
+            connection.sendall(body[start : start + parts.step])
+            time.sleep(0.2 * 3)
+        assert len(parts) * 0.2 * 3 > 1.5 * REQUEST_SECONDS
+        assert status(connection.recv(65536)) == 200
+
+
 def test_a_body_that_goes_on_after_its_refusal_is_cut_off(service: Service) -> None:
     head = b"POST /v1/predict HTTP/1.1\r\nHost: service\r\nContent-Length: 1000000\r\n\r\n"
     with opened(service, head) as connection:
@@ -232,23 +260,29 @@ def test_one_address_cannot_close_the_connections_of_another(service: Service) -
         assert is_open(innocent)
 
 
-def test_when_all_carry_requests_the_next_gets_503(service: Service) -> None:
+@pytest.mark.parametrize("addresses", [("127.0.0.5",), ("127.0.0.5", "127.0.0.6", "127.0.0.7")])
+def test_slow_bodies_make_room(service: Service, addresses: Sequence[str]) -> None:
     slow = (
         f"POST /v1/predict HTTP/1.1\r\nHost: service\r\nAuthorization: Bearer {service.token}\r\n"
         "Content-Length: 1000\r\n\r\n"
     ).encode()
-    before = closed(service, "refused")
-    with ExitStack() as stack:
-        for _ in range(PER_ADDRESS):
-            stack.enter_context(opened(service, slow, "127.0.0.5"))
+    before = closed(service, "evicted")
+    with opened(service, FINISHED, "127.0.0.3") as innocent, ExitStack() as stack:
+        assert status(read_answer(innocent)) == 200
+        slow_ones = [
+            stack.enter_context(opened(service, slow, address))
+            for address in addresses
+            for _ in range(PER_ADDRESS)
+        ]
         for _ in range(3):  # by then it has read all these heads
             assert service.send("GET", "/livez").status == 200
-        with opened(service, b"", "127.0.0.5") as refused:
-            received = read_to_end(refused)
-        assert service.send("GET", "/livez").status == 200  # from another address
+        with opened(service, FINISHED, addresses[0]) as connection:
+            assert status(read_answer(connection)) == 200
+        received = slow_ones[0].recv(65536)
+        assert is_open(innocent)
     assert status(received) == 503
     assert b"Retry-After" in received
-    assert closed(service, "refused") > before
+    assert closed(service, "evicted") > before
 
 
 CHUNKED = b"POST /v1/logits HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"

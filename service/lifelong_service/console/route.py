@@ -20,6 +20,7 @@ from lifelong_core.bearer import check_scope
 from lifelong_core.errors import ForbiddenError, LifelongError, NotFoundError, UnauthenticatedError
 from lifelong_core.store.access.records import Token
 from lifelong_service.console.pages import page, see_other
+from lifelong_service.http.client_addresses import client_address
 from lifelong_service.http.errors import error_response, internal_error_response, on_http_error
 from lifelong_service.http.guard import GuardedRoute
 from lifelong_service.worker.worker import Worker
@@ -64,7 +65,8 @@ class ConsoleRoute(GuardedRoute):
         """
         if self.access.scope is None:
             return None
-        token = await worker.console_sessions.token(request.cookies.get(COOKIE))
+        cookie, client = request.cookies.get(COOKIE), client_address(request)
+        token = await worker.console_sessions.token(cookie, client=client)
         check_scope(token, self.access.scope)
         worker.authenticator.note_use(token)
         return token

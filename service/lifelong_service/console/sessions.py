@@ -52,7 +52,9 @@ async def login_form(
     goal = _inside(next)
     if COOKIE in request.cookies:
         try:
-            await worker_of(request).console_sessions.token(request.cookies[COOKIE])
+            await worker_of(request).console_sessions.token(
+                request.cookies[COOKIE], client=client_address(request)
+            )
         except UnauthenticatedError:
             pass
         else:

@@ -43,15 +43,21 @@ class Authenticator:
         self._lookups = Lookups("token-asker", "unknown tokens", field="Authorization")
         self._uses: dict[int, datetime] = {}
 
-    async def authenticate(self, header: str | None) -> Token:
+    async def authenticate(self, header: str | None, *, client: str = "") -> Token:
         """Return the token in an Authorization header.
+
+        Args:
+            header: its value.
+            client: address of the client, which gets a fair share of the look-ups.
 
         Raises:
             UnauthenticatedError: no token, or one that is unknown, expired or revoked.
             UnavailableError: the token is not known here, and the database cannot be asked.
         """
         secret = bearer_secret(header)
-        token = self._tokens().get(hash_secret(secret)) or await self._lookups.ask(lambda: self._ask(secret))
+        token = self._tokens().get(hash_secret(secret)) or await self._lookups.ask(
+            lambda: self._ask(secret), client=client
+        )
         moment = datetime.now(UTC)
         if token is None or token.has_ended(moment):
             raise invalid_token(token)
@@ -67,7 +73,7 @@ class Authenticator:
         uses, self._uses = self._uses, {}
         return uses
 
-    async def authorize(self, header: str | None, scope: Scope) -> Token:
+    async def authorize(self, header: str | None, scope: Scope, *, client: str = "") -> Token:
         """Return the token in the header if it has the scope.
 
         Raises:
@@ -75,7 +81,7 @@ class Authenticator:
             UnavailableError: as `authenticate`.
             ForbiddenError: the token lacks the scope.
         """
-        token = await self.authenticate(header)
+        token = await self.authenticate(header, client=client)
         check_scope(token, scope)
         return token
 

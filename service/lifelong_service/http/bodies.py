@@ -16,6 +16,9 @@ from lifelong_service.http.json_structure import check_structure
 from lifelong_service.http.memory_release import MemoryRelease
 from lifelong_service.limits.body_budget import BodyShare
 
+TIME_LIMIT = "lifelong.time_limit"
+"""Key of the scope of a request: a function that takes the new end of its time limit, in seconds of the event loop."""
+
 Document = TypeVar("Document", bound=BaseModel)
 Parsed = TypeVar("Parsed")
 
@@ -32,6 +35,31 @@ NUL = "a text holds the character U+0000, which no database keeps"
 SEE_OPENAPI = "See /openapi.json for what is expected."
 _ESCAPED_NUL = b"\\u0000"
 _HOLDING_TEXTS = frozenset((str, list, dict))
+
+
+class BodyPace:
+    """Extends the time limit of a request whose body arrives in parts, as long as its mean rate is high enough.
+
+    Args:
+        put_off: moves the end of the time limit.
+        seconds: time limit of a request without a slow body.
+        rate: lowest mean rate, bytes per second.
+    """
+
+    def __init__(self, put_off: Callable[[float], None], *, seconds: float, rate: float) -> None:
+        self._put_off = put_off
+        self._seconds = seconds
+        self._rate = rate
+        self._began: float | None = None
+
+    def note(self, received: int, *, more: bool) -> None:
+        """Note the bytes so far, and whether more follow."""
+        if not more and self._began is None:
+            return
+        now = asyncio.get_running_loop().time()
+        if self._began is None:
+            self._began = now
+        self._put_off(self._seconds + (self._began + received / self._rate if more else now))
 
 
 class LimitedReceive:
@@ -51,6 +79,8 @@ class LimitedReceive:
         self.error: LifelongError | None = None
         self.share: BodyShare | None = None
         """Its share of the budget of all bodies; None: it is not counted."""
+        self.pace: BodyPace | None = None
+        """Extends the time limit of the request while the body arrives; None: it is not extended."""
 
     @property
     def received(self) -> int:
@@ -107,6 +137,8 @@ class LimitedReceive:
             except UnavailableError as error:
                 self.error = error
                 raise
+        if self.pace is not None:
+            self.pace.note(self._received, more=message.get("more_body", False))
         return message
 
     def _too_large(self) -> PayloadTooLargeError:

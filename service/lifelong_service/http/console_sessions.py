@@ -15,6 +15,8 @@ from lifelong_service.prediction.lookups import Lookups
 _FIELD = "Cookie"
 _LONGEST_IDENTIFIER = 100
 """Longest identifier of a session, in characters."""
+_MOST_KNOWN = 1000
+"""Largest number of sessions that are remembered as valid."""
 
 
 class ConsoleSessions:
@@ -33,11 +35,18 @@ class ConsoleSessions:
         self._outage = outage
         self._idle = timedelta(seconds=settings.console_idle_seconds)
         self._lifetime = timedelta(seconds=settings.console_session_seconds)
+        # Apart, so that made-up identifiers do not delay those that were valid before.
         self._lookups = Lookups("session-asker", "sessions", field=_FIELD)
+        self._known_lookups = Lookups("known-session-asker", "sessions", field=_FIELD)
+        self._known: dict[str, None] = {}
         self._used: set[str] = set()
 
-    async def token(self, identifier: str | None) -> Token:
+    async def token(self, identifier: str | None, *, client: str) -> Token:
         """Return the token of the session in a cookie.
+
+        Args:
+            identifier: the cookie.
+            client: address of the browser.
 
         Raises:
             UnauthenticatedError: there is no such session, or it has ended.
@@ -46,9 +55,14 @@ class ConsoleSessions:
         if not identifier or len(identifier) > _LONGEST_IDENTIFIER:
             raise UnauthenticatedError("the console needs a login.", field=_FIELD)
         self._check_database()
-        token = await self._lookups.ask(lambda: self._store().console_sessions.find(identifier))
+        lookups = self._known_lookups if identifier in self._known else self._lookups
+        token = await lookups.ask(lambda: self._store().console_sessions.find(identifier), client=client)
         if token is None:
+            self._known.pop(identifier, None)
             raise UnauthenticatedError("the session has ended.", field=_FIELD)
+        self._known[identifier] = None
+        if len(self._known) > _MOST_KNOWN:
+            del self._known[next(iter(self._known))]
         self._used.add(identifier)
         return token
 
@@ -85,12 +99,14 @@ class ConsoleSessions:
             self._store().console_sessions.note_use(used, idle=self._idle)
 
     def start(self) -> None:
-        """Start the thread that looks up sessions."""
+        """Start the threads that look up sessions."""
         self._lookups.start()
+        self._known_lookups.start()
 
     def close(self) -> None:
-        """End the thread."""
+        """End the threads."""
         self._lookups.close()
+        self._known_lookups.close()
 
     def _check_database(self) -> None:
         outage = self._outage()

@@ -1,14 +1,12 @@
 """Server-sent events (HTML Living Standard, section 9.2): their text, and the response that sends them."""
 
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
-
-from lifelong_service.limits.open_streams import OpenStreams
 
 MEDIA_TYPE = "text/event-stream"
 HEARTBEAT = ": \n\n"
@@ -30,20 +28,20 @@ class EventStream(StreamingResponse):
 
     Args:
         events: texts of events.
-        streams: counts the stream, which the caller has opened there.
+        close: called at the end of the stream.
     """
 
-    def __init__(self, events: AsyncGenerator[str, None], streams: OpenStreams) -> None:
+    def __init__(self, events: AsyncGenerator[str, None], close: Callable[[], None]) -> None:
         self._events = events
-        self._streams = streams
+        self._close = close
         # Proxies must pass each event on at once.
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(events, media_type=MEDIA_TYPE, headers=headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the events; the stream counts as closed afterwards."""
+        """Send the events, then call `close`."""
         try:
             async with aclosing(self._events):
                 await super().__call__(scope, receive, send)
         finally:
-            self._streams.close()
+            self._close()

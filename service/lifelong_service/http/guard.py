@@ -28,8 +28,9 @@ from lifelong_core.settings import Settings
 from lifelong_core.store.access.audit_log import REFUSED_ACCESS, REFUSED_UPLOAD, audit_source
 from lifelong_core.store.access.records import Scope as TokenScope
 from lifelong_core.store.access.records import Token
-from lifelong_service.http.bodies import MEMORY_RELEASE, NUL, LimitedReceive, media_type
-from lifelong_service.http.client_addresses import client_address
+from lifelong_service.http.bodies import MEMORY_RELEASE, NUL, TIME_LIMIT, BodyPace, LimitedReceive, media_type
+from lifelong_service.http.client_addresses import client_address, network_of
+from lifelong_service.http.connections import NOTE_OWNER, Owner
 from lifelong_service.http.strict_request import StrictRequest
 from lifelong_service.prediction.requests import ANONYMOUS
 from lifelong_service.worker.worker import Worker
@@ -156,7 +157,8 @@ class GuardedRoute(APIRoute):
         wanted = self.access
         if wanted.scope is None or (wanted.opens is not None and getattr(worker.settings, wanted.opens)):
             return None
-        return await worker.authenticator.authorize(request.headers.get("authorization"), wanted.scope)
+        header, client = request.headers.get("authorization"), client_address(request)
+        return await worker.authenticator.authorize(header, wanted.scope, client=client)
 
     def audit(self, request: Request) -> AbstractContextManager[None]:
         """Name the client's address in audit entries of the block, and count a refused request."""
@@ -190,10 +192,17 @@ class GuardedRoute(APIRoute):
         async def checked(request: Request) -> Response:
             worker, kind = worker_of(request), media_type(request.headers)
             request.state.token = await self.authorize(request, worker)
+            _note_owner(request)
             _check_coding(request)
             _check_media_type(kind, wanted)
             _check_texts(request)
             body = wanted.limit_body(request.receive, request.headers, kind, worker.settings)
+            if wanted.scope is not None and (put_off := request.scope.get(TIME_LIMIT)):
+                body.pace = BodyPace(
+                    put_off,
+                    seconds=worker.settings.request_timeout_seconds,
+                    rate=worker.settings.minimum_body_bytes_per_second,
+                )
             try:
                 declared = body.check_declared()
             except PayloadTooLargeError:
@@ -258,6 +267,13 @@ def actor_of(request: Request) -> str:
     """Return the name of the caller's token, for the audit log and for limits."""
     token: Token | None = request.state.token
     return token.name if token is not None else ANONYMOUS
+
+
+def _note_owner(request: Request) -> None:
+    """Count the connection for the token, else for the address that a trusted proxy may have named."""
+    if (note := request.scope.get(NOTE_OWNER)) is not None:
+        token: Token | None = request.state.token
+        note(Owner.token(token.name) if token is not None else Owner(network_of(client_address(request))))
 
 
 def _check_coding(request: Request) -> None:

@@ -2,12 +2,14 @@
 
 import logging
 import time
+from functools import partial
 
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lifelong_core.errors import UnavailableError
 from lifelong_service import metrics
+from lifelong_service.http.bodies import TIME_LIMIT
 from lifelong_service.http.errors import error_response, internal_error_response
 from lifelong_service.http.head_checks import head_refusal
 from lifelong_service.http.request_counts import RequestCounts
@@ -67,6 +69,7 @@ class RequestMiddleware:
 
         try:
             async with self._draining.limit(self._timeout) as limit:
+                scope[TIME_LIMIT] = partial(self._draining.put_off, limit)
                 try:
                     answer = head_refusal(scope) or self._app
                     await answer(scope, receive, send_named)

@@ -18,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from lifelong_core.settings import Settings
 from lifelong_service import metrics
 from lifelong_service.http.client_addresses import normalised_address
-from lifelong_service.http.connections import Connections
+from lifelong_service.http.connections import NOTE_OWNER, Connections
 from lifelong_service.http.joined_writes import JoinedWrites
 from lifelong_service.http.turns import Turns
 
@@ -32,6 +32,8 @@ head, and of framing and trailers of a body, without the received piece in which
 exceed it."""
 HEADER_BYTES = 32
 """What a header counts besides its name and value, as in HTTP/2 (RFC 9113, 6.5.2): it limits their number."""
+MAXIMUM_LOGIN_BYTES = 16_384
+"""Largest form of a login, which needs no token."""
 MAXIMUM_PIPELINED = 32
 """Largest number of requests of a connection that wait for the answer to an earlier one."""
 TINY_CHUNK_BYTES = 64
@@ -104,6 +106,33 @@ _NO_ROOM = _Refusal(
         "Retry-After: 1\r\n",
     ),
 )
+_EVICTED = _Refusal(
+    "evicted",
+    _answer(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "this connection was slow and made room for others.",
+        "Send the whole request at once, or try again later.",
+        "Retry-After: 1\r\n",
+    ),
+)
+_SLOW_LOGIN = _Refusal(
+    "login",
+    _answer(
+        HTTPStatus.REQUEST_TIMEOUT,
+        "the form of the login did not arrive in time.",
+        "Send it at once (LIFELONG_LOGIN_TIMEOUT_SECONDS).",
+    ),
+)
+_LARGE_LOGIN = _Refusal(
+    "login",
+    _answer(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        f"the form of the login is larger than {MAXIMUM_LOGIN_BYTES} bytes.",
+        "Send the token and the next page only.",
+    ),
+)
+_PROBES = ("/livez", "/readyz")
+_LOGIN = "/console/login"
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -114,6 +143,8 @@ class LimitedProtocol(HttpToolsProtocol):
     - An idle connection is closed after `keep_alive_seconds`.
     - A connection whose client does not read its answer is closed: by the kernel, or here if the client reads some
       bytes now and then.
+    - A login, whose body needs no token, reaches the application when it is complete: a slow one costs only its
+      connection, for a short time.
     - Everything of a request but its body has a largest size: head, framing of chunks, and trailers, which are ignored.
     - Offers to upgrade the connection are ignored (RFC 9110, 7.8); there are no WebSockets and no tunnels.
     - Requests start in turns: see `Turns`.
@@ -144,6 +175,9 @@ class LimitedProtocol(HttpToolsProtocol):
         self._goes_on = False
         self._head_seconds = settings.header_timeout_seconds
         self._head_timer: asyncio.TimerHandle | None = None
+        self._login_seconds = settings.login_timeout_seconds
+        self._login_timer: asyncio.TimerHandle | None = None
+        self._held: tuple[RequestResponseCycle, Any] | None = None
         self._is_in_head = False
         self._framing_bytes = 0
         self._begins_chunk = False
@@ -174,8 +208,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         refusal = self._read(data)
         # Also before a refusal: the requests before it keep their connection until they are answered.
+        self._note_whose_turn()
         if self._carries_request:
-            self._all.carry(self)
             self._stop_timer()
         elif self._head_timer is None:
             self._start_timer()
@@ -223,12 +257,19 @@ class LimitedProtocol(HttpToolsProtocol):
         self._begins_chunk = False
         self._framing_bytes = max(0, self._framing_bytes - len(body) - CHUNK_FRAMING_BYTES) + missing
         super().on_body(body)
+        if self._held is not None and len(self.cycle.body) > MAXIMUM_LOGIN_BYTES:
+            self._refusal = _LARGE_LOGIN
+            raise ValueError("a large login")
 
     def on_message_complete(self) -> None:
         """End a request, unless its head is read again."""
         if not self._is_offer:
             super().on_message_complete()
             self.cycle.more_body = False  # the server leaves it where the answer came first
+            if self._held is not None:
+                held = self._held
+                self._stop_login_timer()
+                self._start_asgi_task(*held)
 
     def on_response_complete(self) -> None:
         """Mark the connection idle after an answer, unless the next request has arrived."""
@@ -239,33 +280,36 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._refusal is not None:
             if is_last:
                 self._close(self._refusal)
-        elif not self._carries_request:
-            self._all.wait(self)
+        else:
+            self._note_whose_turn()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the closed connection."""
         super().connection_lost(exc)
         self._stop_timer()
+        self._stop_login_timer()
         self._stop_reading_timer()
         self._all.remove(self)
 
     def evict(self) -> None:
         """Close this connection in favour of another one."""
-        metrics.CLOSED_CONNECTIONS.labels("evicted").inc()
-        self._stop_timer()
-        self.transport.close()
-        if self.transport.get_write_buffer_size():
+        has_unread = self.transport.get_write_buffer_size() > 0
+        may_answer = self._carries_request and not self.cycle.response_started
+        self._close(_EVICTED if may_answer else _EVICTED._replace(answer=b""))
+        if has_unread:
             self.transport.abort()  # else it would stay until its client reads
 
     def pause_writing(self) -> None:
         """Watch a client that leaves more than a full buffer unread."""
         super().pause_writing()
         self._watch_reading()
+        self._note_whose_turn()
 
     def resume_writing(self) -> None:
         """Go on: the client has read most of it."""
         super().resume_writing()
         self._stop_reading_timer()
+        self._note_whose_turn(is_kept=True)
 
     @property
     def _parser(self) -> httptools.HttpRequestParser:
@@ -274,6 +318,25 @@ class LimitedProtocol(HttpToolsProtocol):
     @property
     def _carries_request(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
+
+    @property
+    def _waits_for_client(self) -> bool:
+        return (
+            not self._carries_request
+            or (self.cycle.more_body and not self.pipeline)
+            or self.flow.write_paused
+        )
+
+    def _note_whose_turn(self, *, is_kept: bool = False) -> None:
+        """Note whether this connection waits for its client, or for the service, which may have no room for it."""
+        if self._waits_for_client:
+            self._all.wait(self)
+            return
+        cycle = self.cycle
+        if not self.pipeline:
+            is_kept = is_kept or cycle.response_started or cycle.scope["path"].endswith(_PROBES)
+        if not self._all.carry(self, is_kept=is_kept):
+            self._close(_NO_ROOM)
 
     def _read(self, data: bytes) -> _Refusal | None:
         """Read requests; return why the last one is refused, if it is."""
@@ -320,6 +383,11 @@ class LimitedProtocol(HttpToolsProtocol):
             self._close(refusal)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        if cycle.more_body and cycle.scope["method"] == "POST" and cycle.scope["path"].endswith(_LOGIN):
+            self._held = cycle, app
+            self._login_timer = self.loop.call_later(self._login_seconds, self._close, _SLOW_LOGIN)
+            return
+        cast("dict[str, Any]", cycle.scope)[NOTE_OWNER] = functools.partial(self._all.own, self)
         start = super()._start_asgi_task
         has_token = any(name == b"authorization" for name, _ in cycle.scope["headers"])
         self._turns.take(
@@ -347,6 +415,12 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._reading_timer is not None:
             self._reading_timer.cancel()
             self._reading_timer = None
+
+    def _stop_login_timer(self) -> None:
+        self._held = None
+        if self._login_timer is not None:
+            self._login_timer.cancel()
+            self._login_timer = None
 
     def _start_timer(self) -> None:
         self._head_timer = self.loop.call_later(self._head_seconds, self._time_out)

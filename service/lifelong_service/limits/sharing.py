@@ -1,5 +1,9 @@
 """Fair shares of a bounded resource among an unknown number of users."""
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 def has_room(*, own: float, total: float, limit: float) -> bool:
     """Whether one of several users of a resource may take more of it.
@@ -19,3 +23,30 @@ def has_room(*, own: float, total: float, limit: float) -> bool:
         True
     """
     return own + total < limit
+
+
+class FairSlots:
+    """A number of slots that clients share by `has_room`. Used in the event loop only.
+
+    Args:
+        most: number of slots.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: Counter[str] = Counter()
+
+    def has_room(self, client: str) -> bool:
+        """Whether this client may hold another slot."""
+        return has_room(own=self._held[client], total=self._held.total(), limit=self._most)
+
+    @contextmanager
+    def hold(self, client: str) -> Iterator[None]:
+        """Hold a slot until the block ends."""
+        self._held[client] += 1
+        try:
+            yield
+        finally:
+            self._held[client] -= 1
+            if not self._held[client]:
+                del self._held[client]

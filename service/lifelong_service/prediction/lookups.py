@@ -8,13 +8,15 @@ import anyio.to_thread
 
 from lifelong_core.errors import UnavailableError
 from lifelong_core.runtime.deadline import DeadlineThread
+from lifelong_service.http.client_addresses import network_of
+from lifelong_service.limits.sharing import FairSlots
 
 Result = TypeVar("Result")
 
 PATIENCE_SECONDS = 1.0
 """Time limit of one look-up."""
 MOST_WAITING = 32
-"""Largest number of waiting look-ups; one more gets 503."""
+"""Largest number of waiting look-ups; one more gets 503. A single client fills half of them."""
 
 
 class Lookups:
@@ -31,7 +33,7 @@ class Lookups:
         self._field = field
         self._thread = DeadlineThread(name)
         self._one_at_a_time = anyio.CapacityLimiter(1)
-        self._waiting = 0
+        self._waiting = FairSlots(MOST_WAITING)
 
     def start(self) -> None:
         """Start the thread."""
@@ -41,22 +43,24 @@ class Lookups:
         """End the thread."""
         self._thread.close()
 
-    async def ask(self, question: Callable[[], Result]) -> Result:
+    async def ask(self, question: Callable[[], Result], *, client: str = "") -> Result:
         """Return the result of the question.
+
+        Args:
+            question: asks the database.
+            client: address of the client; one of many gets a share of the waiting look-ups.
 
         Raises:
             UnavailableError: the database does not answer in time, or too many questions wait.
         """
-        if self._waiting >= MOST_WAITING:
+        network = network_of(client)
+        if not self._waiting.has_room(network):
             raise UnavailableError(
                 f"too many {self._what} are being looked up.",
                 field=self._field,
                 hint="Try again in a second.",
             )
-        self._waiting += 1
-        try:
+        with self._waiting.hold(network):
             return await anyio.to_thread.run_sync(
                 lambda: self._thread.call(question, PATIENCE_SECONDS), limiter=self._one_at_a_time
             )
-        finally:
-            self._waiting -= 1

@@ -69,6 +69,11 @@ class Draining:
         self._limits.add(limit)
         return limit
 
+    def put_off(self, limit: asyncio.Timeout, moment: float) -> None:
+        """Extend the limit of a request to this time of the event loop, unless the worker drains."""
+        if not limit.expired():
+            limit.reschedule(self._earlier(moment))
+
     def forget(self, limit: asyncio.Timeout) -> None:
         """Remove the limit of a request that has ended."""
         self._limits.discard(limit)

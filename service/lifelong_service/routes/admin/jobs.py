@@ -1,5 +1,6 @@
 """`/v1/admin/jobs`: list, follow and cancel jobs; and the answer of routes that submit one."""
 
+from functools import partial
 from typing import Annotated
 from uuid import UUID
 
@@ -76,8 +77,9 @@ async def follow_job(
     found = await run_in_threadpool(worker.store.jobs.get, job)
     if after is None:
         return Response(status_code=204)
-    worker.streams.open()
-    return EventStream(job_events(worker, found.id, after), worker.streams)
+    token = actor_of(request)
+    worker.streams.open(token)
+    return EventStream(job_events(worker, found.id, after), partial(worker.streams.close, token))
 
 
 @router.post("/v1/admin/jobs/{job}/cancel")

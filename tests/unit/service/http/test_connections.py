@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from lifelong_service.http.connections import Connections
+from lifelong_service.http.connections import Connections, Owner
 
 PROXY = ipaddress.ip_network("10.0.0.0/8")
 
@@ -37,6 +37,35 @@ def test_the_one_that_has_waited_longest_makes_room() -> None:
     opened(connections, "d")
     assert [client.is_evicted for client in (first, second, third)] == [False, True, False]
     assert len(connections) == 3
+
+
+def test_the_client_with_the_most_makes_room() -> None:
+    connections = Connections(maximum=4, per_address=9)
+    idle, first, second, third = opened(connections, "a", "b", "b", "b")
+    connections.carry(first)
+    opened(connections, "c")
+    assert [client.is_evicted for client in (idle, first, second, third)] == [False, False, True, False]
+
+
+def test_a_token_with_many_addresses_is_one_client_and_makes_room_last() -> None:
+    connections = Connections(maximum=13, per_address=9)
+    clients = opened(connections, *(f"token {number}" for number in range(10)), "a", "a", "a")
+    for client in clients[:10]:
+        connections.own(client, Owner.token("one"))
+    opened(connections, "b", "c", "d")
+    evicted = [number for number, client in enumerate(clients) if client.is_evicted]
+    assert evicted == [0, 1, 10], (
+        "first one of three of an address, then of the token, of which four count as one"
+    )
+
+
+def test_there_is_room_for_probes_while_requests_fill_the_worker() -> None:
+    connections = Connections(maximum=100, per_address=100)
+    clients = opened(connections, *(f"a{number}" for number in range(100)))
+    assert [connections.carry(client) for client in clients] == [True] * 98 + [False] * 2
+    assert connections.carry(clients[-1], is_kept=True)
+    opened(connections, "b")
+    assert clients[98].is_evicted
 
 
 def test_an_address_makes_room_for_itself_only() -> None:

@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 
 from lifelong_core.store import Job
+from lifelong_service.limits.open_streams import MOST_STREAMS, MOST_STREAMS_OF_TOKEN
 from lifelong_service.routes.admin import job_events
 from tests.unit.service.conftest import Service
 from tests.unit.service.routes.test_operations import error_of
@@ -119,19 +120,22 @@ def test_a_stream_ends_before_the_time_limit_and_is_resumed(
     assert ": \n\n" not in drained, "it goes on after its first look"
 
 
+@pytest.mark.parametrize(
+    ("token", "most"), [("admin-token", MOST_STREAMS_OF_TOKEN), ("token {}", MOST_STREAMS)]
+)
 def test_a_worker_keeps_a_bounded_number_of_streams(
-    service: Service, running: Job, monkeypatch: pytest.MonkeyPatch
+    service: Service, running: Job, token: str, most: int
 ) -> None:
+    """In total, and of the token that asks."""
     service.store.jobs.succeed(running, {})
-    streams = service.client.app.state.worker.streams  # type: ignore[attr-defined]
-    monkeypatch.setattr(streams, "_most", 1)
-    follow(service, running)
-    follow(service, running)
-    streams.open()
+    streams = service.worker.streams
+    for number in range(most):
+        follow(service, running)
+        streams.open(token.format(number))
     refused = service.client.get(f"{JOBS}/{running.id}/events")
     assert refused.status_code == 503
     assert "open streams" in error_of(refused)["message"]
-    streams.close()
+    streams.close(token.format(0))
     follow(service, running)
 
 
