@@ -182,12 +182,13 @@ def test_pipelined_requests_with_bodies_are_answered_in_their_order(service: Ser
         assert re.findall(rb"HTTP/1\.1 (\d+) ", received) == [code for _, code in kinds] * 5 + [b"200"]
 
 
-def test_a_body_that_never_ends_is_cut_off(service: Service) -> None:
+@pytest.mark.parametrize("begun", [b"", b"a" * 500_000], ids=["slow", "fast at first"])
+def test_a_body_that_never_ends_is_cut_off(service: Service, begun: bytes) -> None:
     head = (
         f"POST /v1/predict HTTP/1.1\r\nHost: service\r\nAuthorization: Bearer {service.token}\r\n"
         "Content-Length: 1000000\r\n\r\n"
     )
-    with opened(service, head.encode()) as connection:
+    with opened(service, head.encode() + begun) as connection:
         received = read_to_end(connection, drip=b"a")
     assert status(received) == 503
 

@@ -38,28 +38,29 @@ _HOLDING_TEXTS = frozenset((str, list, dict))
 
 
 class BodyPace:
-    """Extends the time limit of a request whose body arrives in parts, as long as its mean rate is high enough.
+    """Extends the time limit of a request whose body arrives in parts, as long as they arrive at the lowest rate.
 
     Args:
         put_off: moves the end of the time limit.
-        seconds: time limit of a request without a slow body.
-        rate: lowest mean rate, bytes per second.
+        seconds: time limit of a request; the body may be late by as much.
+        rate: lowest rate, bytes per second.
     """
 
     def __init__(self, put_off: Callable[[float], None], *, seconds: float, rate: float) -> None:
         self._put_off = put_off
         self._seconds = seconds
         self._rate = rate
-        self._began: float | None = None
+        self._due: float | None = None
+        """When the bytes so far would have arrived at the lowest rate; an early part earns nothing for later."""
 
-    def note(self, received: int, *, more: bool) -> None:
-        """Note the bytes so far, and whether more follow."""
-        if not more and self._began is None:
+    def note(self, count: int, *, more: bool) -> None:
+        """Note the bytes of another part, and whether more follow."""
+        if not more and self._due is None:
             return
         now = asyncio.get_running_loop().time()
-        if self._began is None:
-            self._began = now
-        self._put_off(self._seconds + (self._began + received / self._rate if more else now))
+        due = now if self._due is None else self._due + count / self._rate
+        self._due = min(now, due) if more else now
+        self._put_off(self._due + self._seconds)
 
 
 class LimitedReceive:
@@ -138,7 +139,7 @@ class LimitedReceive:
                 self.error = error
                 raise
         if self.pace is not None:
-            self.pace.note(self._received, more=message.get("more_body", False))
+            self.pace.note(count, more=message.get("more_body", False))
         return message
 
     def _too_large(self) -> PayloadTooLargeError:

@@ -79,9 +79,8 @@ async def make_fingerprint(request: Request, task: Name) -> JSONResponse:
     """Fingerprint the images of a task; the answer is a job, whose result names the fingerprints and unreadable images.
 
     The body is a tar or zip file with images, and the query holds the options; or it is a JSON document with the
-    options and a `path` on the machine that runs jobs. An uploaded archive is deleted when the job has ended; one that
-    takes longer than LIFELONG_REQUEST_TIMEOUT_SECONDS is refused, so give large sets by their path. The monitor needs
-    an extractor: LIFELONG_FINGERPRINT_EXTRACTOR.
+    options and a `path` on the machine that runs jobs. An uploaded archive is deleted when the job has ended; give
+    large sets by their path. The monitor needs an extractor: LIFELONG_FINGERPRINT_EXTRACTOR.
     """
     await run_in_threadpool(check_known_task, worker_of(request).store, task)
     return await submit_image_job(request, "fingerprint", _IMAGES, lambda asked: _payload(task, asked))

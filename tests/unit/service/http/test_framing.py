@@ -13,7 +13,7 @@ from uvicorn.server import ServerState
 
 from lifelong_core.settings import Settings
 from lifelong_service import metrics
-from lifelong_service.http import protocol
+from lifelong_service.http import connections, protocol
 from lifelong_service.http.connections import Connections
 from lifelong_service.http.protocol import (
     HEADER_BYTES,
@@ -263,6 +263,26 @@ def test_a_connection_keeps_its_place_until_the_requests_before_a_refused_one_ar
     assert turned_away.startswith(b"HTTP/1.1 503 ")
 
 
+@pytest.mark.parametrize(("path", "expected"), [("/livez", 200), ("/inner", 503)])
+def test_the_last_connections_answer_probes_only(
+    path: str, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_PROBE_PART", 2)
+
+    async def scenario() -> bytes:
+        application = Application()
+        server = Server(application, maximum=2)
+        async with server.reader(), server.reader() as last:
+            server.made[0].data_received(INNER)
+            server.made[1].data_received(
+                b"GET %b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n" % path.encode()
+            )
+            application.gate.set()
+            return await asyncio.wait_for(last.read(), SECONDS)
+
+    assert asyncio.run(scenario()).startswith(b"HTTP/1.1 %d " % expected)
+
+
 EARLY = b"POST /early HTTP/1.1\r\nHost: a\r\n"
 IN_CHUNKS = EARLY + b"Transfer-Encoding: chunked\r\n\r\n"
 IN_FIVE_BYTES = EARLY + b"Content-Length: 5\r\n\r\n"
@@ -429,11 +449,13 @@ def unread() -> float:
     return metrics.CLOSED_CONNECTIONS.labels("unread")._value.get()
 
 
-def test_an_evicted_connection_ends_although_its_client_does_not_read() -> None:
+@pytest.mark.parametrize("request_bytes", [b"", INNER], ids=["idle", "within an answer"])
+def test_an_evicted_connection_ends_although_its_client_does_not_read(request_bytes: bytes) -> None:
     async def scenario() -> None:
         server = Server(Application(), maximum=1)
         async with server.reader():
             (first,) = server.made
+            first.data_received(request_bytes)
             first.transport.write(bytes(UNREAD_BYTES))
             async with server.reader():
                 await asyncio.wait_for(until_lost(first), SECONDS)
