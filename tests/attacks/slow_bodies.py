@@ -16,7 +16,7 @@ _PART = b'--x\r\nContent-Disposition: form-data; name="image"; filename="a.png"\
 
 
 def slow_bodies(target: Target, scale: Scale) -> Outcome:
-    """2,000 connections of 2, 5 and 20 addresses: silent, or with a byte of a body per second, with or without a token."""
+    """2,000 connections, silent or with a byte of a body per second, from 2, 5 and 20 addresses."""
     outcome = Outcome()
     kinds = _kinds(_greedy(target))
     if scale is QUICK:

