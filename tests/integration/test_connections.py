@@ -261,17 +261,30 @@ def test_one_address_cannot_close_the_connections_of_another(service: Service) -
         assert is_open(innocent)
 
 
+def slow_body(service: Service) -> bytes:
+    head = f"POST /v1/predict HTTP/1.1\r\nHost: service\r\nAuthorization: Bearer {service.token}\r\n"
+    return f"{head}Content-Length: 1000\r\n\r\n".encode()
+
+
+def test_a_token_on_many_addresses_is_one_client(service: Service) -> None:
+    with ExitStack() as stack:
+        for number in range(2 * PER_ADDRESS - 10):
+            stack.enter_context(opened(service, slow_body(service), f"127.0.1.{1 + number // 2}"))
+        others = [stack.enter_context(opened(service, FINISHED, "127.0.0.3")) for _ in range(4)]
+        assert [status(read_answer(other)) for other in others] == [200] * 4
+        for _ in range(4):
+            newcomer = stack.enter_context(opened(service, FINISHED, "127.0.0.4"))
+            assert status(read_answer(newcomer)) == 200
+        assert all(map(is_open, others))
+
+
 @pytest.mark.parametrize("addresses", [("127.0.0.5",), ("127.0.0.5", "127.0.0.6", "127.0.0.7")])
 def test_slow_bodies_make_room(service: Service, addresses: Sequence[str]) -> None:
-    slow = (
-        f"POST /v1/predict HTTP/1.1\r\nHost: service\r\nAuthorization: Bearer {service.token}\r\n"
-        "Content-Length: 1000\r\n\r\n"
-    ).encode()
     before = closed(service, "evicted")
     with opened(service, FINISHED, "127.0.0.3") as innocent, ExitStack() as stack:
         assert status(read_answer(innocent)) == 200
         slow_ones = [
-            stack.enter_context(opened(service, slow, address))
+            stack.enter_context(opened(service, slow_body(service), address))
             for address in addresses
             for _ in range(PER_ADDRESS)
         ]
