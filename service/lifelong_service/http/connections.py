@@ -151,7 +151,7 @@ class Connections:
         return True
 
     def _evict(self) -> bool:
-        """Close a connection of the owner with the most that wait for it; return whether there was one."""
+        """Close a connection of the owner with the most that wait for their client; return whether there was one."""
         if not self._waiting:
             return False
         owner = max(self._waiting, key=lambda owner: len(self._waiting[owner]) * owner.weight)
