@@ -6,6 +6,8 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 
+from lifelong_service.process.metric_files import forget_dead_workers
+
 REGISTRY = CollectorRegistry()
 """Holds the metrics of a single process, as in tests; workers share files instead."""
 
@@ -216,19 +218,7 @@ def exposition() -> bytes:
     folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
     if not folder:
         return generate_latest(REGISTRY)
-    _forget_dead_workers(Path(folder))
+    forget_dead_workers(Path(folder))
     registry = CollectorRegistry()
     multiprocess.MultiProcessCollector(registry)  # pyright: ignore[reportArgumentType] - the folder is in the environment
     return generate_latest(registry)
-
-
-def _forget_dead_workers(folder: Path) -> None:
-    """Remove the gauges of killed workers, which would be summed for ever."""
-    for file in folder.glob("gauge_live*_*.db"):
-        process = int(file.stem.rpartition("_")[2])
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            multiprocess.mark_process_dead(process)
-        except PermissionError:  # the process exists, with another user
-            continue

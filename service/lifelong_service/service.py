@@ -11,12 +11,13 @@ from typing import Any
 
 import bentoml
 
+from lifelong_core.errors import LifelongError
 from lifelong_core.runtime.file_modes import restrict_new_files
 from lifelong_core.runtime.logs import configure_logging
 from lifelong_core.serving_plan import serving_plan
 from lifelong_core.settings import Settings
 from lifelong_service.process import signals
-from lifelong_service.process.launch import await_checker
+from lifelong_service.process.launch import REFUSED, await_checker, report
 
 restrict_new_files()
 settings = Settings.load()
@@ -46,9 +47,15 @@ class Lifelong:
         signals.insist()
         if status := await_checker():
             sys.exit(status)
+        from lifelong_service.process import metric_files  # the start of the parent is faster without it
         from lifelong_service.process.supervisor import close_control_sockets  # workers need no supervisor
 
         close_control_sockets()
+        try:
+            metric_files.make_files(settings, plan.workers)
+        except LifelongError as error:
+            report(error)
+            sys.exit(REFUSED)
         logger.info(
             "starting to listen on %s",
             settings.listening_url(settings.port),
@@ -67,6 +74,9 @@ def mount(service: Any, worker_index: int) -> None:
     # Objects loaded here stay alive; collecting garbage would take a fifth of the start.
     # The worker enables the collector when it has loaded its models.
     gc.disable()
+    from lifelong_service.process.metric_files import share_metrics
+
+    share_metrics(worker_index)  # before any metric is created
     from lifelong_service.application import create_application
     from lifelong_service.graphs.memory_limits import limit_memory
     from lifelong_service.http.server import serve_directly

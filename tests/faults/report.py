@@ -21,7 +21,9 @@ Guarantees, on SQLite and on PostgreSQL:
 - While the database is away, hangs or is locked, predictions are answered as before and wait in a spool on the local
   disk; workers that start meanwhile serve, too. All predictions are in the log within {delivery:g} s after the database
   is back.
-- A disk without space is answered with 503 and Retry-After; nothing crashes, and no restart is needed afterwards.
+- A disk without space is answered with 503 and Retry-After; every route and probe answers, nothing crashes, a worker
+  that is killed meanwhile is replaced, and no restart is needed afterwards.
+- After its parent is killed, the service can be started again at once: the old workers release the port within 4 s.
 - No answer mixes two heads, and a published head serves in every worker within a second.
 - In half an hour under constant load, with swaps, outages and clients that disconnect in mid-request, neither parent
   nor worker of the service grows by 5 % or keeps descriptors or threads (PostgreSQL).

@@ -4,7 +4,6 @@ import itertools
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -24,7 +23,7 @@ from tests.databases import database, locked
 from tests.faults.network import Network
 from tests.faults.postgresql import MortalPostgreSQL
 from tests.integration.installation import Installation, install
-from tests.integration.processes import Service, eventually, free_port, running_service
+from tests.integration.processes import Service, eventually, free_port, lives, running_service
 
 MODEL = "linear"
 CYCLE_SECONDS = 1.0
@@ -91,6 +90,23 @@ class World:
             self.folder, self.installation.token, port=self.port, database_url=self._way, **settings
         )
         self._service = self._service_stack.enter_context(running)
+
+    def replace_killed_parent(self) -> list[psutil.Process]:
+        """Kill the parent alone, and start the service again at once, while its workers still listen.
+
+        Returns:
+            Those of the workers that run when two new ones answer.
+        """
+        orphans = self.service.workers()
+        self.service.process.kill()
+        self.service.process.wait()
+        # They detect the end of their parent, answer their requests, and end.
+        with self._service_stack:
+            self._service_stack = ExitStack()
+            self.begin_service()
+            eventually(lambda: len(self.service.workers()) == 2, "two new workers")
+            self.service.wait_for_workers()
+            return [process for process in orphans if lives(process)]
 
     def stop_service(self) -> None:
         """Kill all remaining processes of the service, also workers, which hold the port after their parent ends."""
@@ -244,19 +260,6 @@ class World:
     def wait(self, longest: float) -> None:
         """Wait for a random time, at most `longest` seconds."""
         time.sleep(self.random.uniform(0, longest))
-
-    def wait_for_free_port(self) -> None:
-        """Wait until no worker listens any more."""
-
-        def is_free() -> bool:
-            with socket.socket() as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                with suppress(OSError):
-                    probe.bind(("127.0.0.1", self.port))
-                    return True
-            return False
-
-        eventually(is_free, "the orphans to end")
 
 
 class Monitor:

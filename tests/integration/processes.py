@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -211,6 +212,8 @@ def running_service(
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         eventually(lambda: not _is_alive(process.pid), "all processes of the service to end")
+        for metrics in Path("/dev/shm").glob(f"lifelong-*-{port}"):
+            shutil.rmtree(metrics)
 
 
 def _is_alive(group: int) -> bool:

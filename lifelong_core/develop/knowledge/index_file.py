@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from lifelong_core.arrays import Floats, Integers
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
 from lifelong_core.errors import InvalidInputError
+from lifelong_core.runtime.disk_space import reserve
 
 SCHEMA_VERSION = 1
 
@@ -247,7 +248,7 @@ def _write(
         start=len(_MAGIC),
     )
     end = _end_of(sections)
-    _reserve(file, end)
+    reserve(file, end)
     file.write(_MAGIC)
     file.flush()
     arrays: dict[str, NDArray[Any]] = {
@@ -322,14 +323,6 @@ def _end_of(sections: Mapping[str, tuple[str, tuple[int, ...], int]]) -> int:
     return max(
         offset + math.prod(shape) * np.dtype(dtype).itemsize for dtype, shape, offset in sections.values()
     )
-
-
-def _reserve(file: BinaryIO, size: int) -> None:
-    """Give the file its size, or raise an OSError: to write to mapped memory on a full disk ends the process."""
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file.fileno(), 0, size)
-    else:
-        file.truncate(size)
 
 
 def _write_description(file: BinaryIO, end: int, fields: Mapping[str, Any]) -> None:

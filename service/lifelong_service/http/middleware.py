@@ -1,5 +1,6 @@
 """Middleware of every request: time limit, metrics, name of the worker, and 500 for unexpected errors."""
 
+import errno
 import logging
 import time
 from functools import partial
@@ -22,7 +23,7 @@ _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 
 
 class RequestMiddleware:
-    """Answers 503 when a request takes too long and 500 when it fails, counts it, and names the worker.
+    """Counts a request and names the worker; answers 503 if it takes too long or a disk is full, 500 if it fails.
 
     Every answer forbids browsers to guess its content type.
 
@@ -79,10 +80,10 @@ class RequestMiddleware:
             await self._give_up(scope, receive, send_named, started=status != 0)
         except ClientDisconnect:
             status = metrics.CLIENT_CLOSED_REQUEST
-        except Exception:  # the last line of defence
+        except Exception as error:  # the last line of defence
             logger.exception("a request failed", extra={"details": {"path": scope["path"]}})
             if not has_begun:
-                await internal_error_response()(scope, receive, send_named)
+                await _response_to(error)(scope, receive, send_named)
         finally:
             route = getattr(scope.get("route"), "path", "unmatched")
             self._counts.note(route, status or metrics.NO_ANSWER, time.perf_counter() - began)
@@ -100,3 +101,10 @@ class RequestMiddleware:
         reason = "this worker stops" if self._draining.has_begun else f"no answer within {self._timeout:g} s"
         error = UnavailableError(f"{reason}.", hint=hint)
         await error_response(error)(scope, receive, send)
+
+
+def _response_to(error: Exception) -> ASGIApp:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        hint = "Free some space on the disks of LIFELONG_DATA_DIRECTORY and of temporary files."
+        return error_response(UnavailableError("a disk of the service is full.", hint=hint))
+    return internal_error_response()

@@ -4,6 +4,7 @@ The check takes as long as loading BentoML, so a child process makes it at the s
 for its exit status before it starts a worker.
 """
 
+import errno
 import gc
 import logging
 import os
@@ -11,6 +12,7 @@ import runpy
 import signal
 import socket
 import sys
+import time
 from pathlib import Path
 
 from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
@@ -31,6 +33,9 @@ CLOSING_SECONDS = 0.6
 GRACE_SECONDS = 3
 """Time after the end of listening at which the server answers 500 to requests in flight; longer than ours, because the
 server checks its clock with a delay."""
+ORPHANED_SECONDS = 5.0
+"""Longest wait in seconds for a taken port at the start: the workers of a killed parent release it within 4 s, also
+while the database hangs."""
 LOCKED_SECONDS = 4.0
 """Longest wait in seconds for a locked SQLite file at the start, which then fails; upgrades take less."""
 SERVICE = "lifelong_service.service:Lifelong"
@@ -55,7 +60,7 @@ def serve(settings: Settings, service: str = SERVICE) -> None:
         SystemExit: at the end; the status is that of BentoML's server, or REFUSED.
     """
     restrict_new_files()
-    check_port(settings.host, settings.port)
+    check_port(settings.host, settings.port, patience_seconds=ORPHANED_SECONDS)
     needed = environment(settings)
     os.environ.update(needed)
     ensure_temporary_folder(settings.data_directory)
@@ -140,12 +145,29 @@ def parent_process() -> int:
     return int(os.environ.get(PARENT) or os.getppid())
 
 
-def check_port(host: str, port: int) -> None:
+def check_port(host: str, port: int, *, patience_seconds: float = 0.0) -> None:
     """Check that a server can listen there.
+
+    Args:
+        host: an IP address of this machine.
+        port: a free port.
+        patience_seconds: longest wait while the port is taken.
 
     Raises:
         ConfigurationError: the host is not an IP address of this machine, or the port is taken.
     """
+    until = time.monotonic() + patience_seconds
+    while (error := _listening_error(host, port)) is not None:
+        if error.errno != errno.EADDRINUSE or time.monotonic() >= until:
+            raise ConfigurationError(
+                f"the service cannot listen on {host_and_port(host, port)}: {error.strerror or error}.",
+                field="LIFELONG_PORT",
+                hint="Choose a free port, or stop what listens there.",
+            ) from error
+        time.sleep(0.05)
+
+
+def _listening_error(host: str, port: int) -> OSError | None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -153,11 +175,8 @@ def check_port(host: str, port: int) -> None:
             probe.bind((host, port))
             probe.listen(1)
         except OSError as error:
-            raise ConfigurationError(
-                f"the service cannot listen on {host_and_port(host, port)}: {error.strerror or error}.",
-                field="LIFELONG_PORT",
-                hint="Choose a free port, or stop what listens there.",
-            ) from error
+            return error
+    return None
 
 
 def check_database(settings: Settings) -> None:

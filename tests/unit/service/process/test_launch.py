@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -190,6 +191,15 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
     launch.check_port("127.0.0.1", port)
 
 
+def test_a_port_that_the_workers_of_a_killed_parent_release() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        threading.Timer(0.3, taken.close).start()
+        launch.check_port("127.0.0.1", port, patience_seconds=60)
+
+
 def test_a_host_that_is_not_here() -> None:
     with pytest.raises(ConfigurationError, match="cannot listen"):
         launch.check_port("203.0.113.1", 3000)
@@ -224,7 +234,7 @@ def test_the_starter_names_itself_as_the_parent(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(sys, "argv", [])
     monkeypatch.setattr(runpy, "run_module", lambda *_, **__: started.append(dict(os.environ)))
     monkeypatch.setattr(launch, "start_checker", lambda _: 1)
-    monkeypatch.setattr(launch, "check_port", lambda *_: None)
+    monkeypatch.setattr(launch, "check_port", lambda *_, **__: None)
     try:
         launch.serve(Settings(data_directory=tmp_path))
         assert not gc.isenabled()
