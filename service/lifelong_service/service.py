@@ -48,9 +48,9 @@ class Lifelong:
         if status := await_checker():
             sys.exit(status)
         from lifelong_service.process import metric_files  # the start of the parent is faster without it
-        from lifelong_service.process.supervisor import close_control_sockets  # workers need no supervisor
+        from lifelong_service.process.supervisor import prepare_supervisors  # workers need no supervisor
 
-        close_control_sockets()
+        prepare_supervisors()
         try:
             metric_files.make_files(settings, plan.workers)
         except LifelongError as error:

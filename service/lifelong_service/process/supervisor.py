@@ -1,7 +1,8 @@
-"""The supervisor of the workers accepts no commands from outside its process.
+"""The supervisor of the workers accepts no commands from outside its process, and replaces workers everywhere.
 
 BentoML watches its workers with circus, which listens for commands on two TCP ports of 127.0.0.1, without
 authentication: every local user could start programs as the user of the service. Nothing in production sends commands.
+In a container, BentoML would not replace a worker that has died.
 """
 
 import functools
@@ -12,8 +13,8 @@ from circus.arbiter import Arbiter
 from lifelong_core.errors import ConfigurationError
 
 
-def close_control_sockets() -> None:
-    """Keep the control sockets of all later supervisors inside this process.
+def prepare_supervisors() -> None:
+    """Keep the control sockets of all later supervisors inside this process, and let them replace dead workers.
 
     `inproc` is ZeroMQ's transport between threads: there is no port and no socket file to connect to.
     """
@@ -31,6 +32,8 @@ def close_control_sockets() -> None:
                 "the supervisor cannot run plugins: they need its control socket, which is closed.",
                 hint="Start the service without `--reload`.",
             )
+        for watcher in watchers:
+            watcher.respawn = True
         name = f"inproc://{id(arbiter)}"
         initialise(arbiter, watchers, f"{name}-control", f"{name}-events", **options)
 

@@ -42,7 +42,9 @@ def small_disk(folder: Path) -> Iterator[None]:
 def disk_full(world: World, scale: Scale) -> Outcome:
     """The disk of database, spool and temporary files is filled, all routes are asked, and a worker starts on it."""
     filler = world.settings.data_directory / "filler"
-    world.start_service(environment={"TMPDIR": str(world.settings.data_directory)})
+    # As in an image: there, BentoML does not replace workers by itself.
+    image_like = {"TMPDIR": str(world.settings.data_directory), "BENTOML_CONTAINERIZED": "true"}
+    world.start_service(environment=image_like)
     with under_load(world, "disk_full", scale) as trial:
         time.sleep(scale.of(5, 1))
         requests = _requests(world, trial)

@@ -5,14 +5,14 @@ from bentoml._internal.utils.circus import create_standalone_arbiter
 from circus.arbiter import Arbiter
 
 from lifelong_core.errors import ConfigurationError
-from lifelong_service.process.supervisor import close_control_sockets
+from lifelong_service.process.supervisor import prepare_supervisors
 
 
 @pytest.fixture(autouse=True)
 def closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Arbiter, "__init__", Arbiter.__init__)
-    close_control_sockets()
-    close_control_sockets()  # once is enough, twice is harmless
+    prepare_supervisors()
+    prepare_supervisors()  # once is enough, twice is harmless
 
 
 def test_its_addresses_are_inside_the_process() -> None:
