@@ -598,8 +598,8 @@ class Settings(BaseSettings):
     job_disk_bytes: int = Field(
         default=2**30,
         ge=0,
-        description="Free space that must be left on the disk of the data directory; a training does not start, or"
-        " stops at its next checkpoint, with less.",
+        description="Free space that must be left on the disk of the data directory; with less, a training does not"
+        " start, or is stopped.",
     )
     report_images: int = Field(
         default=0,

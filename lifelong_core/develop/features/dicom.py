@@ -16,6 +16,9 @@ from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 
 MOST_FRAMES = 1_000_000
 
+_FRAME_TAGS = ("NumberOfFrames", "Rows", "Columns", "BitsAllocated")
+_ITEM_BYTES = 8
+"""A compressed frame is one item or more; each has a header of this size."""
 _FIELD = "image"
 _MAGIC_AT = 128
 _EXTREME = 1e30
@@ -30,16 +33,28 @@ def is_dicom(file: BinaryIO) -> bool:
     return preamble[_MAGIC_AT:] == b"DICM"
 
 
-def count_frames(file: BinaryIO) -> int:
-    """Number of images in a DICOM file by its header; 1 if that cannot be read, as the image itself cannot then."""
+def count_frames(file: BinaryIO, size: int) -> int:
+    """Number of images in a DICOM file by its header; 1 if that cannot be read, as the image itself cannot then.
+
+    Args:
+        file: a DICOM file, at its beginning.
+        size: of the file in bytes; if it cannot hold the frames that the header declares, the number is 1.
+    """
     from pydicom import dcmread
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             _expect_no_deflation(file)
-            header = dcmread(file, stop_before_pixels=True, specific_tags=["NumberOfFrames"])
+            header = dcmread(file, stop_before_pixels=True, specific_tags=list(_FRAME_TAGS))
             frames = int(header.get("NumberOfFrames") or 1)
+            if frames > 1:
+                is_compressed = header.file_meta.TransferSyntaxUID.is_compressed
+                # At least: some colours have less than one sample of each kind for a pixel.
+                bits = (
+                    8 * _ITEM_BYTES if is_compressed else header.Rows * header.Columns * header.BitsAllocated
+                )
+                frames = frames if frames * bits <= 8 * size else 1
         except Exception:  # noqa: BLE001 - pydicom raises many kinds of errors for invalid files
             return 1
     return frames if 1 <= frames <= MOST_FRAMES else 1

@@ -88,6 +88,7 @@ def run_training(
     on_checkpoint: Callable[[bytes], None] = lambda _: None,
     on_progress: Callable[[TrainingProgress], None] = lambda _: None,
     log: Callable[[str], None] = lambda _: None,
+    check_space: Callable[[int], None] = lambda _: None,
 ) -> TrainingOutcome:
     """Train a classifier by a recipe, export it as a graph, and check the graph.
 
@@ -107,6 +108,7 @@ def run_training(
         on_checkpoint: gets what a later call needs to go on from here.
         on_progress: gets the progress, about once a second.
         log: gets one line for each step.
+        check_space: called with the bytes that decoded images take, before they are written; raises to refuse that.
 
     Raises:
         InvalidInputError: recipe, images and device do not fit, the loss is not finite, or the graph differs from the
@@ -121,7 +123,7 @@ def run_training(
     computing = compute_on(chosen, preprocessing, mixed_precision=recipe.optimisation.mixed_precision)
     with limit_threads(None):
         with _timed(seconds, "reading"):
-            reader = _Reader(recipe, preprocessing, work_folder, report, log)
+            reader = _Reader(recipe, preprocessing, work_folder, report, log, check_space)
             target = reader.target(images, class_names)
             other = None if source is None else reader.source(source, target)
             weights = read_initial_weights(recipe, weights_folder)
@@ -188,6 +190,7 @@ class _Reader:
     work_folder: Path
     report: ProgressReport
     log: Callable[[str], None]
+    check_space: Callable[[int], None]
 
     def target(self, images: ImageSource, class_names: Sequence[str] | None) -> PreparedImages:
         """Those of the target task, in four splits."""
@@ -199,6 +202,7 @@ class _Reader:
             folder=self.work_folder / "target",
             class_names=class_names,
             on_image=partial(report_reading, self.report),
+            check_space=self.check_space,
         )
         self._say("images", prepared)
         return prepared
@@ -212,6 +216,7 @@ class _Reader:
             seed=self.recipe.seed,
             folder=self.work_folder / "source",
             on_image=partial(report_reading, self.report),
+            check_space=self.check_space,
         )
         overlap = target.overlap(prepared)
         if overlap is not None:

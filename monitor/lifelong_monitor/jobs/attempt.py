@@ -16,7 +16,7 @@ from lifelong_core.store.jobs.records import TRAINING_KINDS
 from lifelong_monitor.jobs.context import DEVICE_VARIABLE
 from lifelong_monitor.jobs.crash import outcome_of_process
 from lifelong_monitor.jobs.limits import GIBIBYTE, disk_error, memory_of_session
-from lifelong_monitor.jobs.outcome import LESS_MEMORY, JobError, Outcome
+from lifelong_monitor.jobs.outcome import FREE_DISK, LESS_MEMORY, JobError, Outcome
 from lifelong_monitor.jobs.process import JobProcess
 
 log = logging.getLogger(__name__)
@@ -24,11 +24,11 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 0.1
 """Interval at which a running job is checked for its end and its limits."""
 CHECK_SECONDS = 1.0
-"""Interval at which its cancellation and its memory are checked."""
+"""Interval at which its cancellation, its memory and the disk are checked."""
 _RENEWALS = 3
 """Within the time of a claim: one may fail, and the next still comes in time."""
 
-Watched: TypeAlias = Literal["ended", "late", "large", "cancelled", "lost", "stopped"]
+Watched: TypeAlias = Literal["ended", "late", "large", "full", "cancelled", "lost", "stopped"]
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,8 @@ class Attempt:
             return outcome_of_process(process, is_resumable=self._is_training)
         if watched == "late":
             return Outcome(error=self._late())
+        if watched == "full":
+            return Outcome(error=self._full(), is_passing=self._has_checkpoint())
         return Outcome(error=self._large()) if watched == "large" else None
 
     def _watch(self, process: JobProcess, claim_ends_at: float) -> Watched:
@@ -119,6 +121,8 @@ class Attempt:
         limit = self.settings.job_memory_bytes
         if limit is not None and memory_of_session(process.pid) > limit:
             return "large"
+        if self._is_training and disk_error(self.settings) is not None:
+            return "full"
         try:
             present = self.store.jobs.get(self.job.id)
         except (UnavailableError, NotFoundError):  # `renew` says it
@@ -130,6 +134,12 @@ class Attempt:
     def _limit_seconds(self) -> float:
         settings = self.settings
         return settings.training_time_limit_seconds if self._is_training else settings.job_time_limit_seconds
+
+    def _has_checkpoint(self) -> bool:
+        try:
+            return self.store.jobs.get(self.job.id).checkpoint is not None
+        except UnavailableError:  # the next attempt finds out
+            return True
 
     def _late(self) -> JobError:
         name, less = (
@@ -147,6 +157,14 @@ class Attempt:
             f"it was ended because its processes used more than {limit:.2g} GiB of memory.",
             "LIFELONG_JOB_MEMORY_BYTES",
             f"{LESS_MEMORY} Or raise the limit of the monitor.",
+        )
+
+    def _full(self) -> JobError:
+        return JobError(
+            f"it was ended because the disk of {self.settings.data_directory} had less than"
+            f" {self.settings.job_disk_bytes / GIBIBYTE:.2g} GiB left.",
+            "LIFELONG_JOB_DISK_BYTES",
+            FREE_DISK,
         )
 
     def _environment(self) -> dict[str, str]:

@@ -82,6 +82,16 @@ class JobContext:
             self.log(f"the checkpoint is lost, beginning anew: {missing}")
             return None
 
+    def check_space(self, needed: int) -> None:
+        """Check that the disk of the work folder can take this many bytes.
+
+        Raises:
+            LifelongError: it has too little space left.
+        """
+        error = disk_error(self._settings, self.folder, needed=needed)
+        if error is not None:
+            raise error
+
     def save_checkpoint(self, content: bytes) -> None:
         """Store the state from which the next attempt goes on; in an outage, the former one stays.
 

@@ -16,6 +16,7 @@ from lifelong_core.store.jobs.ending import MOST_ATTEMPTS
 from lifelong_core.store.jobs.records import TRAINING_KINDS
 from lifelong_monitor.exporter.job_metrics import JobMetrics, JobOutcome
 from lifelong_monitor.jobs.attempt import Attempt
+from lifelong_monitor.jobs.limits import disk_error
 from lifelong_monitor.jobs.outcome import Outcome
 from lifelong_monitor.jobs.work_folders import remove_work_folder
 
@@ -127,6 +128,10 @@ class Lane:
     def _attempt(self, job: Job, claim_ends_at: float) -> JobOutcome:
         attempt = Attempt(self._store, self._settings, job, self._command, self._slot.device, self._stopping)
         watched, outcome = attempt.run(claim_ends_at)
+        is_passing = watched in ("lost", "stopped") or (outcome is not None and outcome.is_passing)
+        if not is_passing or (outcome is not None and disk_error(self._settings) is not None):
+            # Before the end is recorded: a database on the same full disk needs the space.
+            remove_work_folder(self._settings, job.id)
         if watched == "stopped":
             self._give_back(job)
         if watched == "cancelled":

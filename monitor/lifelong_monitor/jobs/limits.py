@@ -21,17 +21,24 @@ def memory_of_session(session: int) -> int:
     return sum(_memory_of(process) for process in _processes_of(session))
 
 
-def disk_error(settings: Settings) -> LifelongError | None:
-    """The error for too little free space on the disk of the data directory; None: there is enough."""
-    folder = settings.data_directory.resolve()
+def disk_error(settings: Settings, folder: Path | None = None, *, needed: int = 0) -> LifelongError | None:
+    """The error for too little free space on a disk; None: there is enough.
+
+    Args:
+        settings: of the monitor.
+        folder: on the disk; None: the data directory.
+        needed: bytes that are to be written there.
+    """
+    folder = (folder or settings.data_directory).resolve()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     free = shutil.disk_usage(folder).free
-    if free >= settings.job_disk_bytes:
+    if free >= settings.job_disk_bytes + needed:
         return None
+    less = f" The decoded images need {needed / GIBIBYTE:.2g} GiB." if needed else ""
     return LifelongError(
-        f"the disk of {settings.data_directory} has {free / GIBIBYTE:.1f} GiB left, less than the"
-        f" {settings.job_disk_bytes / GIBIBYTE:.1f} GiB that a training has to leave free.",
+        f"the disk of {folder} has {free / GIBIBYTE:.2g} GiB left; a training has to leave"
+        f" {settings.job_disk_bytes / GIBIBYTE:.2g} GiB free.{less}",
         field="LIFELONG_JOB_DISK_BYTES",
         hint="Delete what is not needed there, or lower the limit of the monitor; then submit it again.",
     )

@@ -12,7 +12,8 @@ LESS_MEMORY = (
     " memory."
 )
 """Hint of an error for want of memory."""
-_FREE_DISK = "Delete what is not needed on the machine of the monitor, then submit it again."
+FREE_DISK = "Delete what is not needed on the machine of the monitor, then submit it again."
+"""Hint of an error for want of disk space."""
 _LONGEST_CAUSE = 300
 
 
@@ -47,7 +48,7 @@ class Outcome:
     def of_exhaustion(cls, error: Exception) -> Self | None:
         """The work ran out of memory or disk space, by an error of a library; None: the error says something else."""
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            said, hint = "a disk of the machine was full", _FREE_DISK
+            said, hint = "a disk of the machine was full", FREE_DISK
         # That of torch on a GPU is found by its name: torch is not imported here.
         elif isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
             said, hint = "the memory was full", LESS_MEMORY

@@ -70,6 +70,7 @@ def work(store: Store, job: Job) -> dict[str, Any]:
                 on_checkpoint=context.save_checkpoint,
                 on_progress=context.report,
                 log=context.log,
+                check_space=context.check_space,
             )
             check_held(store, job)
             _register(store, job, asked, outcome)

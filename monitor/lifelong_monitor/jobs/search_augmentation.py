@@ -55,6 +55,7 @@ def work(store: Store, job: Job) -> dict[str, Any]:
             on_checkpoint=context.save_checkpoint,
             on_progress=context.report,
             log=context.log,
+            check_space=context.check_space,
             **({} if asked.trials is None else {"trials": asked.trials}),
         )
         count = sum(1 for entry in images.entries() if entry is not None)

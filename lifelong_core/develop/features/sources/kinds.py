@@ -1,5 +1,6 @@
 """What a file is, by its name and its first bytes."""
 
+import os
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import BinaryIO, Literal, TypeAlias
@@ -39,8 +40,15 @@ def list_dicom(entry: Entry, file: BinaryIO, kind: FileKind) -> Iterator[Entry |
     if kind == "unknown" and not is_dicom(file):
         yield None
         return
-    for frame in range(count_frames(file)):
+    size = entry.size or _size_of(file)
+    for frame in range(count_frames(file, size)):
         yield Entry(entry.path, entry.label, frame, entry.position, entry.size)
+
+
+def _size_of(file: BinaryIO) -> int:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    return size
 
 
 def folder_label(path: PurePosixPath) -> str | None:

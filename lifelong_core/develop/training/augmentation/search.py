@@ -88,6 +88,7 @@ def search_policy(
     on_checkpoint: Callable[[bytes], None] = lambda _: None,
     on_progress: Callable[[TrainingProgress], None] = lambda _: None,
     log: Callable[[str], None] = lambda _: None,
+    check_space: Callable[[int], None] = lambda _: None,
 ) -> SearchOutcome:
     """Search the sub-policies that keep the classes of a task's images.
 
@@ -107,6 +108,7 @@ def search_policy(
         on_checkpoint: gets what a later call needs to go on from here.
         on_progress: gets the progress, about once a second.
         log: gets one line for each step.
+        check_space: called with the bytes that decoded images take, before they are written; raises to refuse that.
 
     Raises:
         InvalidInputError: recipe, images and device do not fit, there are too few images, or the model learns nothing.
@@ -127,6 +129,7 @@ def search_policy(
             folder=work_folder / "target",
             class_names=class_names,
             on_image=partial(report_reading, report),
+            check_space=check_space,
         )
         remaining, held_out = hold_out(prepared, _HELD_OUT, seed=plain.seed)
         log(f"read {len(prepared.names)} images; {len(held_out)} of the training images score the candidates")

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import cast
 
 import numpy as np
@@ -10,9 +11,11 @@ from numpy.typing import NDArray
 
 from lifelong_core.develop.features.sources.entry import Entry, ImageSource, printable
 from lifelong_core.develop.training.recipe import SPLITS, SplitName
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_core.validation_errors import suggest
 
+MOST_IMAGES = 2_000_000
+"""Listed, they take some 0.8 GB of memory; a small DICOM file may declare a million."""
 _MOST_NAMED = 5
 _FIELD = "images"
 
@@ -58,10 +61,14 @@ def read_cases(source: ImageSource, class_names: Sequence[str] | None = None) ->
         class_names: in the order of the logits; None: those of the images, sorted.
 
     Raises:
+        PayloadTooLargeError: there are more than `MOST_IMAGES`.
         InvalidInputError: there is no image, one without a class, one of an unknown class, or fewer than two classes;
             or splits are given for some images only, or have unknown names.
     """
-    entries = sorted((entry for entry in source.entries() if entry is not None), key=lambda entry: entry.name)
+    found = islice((entry for entry in source.entries() if entry is not None), MOST_IMAGES + 1)
+    entries = sorted(found, key=lambda entry: entry.name)
+    if len(entries) > MOST_IMAGES:
+        raise PayloadTooLargeError(f"expected at most {MOST_IMAGES} images, got more.", field=_FIELD)
     if not entries:
         raise InvalidInputError("there is no image.", field=_FIELD, hint="Give the folder of the images.")
     _check_unique(entries)

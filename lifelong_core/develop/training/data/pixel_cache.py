@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,6 +19,7 @@ from lifelong_core.develop.features.sources.entry import Entry, ImageSource
 from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, Limits
 from lifelong_core.preprocessing import CentreCrop, Preprocessing
 from lifelong_core.runtime.cores import usable_cores
+from lifelong_core.runtime.disk_space import reserve
 
 _MOST_DECODERS = 16
 _PIXELS, _INDEX = "pixels.npy", "pixels.json"
@@ -68,7 +70,9 @@ def cache_pixels(
     folder: Path,
     *,
     limits: Limits = DEFAULT_LIMITS,
+    most_problems: int | None = None,
     on_image: Callable[[int], None] = lambda _: None,
+    check_space: Callable[[int], None] = lambda _: None,
 ) -> PixelCache:
     """Decode images into a file of the folder; a whole file of the same images is used again.
 
@@ -81,7 +85,9 @@ def cache_pixels(
         preprocessing: from `outer_preprocessing`.
         folder: of one training; made if missing.
         limits: of each image.
+        most_problems: with more unreadable images, the others are not decoded; None: they are.
         on_image: called with the number of decoded images.
+        check_space: called with the size of the file in bytes before it is written; raises to refuse it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     key = _key(entries, preprocessing)
@@ -90,7 +96,9 @@ def cache_pixels(
         on_image(len(entries))
         return cached
     for dtype in (np.dtype(np.uint8), np.dtype(np.float32)):
-        written = _write(source, entries, preprocessing, folder, dtype, limits, on_image)
+        written = _write(
+            source, entries, preprocessing, folder, dtype, limits, most_problems, on_image, check_space
+        )
         if written is not None:
             digests, problems = written
             index = {"key": key, "digests": digests, "problems": problems}
@@ -106,7 +114,9 @@ def _write(
     folder: Path,
     dtype: np.dtype[Any],
     limits: Limits,
+    most_problems: int | None,
     on_image: Callable[[int], None],
+    check_space: Callable[[int], None],
 ) -> tuple[list[str], dict[int, str]] | None:
     """Write all images; None: one has more than 8 bits and the type has not."""
     places = {entry: position for position, entry in enumerate(entries)}
@@ -117,6 +127,8 @@ def _write(
         on_image(done)
         if image.pixels is None:
             problems[position] = image.problem
+            if most_problems is not None and len(problems) > most_problems:
+                break
             continue
         values = image.pixels * np.float32(255)
         if dtype == np.uint8:
@@ -125,8 +137,7 @@ def _write(
                 return None
             values = rounded
         if pixels is None:
-            shape = (len(entries), *values.shape)
-            pixels = np.lib.format.open_memmap(folder / _PIXELS, mode="w+", dtype=dtype, shape=shape)
+            pixels = _created(folder / _PIXELS, dtype, (len(entries), *values.shape), check_space)
         pixels[position] = values
         digests[position] = _digest(pixels[position])
     if pixels is None:
@@ -134,6 +145,17 @@ def _write(
     else:
         pixels.flush()  # type: ignore[attr-defined]
     return digests, problems
+
+
+def _created(
+    path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], check_space: Callable[[int], None]
+) -> NDArray[Any]:
+    path.unlink(missing_ok=True)
+    check_space(math.prod(shape) * dtype.itemsize)
+    pixels = np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape)
+    with path.open("r+b") as file:
+        reserve(file, path.stat().st_size)
+    return pixels
 
 
 def _decoded(

@@ -135,6 +135,7 @@ def prepare_images(
     folder: Path,
     class_names: Sequence[str] | None = None,
     on_image: Callable[[int, int], None] = lambda _done, _all: None,
+    check_space: Callable[[int], None] = lambda _: None,
 ) -> PreparedImages:
     """Read, decode and split the images of a task.
 
@@ -146,6 +147,7 @@ def prepare_images(
         folder: for the decoded images; an earlier attempt's are used again.
         class_names: in the order of the logits; None: those of the images, sorted.
         on_image: called with the number of decoded images and of all.
+        check_space: called with the bytes that they take in the folder before they are written; raises to refuse that.
 
     Raises:
         InvalidInputError: classes, splits or images do not fit, or splits share a group or an identical image.
@@ -157,7 +159,9 @@ def prepare_images(
         listed.entries,
         outer_preprocessing(preprocessing),
         folder,
+        most_problems=int(MOST_UNREADABLE * total),
         on_image=lambda done: on_image(done, total),
+        check_space=check_space,
     )
     unreadable = _unreadable(listed, cache)
     kept = [position for position in range(total) if position not in cache.problems]
@@ -193,8 +197,8 @@ def _unreadable(cases: Cases, cache: PixelCache) -> str | None:
         return None
     examples = [f"{cases.entries[at].name}: {text}" for at, text in sorted(cache.problems.items())]
     said = f"{len(examples)} of {len(cases)} images cannot be read: {list_some(examples)}"
-    if len(examples) > MOST_UNREADABLE * len(cases):
-        raise InvalidInputError(said, field="images", hint="Repair or remove them.")
+    if len(examples) > MOST_UNREADABLE * len(cases):  # the others were not decoded
+        raise InvalidInputError(f"at least {said}", field="images", hint="Repair or remove them.")
     return said
 
 

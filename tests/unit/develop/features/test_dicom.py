@@ -19,6 +19,7 @@ from pydicom.uid import (
 
 from lifelong_core.develop.features.backbone import Backbone
 from lifelong_core.develop.features.dicom import count_frames, decode_dicom, is_dicom
+from lifelong_core.develop.features.sources.folder import FolderSource
 from lifelong_core.develop.features.task import fingerprint_task
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
 from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
@@ -89,10 +90,18 @@ def test_of_several_windows_the_first_is_used() -> None:
 @pytest.mark.parametrize("syntax", [ExplicitVRLittleEndian, RLELossless], ids=["plain", "rle"])
 def test_each_frame_is_an_image(syntax: UID) -> None:
     content = make_dicom(np.stack([RAMP, RAMP[::-1], RAMP.T.reshape(3, 4)]), syntax=syntax)
-    assert count_frames(io.BytesIO(content)) == 3
+    assert count_frames(io.BytesIO(content), len(content)) == 3
     assert shares(content, 1) == pytest.approx(RAMP[::-1] / 1100, abs=1e-5)
     with pytest.raises(InvalidInputError, match="cannot be read"):
         shares(content, 3)
+
+
+@pytest.mark.parametrize("syntax", [ExplicitVRLittleEndian, RLELossless], ids=["plain", "rle"])
+def test_frames_that_are_not_there_are_no_images(syntax: UID, tmp_path: Path) -> None:
+    content = make_dicom(np.stack([RAMP, RAMP]), syntax=syntax).replace(b"IS\2\x002 ", b"IS\6\x00999999")
+    assert b"999999" in content
+    (tmp_path / "scan.dcm").write_bytes(content)
+    assert len(list(FolderSource(tmp_path).entries())) == 1
 
 
 @pytest.mark.parametrize(("scale", "dtype"), [(1, np.uint8), (257, np.uint16)], ids=["8 bits", "16 bits"])
@@ -124,7 +133,7 @@ def test_the_limit_of_pixels_is_that_of_the_header() -> None:
 
 def test_deflated_files_are_refused() -> None:
     content = make_dicom(RAMP, syntax=DeflatedExplicitVRLittleEndian)
-    assert count_frames(io.BytesIO(content)) == 1
+    assert count_frames(io.BytesIO(content), len(content)) == 1
     with pytest.raises(InvalidInputError, match="deflated"):
         shares(content)
 
@@ -132,7 +141,7 @@ def test_deflated_files_are_refused() -> None:
 @pytest.mark.parametrize("length", [0, 131, 200, 400, 900])
 def test_truncated_files_are_refused(length: int) -> None:
     content = make_dicom(np.tile(RAMP, (10, 10)))[:length]
-    assert count_frames(io.BytesIO(content)) == 1
+    assert count_frames(io.BytesIO(content), len(content)) == 1
     with pytest.raises(InvalidInputError, match="cannot be read"):
         shares(content)
 

@@ -105,6 +105,10 @@ def test_a_training_stops_at_a_checkpoint_when_the_disk_is_full_or_the_job_is_lo
     full = settings.model_copy(update={"job_disk_bytes": 2**60})
     with open_context(store, job, full) as context, pytest.raises(LifelongError, match="GiB left"):
         context.save_checkpoint(b"epoch 1")
+    with open_context(store, job, settings) as context:
+        context.check_space(2**20)
+        with pytest.raises(LifelongError, match=r"The decoded images need 1e\+06 GiB\."):
+            context.check_space(10**6 * 2**30)
     store.jobs.release(job)
     with open_context(store, job, settings) as context:
         context.log("nobody reads this")

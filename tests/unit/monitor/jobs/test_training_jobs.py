@@ -2,9 +2,11 @@
 
 import os
 import signal
+import subprocess
 import threading
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from lifelong_monitor.jobs.attempt import Attempt
 from lifelong_monitor.jobs.limits import memory_of_session
 from lifelong_monitor.jobs.outcome import Outcome
 from lifelong_monitor.jobs.process import JobProcess
+from tests import tools
 from tests.unit.monitor.jobs.test_runner import (
     HANGS,
     REAL,
@@ -40,6 +43,14 @@ if os.fork() == 0:
     kept = b"x" * {512 * MEBIBYTE}
     time.sleep(600)
 {HANGS}
+"""
+
+FILLS = f"""
+import os, sys, time
+os.makedirs(folder := os.path.join(*sys.argv[1:]))
+with open(os.path.join(folder, "pixels.npy"), "wb") as file:
+    file.write(bytes({12 * MEBIBYTE}))
+time.sleep(600)
 """
 
 
@@ -167,6 +178,33 @@ def test_a_full_disk_costs_a_begun_training_an_attempt_but_not_its_checkpoint(
     watched, outcome = attempt.run(0)
     assert (watched, outcome is not None and outcome.is_passing) == ("ended", True)
     assert store.jobs.checkpoint(job) == b"epoch 3"
+
+
+def test_a_training_that_fills_the_disk_is_ended_and_its_images_go_before_its_end_is_recorded(
+    store: Store, settings: Settings, exporter: Exporter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools.need(tools.SMALL_DISKS)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(disk)], check=True)
+    small = settings.model_copy(update={"data_directory": disk, "job_disk_bytes": 8 * MEBIBYTE})
+    left: list[list[Path]] = []
+    fail = store.jobs.fail
+
+    def record(*arguments: Any) -> None:
+        left.append(folders(small))
+        fail(*arguments)
+
+    monkeypatch.setattr(store.jobs, "fail", record)
+    try:
+        job = submit(store)
+        with running(store, small, exporter, light(FILLS, disk / "jobs"), training_devices=("cpu",)):
+            failed = ended(store, job)
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+    assert message(failed) == f"it was ended because the disk of {disk} had less than 0.0078 GiB left."
+    assert (failed.error or {})["field"] == "LIFELONG_JOB_DISK_BYTES"
+    assert left == [[]]
 
 
 @pytest.mark.parametrize(("kind", "attempts"), [("validate", 1), ("retrain", 3)])

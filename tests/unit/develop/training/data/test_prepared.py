@@ -1,6 +1,7 @@
 """Images as training gets them: bit-equal inputs, decoded once, with warnings about what may be wrong."""
 
 import json
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +11,13 @@ from PIL import Image
 
 from lifelong_core.develop.features.sources.entry import Entry
 from lifelong_core.develop.features.sources.table import TableSource
+from lifelong_core.develop.features.sources.zip_archive import ZipSource
 from lifelong_core.develop.training.data.pixel_cache import cache_pixels, outer_preprocessing
 from lifelong_core.develop.training.data.prepared import PreparedImages, prepare_images
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.errors import InvalidInputError, LifelongError
 from lifelong_core.images import decode, preprocess
 from lifelong_core.preprocessing import CentreCrop, Preprocessing, Resize
+from tests.unit.develop.features.test_dicom import make_dicom
 from tests.unit.develop.training.data.examples import SHARES, MemorySource, drawn, png, source_of
 
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "standard_deviation": (0.229, 0.224, 0.225)}
@@ -146,6 +149,44 @@ def test_an_interrupted_attempt_leaves_nothing_that_is_taken_for_whole(tmp_path)
     cached = cache_pixels(source, listed, outer_preprocessing(GREY), tmp_path)
     assert all(cached.pixels[at].any() for at in range(40))
     assert json.loads((tmp_path / "pixels.json").read_text())["digests"] == list(cached.digests)
+
+
+def test_nothing_is_written_for_images_that_take_too_much_space(tmp_path):
+    """A small archive with many frames of one pixel, which are all enlarged."""
+    scan = make_dicom(np.arange(60_000, dtype=np.uint8).reshape(60_000, 1, 1))
+    with zipfile.ZipFile(tmp_path / "scans.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("a", "b"):
+            archive.writestr(f"{name}/scan.dcm", scan)
+    asked: list[int] = []
+
+    def refuse(size: int) -> None:
+        asked.append(size)
+        raise LifelongError("too much.")
+
+    with pytest.raises(LifelongError, match="too much"):
+        prepared(ZipSource(tmp_path / "scans.zip"), tmp_path / "work", SQUASHED, check_space=refuse)
+    assert asked == [2 * 60_000 * 16 * 12 * 3]
+    assert list((tmp_path / "work").iterdir()) == []
+
+
+def test_the_space_of_the_images_is_reserved_before_they_are_decoded(tmp_path):
+    sizes: list[int] = []
+
+    def look(done: int, _: int) -> None:
+        if done == 2:
+            sizes.append((tmp_path / "pixels.npy").stat().st_blocks * 512)
+
+    prepared(source_of(400), tmp_path, check_space=sizes.append, on_image=look)
+    assert sizes[1] >= sizes[0] == 400 * 12 * 12
+
+
+def test_decoding_ends_when_too_many_images_are_unreadable(tmp_path):
+    source = source_of(1000)
+    for entry in list(source.files)[:500]:
+        source.files[entry] = b"no image"
+    with pytest.raises(InvalidInputError, match="at least 51 of 1000 images cannot be read"):
+        prepared(source, tmp_path)
+    assert source.opened < 500
 
 
 def test_unreadable_images_are_left_out_with_a_warning(tmp_path):
