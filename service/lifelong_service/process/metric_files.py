@@ -20,7 +20,6 @@ from lifelong_core.errors import UnavailableError
 from lifelong_core.runtime.disk_space import reserve
 from lifelong_core.runtime.file_modes import PRIVATE_FOLDER
 from lifelong_core.settings import Settings
-from lifelong_core.store.files import make_folder
 
 FOLDER: Final = "_LIFELONG_METRICS"
 """Environment variable with the folder of the files."""
@@ -65,21 +64,21 @@ def make_files(settings: Settings, workers: int) -> None:
     Raises:
         UnavailableError: neither memory nor the disk of the data directory has space.
     """
-    data = settings.data_directory.stat()
-    # Another container may have the same paths and share this memory, but not the same folder of a disk.
-    name = f"lifelong-{data.st_dev:x}-{data.st_ino:x}-{settings.port}"
+    home = settings.data_directory / "bentoml" / str(settings.port)
     try:
-        folder = _filled(_MEMORY / name, workers)
-    except OSError:
-        home = settings.data_directory / "bentoml" / str(settings.port)
+        home.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        # Another container may have the same paths and share this memory, but not the same folder of a disk.
+        identity = home.stat()
         try:
-            make_folder(home)
+            name = f"lifelong-{identity.st_dev:x}-{identity.st_ino:x}-{settings.port}"
+            folder = _filled(_MEMORY / name, workers)
+        except OSError:
             folder = _filled(home / "metrics", workers)
-        except OSError as error:
-            raise UnavailableError(
-                f"the metrics cannot be kept, neither in {_MEMORY} nor in {settings.data_directory}: {error}.",
-                hint="Free some space on the disk of the data directory.",
-            ) from error
+    except OSError as error:
+        raise UnavailableError(
+            f"the metrics cannot be kept, neither in {_MEMORY} nor in {home}: {error.strerror}.",
+            hint="Free some space on the disk of the data directory.",
+        ) from error
     os.environ[FOLDER] = str(folder)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
