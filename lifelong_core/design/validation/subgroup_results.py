@@ -8,18 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Integers, as_column
+from lifelong_core.arrays import Integers
 from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupResult
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.evaluation import Recipe, estimate_metric
 from lifelong_core.design.validation.values.parts import PartValue, part_values
 from lifelong_core.design.validation.values.resampled_metrics import KERNELS, SLOW_REPLICATES
 from lifelong_core.design.validation.values.resamples import Resamples
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.resampling.aggregation import Subgroup, subgroup_values
 
-MOST_SUBGROUPS = 100
-"""Most subgroups of one attribute; attributes with more values are usually numbers such as ages"""
 JUDGED = re.compile(r"Judged on (\d+) of \d+ samples: a cut-off was chosen on the others\.")
 """The note of a value that rests on a part of the subgroup's samples"""
 
@@ -51,7 +48,7 @@ def resample_subgroups(
         level: nominal coverage of the intervals.
 
     Raises:
-        InvalidInputError: an attribute does not have one value per sample, or too many different ones.
+        InvalidInputError: an attribute does not have one value per sample.
     """
     found = subgroups_of(samples, metadata)
     return tuple(_result(one, recipes, samples, resamples, level) for one in found)
@@ -61,16 +58,8 @@ def subgroups_of(samples: Samples, metadata: Mapping[str, ArrayLike]) -> tuple[S
     """The subgroups with the rows of their samples, and with warnings.
 
     Raises:
-        InvalidInputError: an attribute does not have one value per sample, or too many different ones.
+        InvalidInputError: an attribute does not have one value per sample.
     """
-    for attribute, column in metadata.items():
-        different = np.unique(as_column(column, samples=samples.size, field=f"metadata.{attribute}")).size
-        if different > MOST_SUBGROUPS:
-            raise InvalidInputError(
-                f"there are {different} different values, at most {MOST_SUBGROUPS} are subgroups.",
-                field=f"metadata.{attribute}",
-                hint="Put numbers such as ages in ranges.",
-            )
     return subgroup_values(
         lambda _, rows: rows,
         samples.labels,

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Integers, as_labels
+from lifelong_core.arrays import Integers, as_column, as_labels
 from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold, check_thresholds
 from lifelong_core.design.validation.outputs import units_of
@@ -20,6 +20,8 @@ from lifelong_core.metrics.custom_metric import custom_by_acronym
 
 FEWEST_REPLICATES = 10
 MOST_REPLICATES = 100_000
+MOST_SUBGROUPS = 100
+"""Most subgroups of one attribute; attributes with more values are usually numbers such as ages."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,6 +76,7 @@ class ValidationSettings:
         if not 0 < level < 1:
             raise InvalidInputError(f"expected a number between 0 and 1, got {level}.", field="level")
         check_thresholds(recommendation, thresholds)
+        check_subgroups(metadata or {}, samples=reference.size)
         seed = int(rng.integers(2**32)) if isinstance(rng, np.random.Generator) else int(rng)
         if seed < 0:
             raise InvalidInputError(f"expected a seed of 0 or more, got {seed}.", field="rng")
@@ -94,6 +97,23 @@ class ValidationSettings:
             aggregation=_checked_aggregation(aggregation, groups),
             custom=tuple(custom_by_acronym(custom).values()),
         )
+
+
+def check_subgroups(metadata: Mapping[str, ArrayLike], *, samples: int) -> None:
+    """Check the metadata that define subgroups.
+
+    Raises:
+        InvalidInputError: an attribute does not have one value per sample, or more than MOST_SUBGROUPS different ones.
+    """
+    for attribute, column in metadata.items():
+        field = f"metadata.{attribute}"
+        different = np.unique(as_column(column, samples=samples, field=field)).size
+        if different > MOST_SUBGROUPS:
+            raise InvalidInputError(
+                f"there are {different} different values, at most {MOST_SUBGROUPS} are subgroups.",
+                field=field,
+                hint="Put numbers such as ages in ranges.",
+            )
 
 
 def _checked_aggregation(aggregation: Aggregation, groups: ArrayLike | None) -> Aggregation:

@@ -11,7 +11,7 @@ from lifelong_core.arrays import expect_logits
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.deploy.paired_set import MODELS, PairedSet
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.store.evaluations.validations import recommendation_version
+from lifelong_core.store.evaluations.validations import check_metadata, recommendation_version
 from lifelong_core.store.heads.calibration_sets import check_classes
 from lifelong_core.store.jobs.records import Job
 from lifelong_core.store.lifecycle.privacy import without_group_keys
@@ -93,12 +93,13 @@ def submit_comparison(
 
     Raises:
         InvalidInputError: the logits are of other models, have another number of classes than the task, or are
-            probabilities.
+            probabilities; or metadata have too many different values.
         UnavailableError: database or artifacts do not answer.
     """
     labelled = data.new.labelled
     _check_models(data, pair)
     check_classes(labelled, pair.task)
+    check_metadata(data.new)
     for logits in (labelled.logits, data.current_logits):
         expect_logits(logits)
     stored = PairedSet(

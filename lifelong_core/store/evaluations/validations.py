@@ -50,8 +50,9 @@ def submit_validation(
     Raises:
         NotFoundError: there is no such model or environment.
         ConflictError: the task has no recommendation, or the model has no head.
-        InvalidInputError: the logits have another number of classes than the task, or are probabilities; or
-            uncertainties do not fit.
+        InvalidInputError: the logits have another number of classes than the task, or are probabilities; metadata have
+            too many different values; or uncertainties do not fit.
+        TooManyRequestsError: the actor has too many queued jobs.
         UnavailableError: database or artifacts do not answer.
     """
     model, task = _served(store, reference, environment)
@@ -74,10 +75,22 @@ def submit_validation(
         payload["aggregation"] = "by_group"
     check_classes(data.labelled, task)
     expect_logits(data.labelled.logits)
+    check_metadata(data)
     if data.uncertainties is not None or data.members is not None or uncertainty is not None:
         payload["uncertainty"] = _checked_uncertainty(data, uncertainty).to_document()
     stored = replace(data, labelled=without_group_keys(data.labelled))
     return store.jobs.submit(KIND, payload, labelled_set=stored.to_bytes(), actor=actor)
+
+
+def check_metadata(data: LabelledSet) -> None:
+    """Check before a job what its validation would refuse: too many subgroups.
+
+    Raises:
+        InvalidInputError: a key has more different values than subgroups are allowed.
+    """
+    from lifelong_core.design.validation.validation_settings import check_subgroups
+
+    check_subgroups(data.metadata, samples=data.labelled.samples)
 
 
 def _checked_uncertainty(data: LabelledSet, asked: "UncertaintySettings | None") -> "UncertaintySettings":

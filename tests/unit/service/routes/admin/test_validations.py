@@ -15,7 +15,7 @@ import pytest
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.errors import UnavailableError
 from lifelong_core.store import Job
-from lifelong_core.store.jobs import jobs
+from lifelong_core.store.jobs import submission
 from lifelong_monitor.jobs import validate
 from tests.unit.service.conftest import Service, calibration
 from tests.unit.service.routes.admin.test_interviews import ANSWERS
@@ -122,7 +122,7 @@ def test_of_what_was_not_accepted_nothing_is_kept(
 
     before = kept()
     with monkeypatch.context() as patched:
-        patched.setattr(jobs, "write_audit", fail)
+        patched.setattr(submission, "write_audit", fail)
         answer = judged.client.post(PATH, content=npz(), headers=NPZ)
     assert answer.status_code == 503
     assert (judged.client.get(JOBS).json(), kept()) == ({"jobs": []}, before)
@@ -175,6 +175,7 @@ def test_what_is_no_labelled_set_is_refused(judged: Service) -> None:
         (npz(metadata_scanner=np.array([None] * 180)), "labelled_set"),
         (npz(**{f"metadata_{index}": SCANNERS for index in range(101)}), "metadata"),
         (npz(metadata_=SCANNERS), "metadata"),
+        (npz(metadata_age=np.arange(180)), "metadata.age"),  # too many subgroups
     ]
     for content, field in files:
         answer = judged.client.post(PATH, content=content, headers=NPZ)
@@ -284,7 +285,7 @@ def test_a_job_that_failed_says_why(judged: Service) -> None:
 
 
 def test_jobs_are_listed_newest_first(judged: Service) -> None:
-    first, second = submitted(judged), submitted(judged)
+    first, second = submitted(judged), submitted(judged, json=document(metadata={}))
 
     def listed(query: str = "") -> list[str]:
         return [job["id"] for job in judged.client.get(f"{JOBS}{query}").json()["jobs"]]
