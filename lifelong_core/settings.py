@@ -593,7 +593,8 @@ class Settings(BaseSettings):
     job_memory_bytes: int | None = Field(
         default=None,
         ge=2**28,
-        description="A job whose processes together use more memory is stopped and fails; None: no limit.",
+        description="A job whose processes together use more memory is stopped and fails; None: half of the memory of"
+        " the machine, or of what its container may use.",
     )
     job_disk_bytes: int = Field(
         default=2**30,

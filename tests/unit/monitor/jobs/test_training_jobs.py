@@ -14,7 +14,7 @@ from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.attempt import Attempt
-from lifelong_monitor.jobs.limits import memory_of_session
+from lifelong_monitor.jobs.limits import memory_limit, memory_of_session, usable_memory
 from lifelong_monitor.jobs.outcome import Outcome
 from lifelong_monitor.jobs.process import JobProcess
 from tests import tools
@@ -74,7 +74,7 @@ def folders(settings: Settings) -> list[Path]:
 def test_one_training_at_a_time_on_each_device_beside_other_jobs(
     store: Store, settings: Settings, exporter: Exporter, tmp_path: Path
 ) -> None:
-    trainings = [submit(store), submit(store, "search_augmentation"), submit(store)]
+    trainings = [submit(store), submit(store, "search_augmentation"), submit(store, number=2)]
     other = submit(store, "validate")
     with running(
         store, settings, exporter, light(HANGS, tmp_path / "pids"), training_devices=("cpu", "cuda:1")
@@ -135,11 +135,20 @@ def test_trainings_have_a_time_limit_of_their_own(
     assert (failed.error or {})["field"] == "LIFELONG_TRAINING_TIME_LIMIT_SECONDS"
 
 
+@pytest.mark.parametrize("is_set", [True, False])
 def test_a_job_whose_processes_together_use_too_much_memory_is_ended(
-    store: Store, settings: Settings, exporter: Exporter, tmp_path: Path
+    store: Store,
+    settings: Settings,
+    exporter: Exporter,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_set: bool,
 ) -> None:
     job = submit(store, "validate")
-    with running(store, settings, exporter, light(GROWS, tmp_path / "pids"), job_memory_bytes=400 * MEBIBYTE):
+    limits = {"job_memory_bytes": 400 * MEBIBYTE} if is_set else {}
+    if not is_set:  # a machine with 800 MiB
+        monkeypatch.setattr("lifelong_monitor.jobs.limits.usable_memory", lambda: 800 * MEBIBYTE)
+    with running(store, settings, exporter, light(GROWS, tmp_path / "pids"), **limits):
         failed = ended(store, job)
     assert message(failed) == "it was ended because its processes used more than 0.39 GiB of memory."
     assert (failed.error or {})["field"] == "LIFELONG_JOB_MEMORY_BYTES"
@@ -152,6 +161,17 @@ def test_the_memory_of_a_session_counts_all_of_its_processes_and_no_others() -> 
         until(lambda: memory_of_session(process.pid) > 500 * MEBIBYTE)
         assert memory_of_session(process.pid) < 700 * MEBIBYTE
     assert memory_of_session(process.pid) == 0
+
+
+def test_a_control_group_limits_the_memory_of_jobs(tmp_path: Path) -> None:
+    group = tmp_path / "mount" / "pod"
+    group.mkdir(parents=True)
+    (group / "memory.max").write_text(f"{600 * MEBIBYTE}\n")
+    (group.parent / "memory.max").write_text("max\n")
+    (tmp_path / "cgroup").write_text("0::/pod\n")
+    (tmp_path / "mountinfo").write_text(f"30 23 0:26 / {group.parent} rw - cgroup2 cgroup2 rw\n")
+    assert usable_memory(tmp_path) == 600 * MEBIBYTE
+    assert memory_limit(Settings()) == usable_memory() // 2
 
 
 def test_a_training_does_not_start_on_a_full_disk(
@@ -256,7 +276,7 @@ def test_a_training_goes_on_from_its_checkpoint_after_three_kills_and_a_restart(
 def test_folders_that_a_killed_monitor_left_are_removed_at_the_next_start(
     store: Store, settings: Settings, exporter: Exporter
 ) -> None:
-    waiting, ended_elsewhere = submit(store), submit(store)
+    waiting, ended_elsewhere = submit(store), submit(store, number=2)
     store.jobs.cancel(ended_elsewhere.id, actor="eve")
     for name in (str(waiting.id), str(ended_elsewhere.id), "no-id"):
         (settings.data_directory / "jobs" / name).mkdir(parents=True)
