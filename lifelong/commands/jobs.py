@@ -172,10 +172,20 @@ def follow(job: UUID) -> None:
 
 
 @jobs.command()
-@click.argument("job", type=click.UUID)
-def cancel(job: UUID) -> None:
+@click.argument("job", type=click.UUID, required=False)
+@click.option(
+    "--created-by", metavar="NAME", help="Instead of one JOB: all queued jobs of this token or user."
+)
+@click.option("--kind", help="With --created-by: only jobs of this kind, such as cycle.")
+def cancel(job: UUID | None, created_by: str | None, kind: str | None) -> None:
     """Cancel a job: one that waits ends at once, a running one within seconds."""
+    if (job is None) == (created_by is None) or (job is not None and kind is not None):
+        raise click.UsageError("expected the id of a job, or --created-by NAME with or without --kind.")
     with open_store() as store:
+        if job is None:
+            cancelled = store.jobs.cancel_queued(created_by or "", kind=kind, actor=actor())
+            click.echo(f"{cancelled} queued jobs of {created_by} are cancelled.")
+            return
         asked = store.jobs.cancel(job, actor=actor())
     if asked.finished_at is None:
         echo(f"The job {job} is ended by its monitor: `lifelong jobs follow {job}`.")

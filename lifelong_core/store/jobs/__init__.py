@@ -3,7 +3,8 @@
 - `jobs`: submit, claim, cancel, finish, delete
 - `following`: read jobs; progress, log lines and checkpoints of their work
 - `job_log`, `checkpoints`: lines for people; states from which the next attempt goes on
-- `fencing`, `ending`: changes that only the holder of a job may make; how jobs end
+- `submission`, `ending`: how jobs begin and end
+- `fencing`: changes that only the holder of a job may make
 - `records`: their value types
 - `rows`: statements and values of their table
 """

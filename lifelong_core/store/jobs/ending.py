@@ -13,6 +13,8 @@ from lifelong_core.store.jobs.rows import error_text, existing_job, is_free, job
 from lifelong_core.store.schema import tables
 
 MOST_ATTEMPTS = 3
+CANCELLED_AT_ONCE = 50
+"""Jobs that one transaction cancels, so that other writers wait only briefly."""
 
 _jobs = tables.jobs
 
@@ -65,6 +67,18 @@ def lock_row(connection: sa.Connection, job_id: UUID) -> Job:
     """
     row = connection.execute(sa.select(_jobs).where(_jobs.c.id == job_id).with_for_update()).one_or_none()
     return existing_job(row, job_id)
+
+
+def lock_queued(connection: sa.Connection, created_by: str, kind: str | None) -> list[Job]:
+    """Up to CANCELLED_AT_ONCE queued jobs of an actor, of one kind or all, locked as by `lock_row`.
+
+    Jobs that are just being claimed are left out.
+    """
+    query = sa.select(_jobs).where(_jobs.c.state == "queued", _jobs.c.created_by == created_by)
+    if kind is not None:
+        query = query.where(_jobs.c.kind == kind)
+    locked = query.order_by(_jobs.c.id).limit(CANCELLED_AT_ONCE).with_for_update(skip_locked=True)
+    return [job_of(row) for row in connection.execute(locked)]
 
 
 def is_unheld(connection: sa.Connection, job_id: UUID) -> bool:

@@ -11,7 +11,7 @@ from a clock that was set back, and counts as expired. A late holder may still e
 The audit log records submissions, cancellations and results, not claims.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from io import BytesIO
@@ -40,6 +40,7 @@ from lifelong_core.store.jobs.ending import (
     end_held,
     end_unclaimed,
     is_unheld,
+    lock_queued,
     lock_row,
     request_cancellation,
 )
@@ -59,16 +60,12 @@ from lifelong_core.store.jobs.rows import (
     job_of,
     upload_of,
 )
+from lifelong_core.store.jobs.submission import find_or_insert_job
 from lifelong_core.store.lifecycle.retention import ACTOR
-from lifelong_core.store.log.identifiers import new_prediction_id
 from lifelong_core.store.schema import tables
 
 LONGEST_KIND = 32
-LARGEST_PAYLOAD = 128 * 2**10
-"""Bytes, enough for all metadata keys of a labelled set; arrays belong in artifacts."""
 LARGEST_RESULT = 2**20
-SENDING_SECONDS = 600.0
-"""Claim of a job whose labelled set is being uploaded; longer than any upload."""
 
 _jobs = tables.jobs
 
@@ -84,8 +81,9 @@ class Jobs(FollowedJobs):
         labelled_set: bytes | None = None,
         upload: BinaryIO | None = None,
         actor: str,
+        within: Callable[[sa.Connection, UUID], None] | None = None,
     ) -> Job:
-        """Submit a job.
+        """Submit a job, or return the identical job of the same actor that is still queued.
 
         A labelled set or an upload is stored only after its job, so that it is always deleted with the job. Until it is
         stored, the job cannot be claimed; if this process dies before, the job fails after SENDING_SECONDS, because the
@@ -99,9 +97,11 @@ class Jobs(FollowedJobs):
             upload: archive of images; becomes an artifact, whose digest is added to the payload as `upload`; deleted
                 when the job has ended.
             actor: name for the audit log.
+            within: is called with the id of the job in the transaction that adds it; an error there leaves no job.
 
         Raises:
             InvalidInputError: the kind is not legal, or the payload cannot be written as JSON.
+            TooManyRequestsError: the actor has MOST_QUEUED queued jobs.
             PayloadTooLargeError: the payload takes more than LARGEST_PAYLOAD bytes.
             UnavailableError: database or artifacts do not answer. If only the artifacts do not, the job has failed; if
                 the database fails after the artifact was stored, the job still runs, after SENDING_SECONDS.
@@ -110,10 +110,15 @@ class Jobs(FollowedJobs):
         if len(check_name(kind, field="kind")) > LONGEST_KIND:
             raise InvalidInputError(f"expected at most {LONGEST_KIND} characters.", field="kind")
         file = upload if labelled_set is None else BytesIO(labelled_set)
-        if file is None:
-            return self._insert(kind, payload, actor=actor)
-        named = {**payload, "upload" if labelled_set is None else "labelled_set": digest_of_file(file)}
-        job = self._insert(kind, named, actor=actor, holder=this_process())
+        holder = None if file is None else this_process()
+        if file is not None:
+            payload = {**payload, "upload" if labelled_set is None else "labelled_set": digest_of_file(file)}
+        with self._database.write() as connection:
+            job = find_or_insert_job(connection, kind, payload, actor=actor, holder=holder)
+            if within is not None:
+                within(connection, job.id)
+        if file is None or job.state == "queued":
+            return job
         try:
             self._artifacts.put_file(file)
         except UnavailableError as error:
@@ -122,11 +127,6 @@ class Jobs(FollowedJobs):
                 self.fail(job, error)
             raise
         return self.release(job)
-
-    def _insert(self, kind: str, payload: Mapping[str, Any], *, actor: str, holder: str | None = None) -> Job:
-        """A new job, queued or held by `holder`."""
-        with self._database.write() as connection:
-            return insert_job(connection, kind, payload, actor=actor, holder=holder)
 
     def claim(
         self,
@@ -226,6 +226,34 @@ class Jobs(FollowedJobs):
             ended = end_free(connection, job, "cancelled")
         self._after_end(ended)
         return ended
+
+    def cancel_queued(self, created_by: str, *, kind: str | None = None, actor: str) -> int:
+        """Cancel the queued jobs that one actor has submitted; those without a holder end at once.
+
+        Args:
+            created_by: the actor who submitted them.
+            kind: kind of the jobs; None: all.
+            actor: name for the audit log.
+
+        Returns:
+            Number of cancelled jobs.
+
+        Raises:
+            UnavailableError: the database does not answer; some may be cancelled.
+        """
+        cancelled = 0
+        while True:
+            with self._database.write() as connection:
+                found = lock_queued(connection, created_by, kind)
+                ended = [
+                    end_free(connection, request_cancellation(connection, job, actor), "cancelled")
+                    for job in found
+                ]
+            for job in ended:
+                self._after_end(job)
+            cancelled += len(ended)
+            if not ended:
+                return cancelled
 
     def end_cancelled(self, job: Job) -> Job:
         """End a job whose cancellation was requested, after its work was stopped.
@@ -343,25 +371,3 @@ class Jobs(FollowedJobs):
         with self._database.read() as connection:
             query = claimable(database_time(connection), kinds, except_kinds)
             return connection.execute(query).first() is not None
-
-
-def insert_job(
-    connection: sa.Connection, kind: str, payload: Mapping[str, Any], *, actor: str, holder: str | None = None
-) -> Job:
-    """`Jobs.submit` within the transaction of another change; with `holder`, this process has claimed the job."""
-    values: dict[str, Any] = {
-        "id": new_prediction_id(),
-        "kind": kind,
-        "payload": values_text(payload, most=LARGEST_PAYLOAD, field="payload"),
-        "state": "queued",
-        "attempts": 0,
-        "token": 0,
-        "created_by": actor,
-    }
-    moment = values["created_at"] = database_time(connection)
-    if holder is not None:
-        values |= claim_values(moment, SENDING_SECONDS, holder, attempts=1, token=1)
-    row = connection.execute(sa.insert(_jobs).values(values).returning(_jobs)).one()
-    details = {"kind": kind}
-    write_audit(connection, actor=actor, action="jobs.submit", subject=str(values["id"]), details=details)
-    return job_of(row)

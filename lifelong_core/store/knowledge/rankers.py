@@ -13,8 +13,8 @@ from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.jobs.jobs import insert_job
 from lifelong_core.store.jobs.records import Job
+from lifelong_core.store.jobs.submission import insert_job
 from lifelong_core.store.knowledge.changes import lock_knowledge, remove_unneeded, restore_missing
 from lifelong_core.store.knowledge.records import RankerRecord
 from lifelong_core.store.schema import tables

@@ -1,13 +1,14 @@
 """Accepts proposals of retrainings, and starts them."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 from uuid import UUID
 
-from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError
+import sqlalchemy as sa
+
+from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.jobs.records import Job
-from lifelong_core.store.proposals.proposals import check_open
+from lifelong_core.store.proposals.proposals import accept_within, check_open
 from lifelong_core.store.proposals.records import RetrainingProposal
 from lifelong_core.store.registry.records import Task
 from lifelong_core.store.trainings.asking import KIND
@@ -52,7 +53,7 @@ def start_retraining(
     upload: BinaryIO | None = None,
     actor: str,
 ) -> tuple[Job, RetrainingProposal]:
-    """Submit the retraining that an open proposal asks for, and close the proposal as accepted.
+    """Submit the retraining that an open proposal asks for, and close the proposal as accepted, in one transaction.
 
     Args:
         store: of the proposal.
@@ -63,21 +64,28 @@ def start_retraining(
 
     Raises:
         NotFoundError: there is no such proposal.
-        ConflictError: it is closed already; no job is left waiting.
+        ConflictError: it is closed already; there is no new job.
         InvalidInputError: the retraining is of another task.
+        UnavailableError: database or artifacts do not answer. If only the artifacts do not, the job has failed and the
+            proposal is closed.
     """
     proposal = store.proposals.get(proposal_id)
     check_open(proposal)
     task = task_of(store, proposal)
     if payload["task"] != task.name:
         raise InvalidInputError(f"the proposal is about {task.name}, not {payload['task']}.", field="task")
-    job = store.jobs.submit(KIND, payload, upload=upload, actor=actor)
-    try:
-        return job, store.proposals.accept(proposal_id, job_id=job.id, actor=actor)
-    except LifelongError:  # another person decided meanwhile
-        with suppress(ConflictError):
-            store.jobs.cancel(job.id, actor=actor)
-        raise
+    job = store.jobs.submit(
+        KIND,
+        payload,
+        upload=upload,
+        actor=actor,
+        within=lambda connection, job_id: _accept(connection, proposal_id, job_id, actor),
+    )
+    return job, store.proposals.get(proposal_id)
+
+
+def _accept(connection: sa.Connection, proposal_id: UUID, job_id: UUID, actor: str) -> None:
+    accept_within(connection, proposal_id, job_id=job_id, actor=actor)
 
 
 def task_of(store: "Store", proposal: RetrainingProposal) -> Task:

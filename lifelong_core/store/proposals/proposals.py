@@ -173,7 +173,8 @@ class RetrainingProposals:
             NotFoundError: there is no such proposal.
             ConflictError: it is closed already.
         """
-        return self._decide(proposal_id, "accepted", actor=actor, job_id=job_id)
+        with self._database.write() as connection:
+            return accept_within(connection, proposal_id, job_id=job_id, actor=actor)
 
     def dismiss(self, proposal_id: UUID, *, reason: str, actor: str) -> RetrainingProposal:
         """Close an open proposal without a retraining.
@@ -184,28 +185,18 @@ class RetrainingProposals:
             InvalidInputError: the reason is empty, too long or cannot be printed.
         """
         check_reason(reason, hint="Say in a few words why no model is trained.")
-        return self._decide(proposal_id, "dismissed", actor=actor, decision_reason=reason)
-
-    def _decide(
-        self, proposal_id: UUID, decision: Decision, *, actor: str, **values: Any
-    ) -> RetrainingProposal:
         with self._database.write() as connection:
-            decided = {"decision": decision, "decided_at": now(), "decided_by": actor, **values}
-            update = (
-                sa.update(_proposals)
-                .where(_proposals.c.id == proposal_id, _proposals.c.decided_at.is_(None))
-                .values(decided)
-                .returning(_proposals)
-            )
-            row = connection.execute(update).one_or_none()
-            if row is None:
-                _refuse_closed(_proposal(connection, proposal_id))
-            proposal = read_record(row, RetrainingProposal)
-            _audit(connection, proposal, decision.removesuffix("ed"), actor=actor)
-            return proposal
+            return _decide(connection, proposal_id, "dismissed", actor=actor, decision_reason=reason)
 
 
 _task_of_model = tables.models.c.task_id == tables.tasks.c.id
+
+
+def accept_within(
+    connection: sa.Connection, proposal_id: UUID, *, job_id: UUID | None, actor: str
+) -> RetrainingProposal:
+    """`RetrainingProposals.accept` within the transaction of another change."""
+    return _decide(connection, proposal_id, "accepted", actor=actor, job_id=job_id)
 
 
 def check_open(proposal: RetrainingProposal) -> None:
@@ -232,6 +223,24 @@ def _proposal(connection: sa.Connection, proposal_id: UUID) -> RetrainingProposa
     if row is None:
         raise NotFoundError(f"there is no proposal {proposal_id}.", field="proposal", hint=_LIST)
     return read_record(row, RetrainingProposal)
+
+
+def _decide(
+    connection: sa.Connection, proposal_id: UUID, decision: Decision, *, actor: str, **values: Any
+) -> RetrainingProposal:
+    decided = {"decision": decision, "decided_at": now(), "decided_by": actor, **values}
+    update = (
+        sa.update(_proposals)
+        .where(_proposals.c.id == proposal_id, _proposals.c.decided_at.is_(None))
+        .values(decided)
+        .returning(_proposals)
+    )
+    row = connection.execute(update).one_or_none()
+    if row is None:
+        _refuse_closed(_proposal(connection, proposal_id))
+    proposal = read_record(row, RetrainingProposal)
+    _audit(connection, proposal, decision.removesuffix("ed"), actor=actor)
+    return proposal
 
 
 def _newest(

@@ -298,6 +298,12 @@ class JobList(TypedDict):
     jobs: list[JobAnswer]
 
 
+class CancelledJobs(TypedDict):
+    """Number of jobs that a request cancelled."""
+
+    cancelled: int
+
+
 class PromotionReportSummary(TypedDict):
     """A promotion report of a model; `job` made it."""
 

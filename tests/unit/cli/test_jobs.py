@@ -22,7 +22,8 @@ from lifelong_core.store.jobs.records import LogLine
 def made(folder: Path) -> tuple[Job, Job, Job]:
     """A job that succeeded, one that failed, and one that waits."""
     with Store.from_settings(Settings(data_directory=folder / "lifelong-data")) as store:
-        jobs = [store.jobs.submit(kind, {"number": kind}, actor="ann") for kind in ("cycle", "rank", "rank")]
+        kinds = ("cycle", "rank", "rank")
+        jobs = [store.jobs.submit(kind, {"number": n}, actor="ann") for n, kind in enumerate(kinds)]
         for ended in (True, False):
             claimed = store.jobs.claim("monitor", lease_seconds=60)
             assert claimed is not None
@@ -50,7 +51,7 @@ def test_jobs_are_listed_newest_first(installed: Callable[..., str], tmp_path: P
 def test_a_job_is_shown_with_its_result_or_error(installed: Callable[..., str], tmp_path: Path) -> None:
     cycle, failed, waiting = made(tmp_path)
     shown = json.loads(installed("jobs", "show", str(cycle.id), "--json"))
-    assert (shown["payload"], shown["result"]) == ({"number": "cycle"}, {"outcome": "keep"})
+    assert (shown["payload"], shown["result"]) == ({"number": 0}, {"outcome": "keep"})
     assert shown["finished_at"] == (cycle.finished_at.isoformat() if cycle.finished_at else "")
     assert '{"outcome": "keep"}' in installed("jobs", "show", str(cycle.id), "--wait")
     assert "Import more." in installed("jobs", "show", str(failed.id), status=1)
@@ -132,6 +133,16 @@ def test_jobs_are_cancelled(installed: Callable[..., str], tmp_path: Path) -> No
     with pytest.raises(ConflictError, match="has ended: cancelled"):
         installed("jobs", "cancel", str(waiting.id))
     store.close()
+
+
+def test_all_queued_jobs_of_a_token_are_cancelled(installed: Callable[..., str], tmp_path: Path) -> None:
+    with Store.from_settings(Settings(data_directory=tmp_path / "lifelong-data")) as store:
+        for kind, actor in (("cycle", "flood"), ("replay", "flood"), ("cycle", "ann")):
+            store.jobs.submit(kind, {}, actor=actor)
+    assert installed("jobs", "cancel", "--created-by", "flood", "--kind", "replay").startswith("1 queued")
+    assert installed("jobs", "cancel", "--created-by", "flood").startswith("1 queued jobs of flood")
+    (row,) = json.loads(installed("jobs", "list", "--json", "--state", "queued"))
+    assert row["created_by"] == "ann"
 
 
 def test_waiting_for_a_job_ends_with_an_error_if_it_is_cancelled(

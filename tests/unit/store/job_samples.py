@@ -1,5 +1,6 @@
 """What tests of jobs do with a store."""
 
+import itertools
 from datetime import timedelta
 from typing import Any
 
@@ -8,9 +9,12 @@ import sqlalchemy as sa
 from lifelong_core.store import Job, Store
 from lifelong_core.store.schema import tables
 
+_numbers = itertools.count()
+
 
 def submit(store: Store, kind: str = "validate", **payload: Any) -> Job:
-    return store.jobs.submit(kind, payload, actor="ann")
+    """A job of its own: without a payload, it gets a number."""
+    return store.jobs.submit(kind, payload or {"number": next(_numbers)}, actor="ann")
 
 
 def claim(store: Store, holder: str = "one", seconds: float = 60) -> Job:

@@ -15,7 +15,7 @@ from lifelong_service.documents.design import job_document, log_line_document
 from lifelong_service.http.event_stream import MEDIA_TYPE, EventStream
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.routes.admin.job_events import job_events, last_number
-from lifelong_service.schemas.design import JobAnswer, JobList, JobLog
+from lifelong_service.schemas.design import CancelledJobs, JobAnswer, JobList, JobLog
 
 router = APIRouter(route_class=GuardedRoute, tags=["jobs"])
 
@@ -87,6 +87,14 @@ async def follow_job(
 def cancel_job(request: Request, job: UUID) -> JobAnswer:
     """Cancel a job: one that waits ends at once, a running one within seconds; status 409 if it has ended."""
     return job_document(worker_of(request).store.jobs.cancel(job, actor=actor_of(request)))
+
+
+@router.post("/v1/admin/jobs/cancel")
+@access(Scope.OPERATE)
+def cancel_own_jobs(request: Request, kind: str | None = None) -> CancelledJobs:
+    """Cancel the queued jobs of this token, of one kind or all; running ones go on."""
+    actor = actor_of(request)
+    return {"cancelled": worker_of(request).store.jobs.cancel_queued(actor, kind=kind, actor=actor)}
 
 
 def accept_job(job: Job) -> JSONResponse:

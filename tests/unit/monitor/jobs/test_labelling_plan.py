@@ -115,6 +115,8 @@ def test_what_cannot_be_planned_is_an_error(store: Store, settings: Settings, mo
 
 def test_the_draw_depends_on_the_job(store: Store, settings: Settings, model: Model) -> None:
     predict(store, model, "clinic", draw(SHIFTED, 300, seed=3))
-    plans: list[UUID] = [UUID(make_plan(store, settings, submit(store, 30))["plan"]) for _ in range(2)]
+    # An identical job that is still queued would be the same job.
+    jobs = [submit(store, 30), store.jobs.submit(KIND, submit(store, 30).payload, actor="bob")]
+    plans: list[UUID] = [UUID(make_plan(store, settings, job)["plan"]) for job in jobs]
     one, other = ({row.prediction_id for row in store.labelling_plans.chosen(plan)} for plan in plans)
     assert one != other

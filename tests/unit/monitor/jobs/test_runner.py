@@ -151,7 +151,7 @@ def test_a_crash_is_told_by_its_last_words_without_secrets_and_data(
 
 @pytest.mark.parametrize("database_kind", ["sqlite", "postgresql"], indirect=True)
 def test_one_after_the_other_the_oldest_first(store: Store, settings: Settings, exporter: Exporter) -> None:
-    jobs = [store.jobs.submit("validate", {}, actor="tests") for _ in range(3)]
+    jobs = [store.jobs.submit("validate", {"number": number}, actor="tests") for number in range(3)]
     with running(store, settings, exporter, telling(result={"accepted": True})):
         done = [ended(store, job) for job in jobs]
     assert [job.result for job in done] == [{"accepted": True}] * 3

@@ -57,6 +57,7 @@ SCOPES = {
     ("DELETE", "/v1/admin/interviews/{interview}"): "operate",
     ("POST", "/v1/admin/tasks/{task}/recommendations"): "admin",
     ("POST", "/v1/admin/jobs/{job}/cancel"): "admin",
+    ("POST", "/v1/admin/jobs/cancel"): "operate",
     ("POST", "/v1/admin/tasks/{task}/fingerprints"): "operate",
     ("POST", "/v1/admin/tasks/{task}/retrainings"): "operate",
     ("POST", "/v1/admin/tasks/{task}/retrainings/plan"): "read",

@@ -21,14 +21,9 @@ from lifelong_core.errors import (
 )
 from lifelong_core.store import Job, Store
 from lifelong_core.store.artifacts import Artifacts, digest_of
-from lifelong_core.store.jobs import jobs
-from lifelong_core.store.jobs.jobs import (
-    LARGEST_PAYLOAD,
-    LARGEST_RESULT,
-    MOST_ATTEMPTS,
-    SENDING_SECONDS,
-    Jobs,
-)
+from lifelong_core.store.jobs import jobs, submission
+from lifelong_core.store.jobs.jobs import LARGEST_RESULT, MOST_ATTEMPTS, Jobs
+from lifelong_core.store.jobs.submission import LARGEST_PAYLOAD, SENDING_SECONDS
 from lifelong_core.store.schema import tables
 from tests.unit.store.at_once import at_once
 from tests.unit.store.job_samples import audited, claim, let_time_pass, move_clock, nothing_to_do, submit
@@ -370,7 +365,7 @@ def test_a_set_whose_job_cannot_be_written_is_not_kept(
     def fail(*_: object, **__: object) -> None:
         raise UnavailableError("the database is gone.")
 
-    monkeypatch.setattr(jobs, "write_audit", fail)
+    monkeypatch.setattr(submission, "write_audit", fail)
     with pytest.raises(UnavailableError, match="the database is gone"):
         submit_with_set(store)
     with pytest.raises(PayloadTooLargeError):
@@ -455,13 +450,13 @@ def test_how_it_stands_with_all_jobs(store: Store):
 IMAGES = b"an archive of images"
 
 
-def submit_images(store: Store) -> Job:
-    return store.jobs.submit("fingerprint", {"task": "lesions"}, upload=BytesIO(IMAGES), actor="ann")
+def submit_images(store: Store, actor: str = "ann") -> Job:
+    return store.jobs.submit("fingerprint", {"task": "lesions"}, upload=BytesIO(IMAGES), actor=actor)
 
 
 @pytest.mark.parametrize("ending", ["succeeded", "failed", "given up"])
 def test_an_upload_is_deleted_when_the_last_job_that_needs_it_has_ended(store: Store, ending: str):
-    first, second = submit_images(store), submit_images(store)
+    first, second = submit_images(store), submit_images(store, "bob")
     digest = digest_of(IMAGES)
     assert first.payload == second.payload == {"task": "lesions", "upload": digest}
     assert store.artifacts.get(digest) == IMAGES

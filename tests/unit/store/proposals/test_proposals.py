@@ -1,12 +1,14 @@
 """Proposals of retrainings: one at a time for a reason, and not again before it was gone."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
 from lifelong_core.deploy.adaptation.retraining import MissedThreshold, RetrainingNeed, RetrainingReason
 from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import RetrainingProposal, Store, new_prediction_id
+from lifelong_core.store.proposals.acceptance import start_retraining
 from lifelong_core.store.proposals.documents import proposal_documents
 from tests.unit.store.at_once import at_once
 from tests.unit.store.samples import add_model
@@ -158,3 +160,21 @@ def test_of_several_monitors_one_proposes(store: Store, artifacts_url: str) -> N
         outcomes = at_once(store, artifacts_url, *steps)
         assert len([one for one in outcomes if one is not None]) == 1
     assert len(store.proposals.list(state="open")) == 1
+
+
+def test_a_proposal_that_is_accepted_many_times_at_once_starts_one_retraining(
+    store: Store, artifacts_url: str
+) -> None:
+    add_model(store)
+    proposal = proposed(store)
+
+    def accept(store: Store, number: int) -> RetrainingProposal:
+        payload = {"task": "lesions", "level": number}  # no two are the same job
+        return start_retraining(store, proposal.id, payload, actor="ann")[1]
+
+    outcomes = at_once(store, artifacts_url, *(partial(accept, number=number) for number in range(20)))
+    (job,) = store.jobs.list()
+    accepted = store.proposals.get(proposal.id)
+    assert accepted.job_id == job.id
+    assert outcomes.count(accepted) == 1
+    assert sum("was accepted by ann" in str(outcome) for outcome in outcomes) == 19

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from lifelong_core.store import Cycle, new_prediction_id
+from lifelong_core.store.jobs.submission import MOST_QUEUED
 from lifelong_monitor.jobs import cycle as cycle_job
 from lifelong_monitor.jobs import replay as replay_job
 from tests.unit.service.conftest import Service
@@ -82,3 +83,18 @@ def test_what_does_not_exist_is_refused_at_once(service: Service, path: str, sta
     answer = service.client.post(path)
     assert (answer.status_code, error_of(answer)["field"]) == (status, field), answer.text
     assert service.store.jobs.list() == []
+
+
+def test_a_token_that_floods_the_queue_is_told_to_cancel_its_jobs(service: Service) -> None:
+    cycle = "/v1/admin/populations/linear/default/cycle"
+    assert len({submitted(service.client.post(cycle))["id"] for _ in range(30)}) == 1
+    for number in range(MOST_QUEUED - 1):
+        service.store.jobs.submit("replay", {"number": number}, actor="admin-token")
+    submitted(service.client.post(cycle))
+    service.store.environments.add("clinic", actor="tests")
+    refused = service.client.post("/v1/admin/populations/linear/clinic/cycle")
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "60")
+    assert "POST /v1/admin/jobs/cancel" in error_of(refused)["hint"]
+    assert service.client.post(f"{JOBS}/cancel?kind=replay").json() == {"cancelled": MOST_QUEUED - 1}
+    submitted(service.client.post("/v1/admin/populations/linear/clinic/cycle"))
+    assert service.client.post(f"{JOBS}/cancel").json() == {"cancelled": 2}

@@ -7,11 +7,8 @@ from typing import Any
 import pytest
 
 from lifelong_core.deploy.adaptation.retraining import MissedThreshold, RetrainingNeed, RetrainingReason
-from lifelong_core.errors import ConflictError
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, RetrainingProposal, new_prediction_id
-from lifelong_core.store.proposals.acceptance import start_retraining
-from lifelong_core.store.proposals.proposals import RetrainingProposals
 from tests.unit.service.conftest import Service
 
 PROPOSALS = "/v1/admin/proposals"
@@ -134,20 +131,6 @@ def test_a_wrong_retraining_starts_nothing(service: Service, body: dict[str, Any
     assert refused(service, f"{proposal.id}/accept", body, 422)["field"] == field
     assert retrainings(service) == []
     assert service.store.proposals.get(proposal.id).state == "open"
-
-
-def test_who_decides_second_leaves_no_job(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    proposal = propose(service)
-    accept = RetrainingProposals.accept
-
-    def accept_later(proposals: RetrainingProposals, *arguments: Any, **options: Any) -> RetrainingProposal:
-        proposals.dismiss(proposal.id, reason="first", actor="bob")
-        return accept(proposals, *arguments, **options)
-
-    monkeypatch.setattr(RetrainingProposals, "accept", accept_later)
-    with pytest.raises(ConflictError, match="dismissed by bob"):
-        start_retraining(service.store, proposal.id, {"task": "skin"}, actor="ann")
-    assert retrainings(service) == []
 
 
 def test_dismiss(service: Service) -> None:
