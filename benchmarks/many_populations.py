@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from benchmarks.store_writers import SEED
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.settings import Settings
+from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import LogEntry, Model, Prediction, Store, new_prediction_id, register_calibration
 from lifelong_core.store.cycles.rows import cycle_row
 from lifelong_core.store.engine.statements import batched
@@ -98,7 +98,10 @@ def installation(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with database(kind, folder, server) as url:
-            settings = Settings(data_directory=folder, database_url=url).model_copy(update=changes)
+            policy = PolicySettings(unusual_traffic="report")  # predictions come without a token
+            settings = Settings(data_directory=folder, database_url=url, policy=policy).model_copy(
+                update=changes
+            )
             with Store.open(url, settings.resolved_artifacts_url) as store:
                 store.tasks.add("task", NAMES, _COSTS, actor="benchmark")
                 model = store.models.add("task", "model", kind="external", actor="benchmark")

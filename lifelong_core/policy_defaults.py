@@ -34,4 +34,4 @@ HYSTERESIS: Final = 1
 MODE: Final[Mode] = "auto"
 POOLING: Final = False
 LABELLED_EVIDENCE: Final = False
-UNUSUAL_TRAFFIC: Final[OnUnusualTraffic] = "report"
+UNUSUAL_TRAFFIC: Final[OnUnusualTraffic] = "propose"

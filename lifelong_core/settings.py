@@ -162,8 +162,8 @@ class PolicySettings(BaseModel):
     )
     unusual_traffic: OnUnusualTraffic = Field(
         default=defaults.UNUSUAL_TRAFFIC,
-        description="If a cycle swaps and much of its window came in a burst, or with a token that sent little before:"
-        " report it only, or ask a person as in mode propose.",
+        description="If a cycle swaps and much of its window came in a burst, or with tokens that are not bound to the"
+        " environment and sent little there before: propose: ask a person; report: swap, and say so.",
     )
 
 

@@ -31,6 +31,8 @@ class Installation:
     directory: Path
     settings: Settings
     token: str
+    clinic_token: str
+    """may predict in the environment of the demo only, so that the monitor trusts it from the first prediction on"""
 
     @property
     def service_url(self) -> str:
@@ -74,7 +76,10 @@ def install(directory: Path) -> Installation:
     with Store.from_settings(settings) as store:
         store.group_keys.create(settings.resolved_group_key_file, actor=ACTOR)
         _, token = store.tokens.create("demo", {Scope.ADMIN}, actor=ACTOR)
-    return Installation(directory, settings, token)
+        _, clinic_token = store.tokens.create(
+            ENVIRONMENT, {Scope.PREDICT}, actor=ACTOR, environments=[ENVIRONMENT]
+        )
+    return Installation(directory, settings, token, clinic_token)
 
 
 def register(installation: Installation, onnx: bytes) -> None:

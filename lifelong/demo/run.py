@@ -92,7 +92,7 @@ class _Clinic:
     steps: Steps
 
     def send(self, title: str, images: Stream) -> Answers:
-        service_url, token = self.installation.service_url, self.installation.token
+        service_url, token = self.installation.service_url, self.installation.clinic_token
         with self.steps.step(title, len(images.labels)) as advance:
             return send(service_url, token, ENVIRONMENT, images, on_answer=advance)
 

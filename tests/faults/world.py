@@ -170,6 +170,7 @@ class World:
             "LIFELONG_LEASE_SECONDS": str(LEASE_SECONDS),
             "LIFELONG_QUANTIFIER": QUANTIFIER,
             "LIFELONG_WINDOW_SAMPLES": "600",
+            "LIFELONG_POLICY__UNUSUAL_TRAFFIC": "report",
         }
 
     def later(self, check: Callable[[], None]) -> None:

@@ -101,6 +101,7 @@ def monitor(settings: Settings, port: int, **variables: str) -> Iterator[subproc
         LIFELONG_MONITOR_PORT=str(port),
         LIFELONG_CYCLE_INTERVAL_SECONDS="1",
         LIFELONG_WINDOW_SAMPLES=str(settings.window_samples),
+        LIFELONG_POLICY__UNUSUAL_TRAFFIC=settings.policy.unusual_traffic,
         **variables,
     ) as started:
         yield started

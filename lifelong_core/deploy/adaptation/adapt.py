@@ -247,10 +247,13 @@ def _decide(report: AdaptationReport, refitted: Refitted) -> AdaptationReport:
     passed = context.seconds_since_swap
     if passed is not None and passed < policy.cool_down_seconds:
         return _end(report, "keep", reasons.cooling_down(passed, policy.cool_down_seconds))
-    if context.traffic is not None and context.traffic.is_other_sender:
-        report = report.because(reasons.another_sender(context.traffic))
-    if context.traffic is not None and context.traffic.is_burst:
-        report = report.because(reasons.burst(context.traffic))
+    traffic = context.traffic
+    if traffic is not None and traffic.is_other_sender:
+        report = report.because(reasons.another_sender(traffic))
+    elif traffic is not None and traffic.is_unknown_sender:
+        report = report.because(reasons.unknown_senders(traffic))
+    if traffic is not None and traffic.is_burst:
+        report = report.because(reasons.burst(traffic))
     return replace(report, outcome="swap", candidate=refitted.candidate)
 
 

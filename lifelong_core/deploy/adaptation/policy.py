@@ -96,8 +96,8 @@ class AdaptationPolicy:
     labelled_evidence: bool = defaults.LABELLED_EVIDENCE
     """combine the estimate of the prevalence with the labels of the window"""
     unusual_traffic: OnUnusualTraffic = defaults.UNUSUAL_TRAFFIC
-    """handling of a swap if the window came in a burst, or from an unusual sender: the swap is published, and the
-    report says so; or a person is asked"""
+    """handling of a swap if the window came in a burst, or from unusual senders: a person is asked; or the swap is
+    published, and the report says so"""
     label_error_rates: tuple[float, ...] = ()
     """largest share of wrong calibration labels of each class, or one for all; empty: every label is right. The
     intervals then hold whatever the errors are (`uncertainty.label_doubt`)"""
@@ -188,7 +188,7 @@ def _later_fields(version: int) -> Mapping[str, Any]:
         return _NEW_IN_6
     if version == 3:
         return {**_NEW_IN_4, **_NEW_IN_6}
-    values = {**asdict(AdaptationPolicy()), **_NEW_IN_4, **_NEW_IN_6}
+    values = {**asdict(AdaptationPolicy(unusual_traffic="report")), **_NEW_IN_4, **_NEW_IN_6}
     del values["label_error_rates"]
     if version == 2:
         return {name: values[name] for name in ("unusual_traffic", *_NEW_IN_4, *_NEW_IN_6)}

@@ -282,7 +282,17 @@ def another_sender(traffic: Traffic) -> Reason:
     """Reason: much of the window came from a sender that sent little here before."""
     text = (
         f"{traffic.sender_share:.0%} of the window came with the token {traffic.sender!r}, which sent"
-        f" {traffic.usual_share or 0:.0%} of the predictions before it."
+        f" {traffic.usual_share or 0:.0%} of the predictions before."
+    )
+    return Reason("traffic_unusual", text)
+
+
+def unknown_senders(traffic: Traffic) -> Reason:
+    """Reason: much of the window came from senders that are neither bound to the environment nor known in it."""
+    text = (
+        f"{traffic.unknown_share or 0:.0%} of the window came with tokens that are not bound to this environment and"
+        f" sent few or no predictions here on other days, such as {traffic.sender!r}. A token that is bound to it"
+        " (`lifelong tokens create --environment`) is trusted at once."
     )
     return Reason("traffic_unusual", text)
 

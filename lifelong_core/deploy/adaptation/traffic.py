@@ -1,8 +1,13 @@
-"""Traffic of a window: whether the rate and the senders of its predictions are usual."""
+"""Traffic of a window: whether the rate and the senders of its predictions are usual.
 
-from collections.abc import Mapping
+A sender is trusted if its token is bound to the environment, or if it is known there: enough of its predictions came on
+other days than its two busiest successive ones. So a new site whose token is not bound waits for its third or fourth
+day, and not for ever; who sends once gains nothing by waiting.
+"""
+
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import Any, Self, cast
 
 import numpy as np
@@ -24,9 +29,20 @@ SENDER_SHARE = 0.25
 USUAL_SHARE = 0.1
 """... and had less than this share before."""
 LEAST_BEFORE = 200
-"""Fewest predictions before the window that show the usual senders."""
+"""Fewest earlier predictions that show the usual senders."""
+KNOWN_RATIO = 0.25
+"""A sender is known from this many predictions on other days on, relative to those in the window."""
+UNKNOWN_SHARE = 0.25
+"""Traffic is unusual if senders that are neither bound nor known have at least this share of the window."""
 
-_RANGES = {"sender_share": 1.0, "usual_share": 1.0, "burst_share": 1.0, "burst_ratio": np.inf}
+_DAY = timedelta(days=1)
+_RANGES = {
+    "sender_share": 1.0,
+    "usual_share": 1.0,
+    "burst_share": 1.0,
+    "burst_ratio": np.inf,
+    "unknown_share": 1.0,
+}
 
 
 @dataclass(frozen=True)
@@ -41,15 +57,18 @@ class Traffic:
     """
 
     sender: str
-    """the sender with the largest excess over its usual share; where usual shares are unknown, the largest sender"""
+    """of the senders without a bound token, the one with the largest excess over its usual share; where usual shares
+    are unknown, the largest. Where all tokens are bound, the largest sender"""
     sender_share: float
     """its share of the window"""
     usual_share: float | None = None
-    """its share of the predictions before the window; None: too few predictions"""
+    """its share of the earlier predictions; None: they are too few, or its token is bound"""
     burst_share: float | None = None
     """share of the window that came in bursts; None: too few hours"""
     burst_ratio: float | None = None
     """predictions of the window's busiest hour, relative to a busy hour; None: too few hours"""
+    unknown_share: float | None = None
+    """share of the window from senders that are neither bound nor known; None: an older version did not examine it"""
 
     def __post_init__(self) -> None:
         """Check the values.
@@ -80,6 +99,11 @@ class Traffic:
         )
 
     @property
+    def is_unknown_sender(self) -> bool:
+        """Whether much of the window came from senders that are neither bound to the environment nor known in it."""
+        return self.unknown_share is not None and self.unknown_share >= UNKNOWN_SHARE
+
+    @property
     def is_burst(self) -> bool:
         """Whether much of the window came at an unusual rate."""
         return self.burst_share is not None and self.burst_share >= BURST_SHARE
@@ -95,19 +119,42 @@ class Traffic:
         Raises:
             InvalidInputError: a field is missing, unknown or has an illegal value.
         """
-        return cls(**take_fields(document, 1, required=tuple(item.name for item in fields(cls))))
+        newer = ("unknown_share",)
+        required = tuple(item.name for item in fields(cls) if item.name not in newer)
+        return cls(**take_fields(document, 1, required=required, optional=newer))
+
+
+def in_other_days(days: Mapping[date, int]) -> int:
+    """Predictions of a sender on other days than its two busiest successive ones.
+
+    Args:
+        days: predictions of each UTC day.
+
+    Examples:
+        >>> in_other_days({date(2026, 1, 1): 500, date(2026, 1, 2): 20, date(2026, 1, 5): 30})
+        30
+    """
+    return sum(days.values()) - max(count + days.get(day + _DAY, 0) for day, count in days.items())
 
 
 def describe_traffic(
-    window: Mapping[str, int], before: Mapping[str, int], hours: Mapping[datetime, int], *, since: datetime
+    window: Mapping[str, int],
+    before: Mapping[str, int],
+    hours: Mapping[datetime, int],
+    *,
+    since: datetime,
+    known: Mapping[str, int] | None = None,
+    bound: Collection[str] = (),
 ) -> Traffic | None:
     """Compare the traffic of a window with the usual traffic.
 
     Args:
         window: predictions of the window by sender.
-        before: predictions before the window by sender.
+        before: predictions by sender of the days before the last two, some of which may be in the window, too.
         hours: predictions of each hour by its begin, of the window and of the weeks before it.
         since: begin of the hour of the window's first prediction.
+        known: predictions `in_other_days` of each sender of the window; None: `before`.
+        bound: senders whose token is bound to this environment.
 
     Returns:
         None if the window is empty.
@@ -119,20 +166,26 @@ def describe_traffic(
         >>> found = describe_traffic({"a": 100, "b": 900}, {"a": 400}, hours, since=start + timedelta(hours=40))
         >>> found.sender, found.sender_share, found.usual_share, found.burst_share, found.burst_ratio
         ('b', 0.9, 0.0, 0.9, 90.0)
+        >>> found.unknown_share
+        0.9
     """
     total = sum(window.values())
     if not total:
         return None
-    known = sum(before.values())
-    usual = {name: count / known for name, count in before.items()} if known >= LEAST_BEFORE else {}
-    sender = max(window, key=lambda name: (window[name] / total - usual.get(name, 0), name))
+    earlier = sum(before.values())
+    usual = {name: count / earlier for name, count in before.items()} if earlier >= LEAST_BEFORE else {}
+    others = [name for name in window if name not in bound]
+    sender = max(others or window, key=lambda name: (window[name] / total - usual.get(name, 0), name))
+    known = before if known is None else known
+    unknown = sum(window[name] for name in others if known.get(name, 0) < KNOWN_RATIO * window[name])
     share, ratio = _bursts({hour: count for hour, count in hours.items() if count}, since)
     return Traffic(
         sender=sender,
         sender_share=window[sender] / total,
-        usual_share=usual.get(sender, 0.0) if usual else None,
+        usual_share=usual.get(sender, 0.0) if usual and others else None,
         burst_share=share,
         burst_ratio=ratio,
+        unknown_share=unknown / total,
     )
 
 

@@ -1,6 +1,6 @@
 """Counts of predictions by token and by hour."""
 
-from datetime import datetime
+from datetime import date, datetime
 from uuid import UUID
 
 import sqlalchemy as sa
@@ -14,39 +14,40 @@ _summaries = tables.window_summaries
 
 
 class TrafficCounts:
-    """Counts predictions of one population, by the id of their token (None: without a token) or by hour."""
+    """Counts predictions of one population by their token (its id; None: without one) and UTC day, or by hour."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def senders(
         self, model_id: int, environment: str, *, first: UUID, log_position: int
-    ) -> dict[int | None, int]:
-        """Count by token the predictions from the id `first` on that were committed before `log_position`."""
+    ) -> dict[tuple[int | None, date], int]:
+        """Count by token and day the predictions from the id `first` on that were committed before `log_position`."""
         query = (
-            sa.select(_log.c.token_id, sa.func.count())
+            sa.select(_log.c.token_id, _log.c.logged_on, sa.func.count())
             .where(_log.c.model_id == model_id, _log.c.environment == environment, _log.c.id >= first)
             .where(_log.c.logged_on >= logged_on(first), _log.c.commit_order < log_position)
-            .group_by(_log.c.token_id)
+            .group_by(_log.c.token_id, _log.c.logged_on)
         )
         with self._database.read() as connection:
-            return {row[0]: row[1] for row in connection.execute(query)}
+            return {(row[0], row[1]): row[2] for row in connection.execute(query)}
 
     def senders_before(
         self, model_id: int, environment: str, *, first: UUID, limit: int
-    ) -> dict[int | None, int]:
-        """Count by token the newest predictions before the id `first`, at most `limit`."""
+    ) -> dict[tuple[int | None, date], int]:
+        """Count by token and day the newest predictions before the id `first`, at most `limit`."""
         newest = (
-            sa.select(_log.c.token_id)
+            sa.select(_log.c.token_id, _log.c.logged_on)
             .where(_log.c.model_id == model_id, _log.c.environment == environment, _log.c.id < first)
             .where(_log.c.logged_on <= logged_on(first))
             .order_by(_log.c.id.desc())
             .limit(limit)
             .subquery()
         )
-        query = sa.select(newest.c.token_id, sa.func.count()).group_by(newest.c.token_id)
+        of = (newest.c.token_id, newest.c.logged_on)
+        query = sa.select(*of, sa.func.count()).group_by(*of)
         with self._database.read() as connection:
-            return {row[0]: row[1] for row in connection.execute(query)}
+            return {(row[0], row[1]): row[2] for row in connection.execute(query)}
 
     def hours(
         self, model_id: int, environment: str, quantifier_digest: str, *, since: datetime

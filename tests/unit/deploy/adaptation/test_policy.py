@@ -84,8 +84,9 @@ def test_a_policy_of_the_first_version_is_read_with_todays_defaults_for_the_rest
         "confidence": 0.9,
         "minimum_gain": 0.1,
     }
-    # No change was looked for then, and no probability counted, so that a replay does neither.
+    # No change was looked for then, no probability counted and no traffic compared, so that a replay does none of it.
     assert AdaptationPolicy.from_document(document) == AdaptationPolicy(
+        unusual_traffic="report",
         minimum_samples=300,
         level=0.02,
         confidence=0.9,
@@ -114,7 +115,12 @@ def as_before_version_5(policy: AdaptationPolicy, version: int) -> dict[str, Any
 def test_a_policy_of_the_second_version_is_read():
     document = as_before_version_5(AdaptationPolicy(mode="shadow"), 2)
     del document["unusual_traffic"], document["change_level"], document["minimum_probability_gain"]
-    expected = AdaptationPolicy(mode="shadow", change_level=0, minimum_probability_gain=NO_PROBABILITY_GAIN)
+    expected = AdaptationPolicy(
+        mode="shadow",
+        unusual_traffic="report",
+        change_level=0,
+        minimum_probability_gain=NO_PROBABILITY_GAIN,
+    )
     assert AdaptationPolicy.from_document(document) == expected
 
 
@@ -147,7 +153,7 @@ def test_a_policy_of_the_fifth_version_uses_no_labels():
 @pytest.mark.parametrize(
     "values",
     [
-        {"unusual_traffic": "propose"},
+        {"unusual_traffic": "report"},
         {"change_level": 0.05},
         {"minimum_probability_gain": 1},
         {"labelled_evidence": True},

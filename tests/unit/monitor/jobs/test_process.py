@@ -112,7 +112,11 @@ class CommandLine:
     def __init__(self, folder: Path, settings: Settings) -> None:
         self.port = free_port()
         self._folder = folder
-        self._variables = {"LIFELONG_WINDOW_SAMPLES": "600", "LIFELONG_CYCLE_NEW_SAMPLES": "0"}
+        self._variables = {
+            "LIFELONG_WINDOW_SAMPLES": "600",
+            "LIFELONG_CYCLE_NEW_SAMPLES": "0",
+            "LIFELONG_POLICY__UNUSUAL_TRAFFIC": "report",
+        }
         if settings.database_url:
             self._variables["LIFELONG_DATABASE_URL"] = settings.database_url
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from lifelong_core.store import LogEntry, Store
-from lifelong_core.store.log.identifiers import EPOCH, first_id_at
+from lifelong_core.store.log.identifiers import EPOCH, first_id_at, logged_on
 from lifelong_core.store.spool.encoding import decode_entries, encode_entries
 from tests.unit.store.samples import add_serving_model, entry, prediction
 
@@ -28,11 +28,15 @@ def test_predictions_are_counted_by_the_token_that_sent_them(store: Store):
     store.predictions.append([LogEntry((prediction(model.id, "elsewhere"),), token_id=9)])
     log_position = store.predictions.log_position()
     counts = store.traffic.senders(model.id, "default", first=FIRST, log_position=log_position)
-    assert counts == {3: 3, None: 1, 7: 4}
+    day = logged_on(entries[0].predictions[0].id)
+    assert counts == {(3, day): 3, (None, day): 1, (7, day): 4}
     middle = entries[2].predictions[0].id
-    assert store.traffic.senders(model.id, "default", first=middle, log_position=log_position) == {7: 4, 3: 1}
-    assert store.traffic.senders_before(model.id, "default", first=middle, limit=9) == {3: 2, None: 1}
-    assert store.traffic.senders_before(model.id, "default", first=middle, limit=2) == {3: 1, None: 1}
+    counts = store.traffic.senders(model.id, "default", first=middle, log_position=log_position)
+    assert counts == {(7, day): 4, (3, day): 1}
+    counts = store.traffic.senders_before(model.id, "default", first=middle, limit=9)
+    assert counts == {(3, day): 2, (None, day): 1}
+    counts = store.traffic.senders_before(model.id, "default", first=middle, limit=2)
+    assert counts == {(3, day): 1, (None, day): 1}
     assert store.traffic.hours(model.id, "default", "digest", since=datetime.now().astimezone()) == {}
 
 
