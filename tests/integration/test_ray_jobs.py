@@ -154,7 +154,7 @@ def content_of(file: Path) -> str:
 def test_two_monitors_use_two_nodes_and_their_tasks_end_with_them(tmp_path: Path, settings: Settings) -> None:
     with open_store(settings) as store:
         file = tmp_path / "pids"
-        jobs = [store.jobs.submit("hang", {"pids": str(file)}, actor="tests") for _ in range(2)]
+        jobs = [store.jobs.submit("hang", {"pids": str(file)}, actor=actor) for actor in ("ann", "bob")]
         with monitor(store, settings), monitor(store, settings):
             until(lambda: len(workers(file)) == 2, seconds=PATIENCE)
             assert len({node for _, node in workers(file)}) == 2

@@ -558,7 +558,7 @@ def test_jobs_that_nobody_does(store: Store, monkeypatch: pytest.MonkeyPatch):
     asked = sa.update(tables.jobs).values(created_at=NOW - timedelta(minutes=10))
     update(store, asked)
     expect("jobs", "warning", "1 job is not done, since", "no monitor has claimed any", "lifelong monitor")
-    behind = store.jobs.submit("validate", {}, actor="tests")
+    behind = store.jobs.submit("validate", {"number": 2}, actor="tests")
     assert (claimed := store.jobs.claim("a host/1", lease_seconds=600)) is not None
     assert claimed.id == job.id
     update(store, asked)
@@ -572,8 +572,8 @@ def test_a_training_may_wait_for_as_long_as_another_one_may_take(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("LIFELONG_JOB_TIME_LIMIT_SECONDS", "300")
-    for _ in range(2):
-        store.jobs.submit("retrain", {}, actor="tests")
+    for number in range(2):
+        store.jobs.submit("retrain", {"number": number}, actor="tests")
     update(store, sa.update(tables.jobs).values(created_at=NOW - timedelta(minutes=10)))
     assert store.jobs.claim("a host/1", lease_seconds=600) is not None
     expect("jobs", "ok", "1 waiting, 1 running")

@@ -344,7 +344,7 @@ def test_a_cycle_that_an_operator_asked_for_is_shown_by_the_next_look(
     ticker.tick(NOW, DUE)
     predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
     job = store.jobs.submit("cycle", {"model": model.reference, "environment": "clinic"}, actor="ann")
-    skipped = store.jobs.submit("cycle", {"model": model.reference, "environment": "clinic"}, actor="ann")
+    skipped = store.jobs.submit("cycle", {"model": model.reference, "environment": "clinic"}, actor="bob")
     run_requested_cycle(store, settings, job)
     for one in (job, skipped):
         ticker.note_job(one)
