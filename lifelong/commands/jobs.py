@@ -184,7 +184,7 @@ def cancel(job: UUID | None, created_by: str | None, kind: str | None) -> None:
     with open_store() as store:
         if job is None:
             cancelled = store.jobs.cancel_queued(created_by or "", kind=kind, actor=actor())
-            click.echo(f"{cancelled} queued jobs of {created_by} are cancelled.")
+            echo(f"{cancelled} queued jobs of {created_by} are cancelled.")
             return
         asked = store.jobs.cancel(job, actor=actor())
     if asked.finished_at is None:
