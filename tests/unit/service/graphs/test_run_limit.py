@@ -114,7 +114,6 @@ def test_the_worker_goes_on(
         "skin", "endless", kind="onnx", onnx=onnx_graphs.endless_on_white(), preprocessing=GREY, actor="test"
     )
     register_calibration(service.store, model.reference, calibration(), actor="test")
-    service.worker.poller.poll()
 
     def predict(pixels: int) -> int:
         path = "/v1/predict?model=endless"

@@ -18,6 +18,7 @@ from lifelong_service.prediction.requests import LogitsRequest, RequestContext
 from tests.unit.service import onnx_graphs
 from tests.unit.service.both_paths import bypasses  # noqa: F401 - a fixture
 from tests.unit.service.conftest import CLASS_NAMES, Service, calibration, png
+from tests.unit.service.waiting import eventually
 
 LOGITS = [[2.0, 0.5, -1.0], [0.0, 0.25, 3.0]]
 
@@ -271,7 +272,10 @@ def test_one_logit_per_row_is_that_of_the_second_of_two_classes(service: Service
     service.store.models.add("pair", "pair", kind="external", actor="test")
     pairs = LabeledLogits(calibration().logits[:, :2], calibration().labels % 2)
     register_calibration(service.store, "pair", pairs, actor="test")
-    service.worker.poller.poll()
+    # A poll of the test could meet one of the worker, and then reads nothing.
+    eventually(
+        lambda: service.client.post("/v1/logits", json={"logits": [[0, 1]], "model": "pair"}).is_success
+    )
     both = [[0, 1.5], [0, -0.25], [0, 2]]
     bodies: list[Any] = [rows, both]
     answers = [
