@@ -64,7 +64,7 @@ def test_what_served_an_environment_when(
 def run(
     store: Store, settings: Settings, model: Model, due_at: datetime = DUE, **policy: object
 ) -> CycleResult:
-    changed = settings.model_copy(update={"policy": PolicySettings(**policy)})
+    changed = settings.model_copy(update={"policy": settings.policy.model_copy(update=policy)})
     return run_cycle(store, changed, model, "clinic", due_at)
 
 

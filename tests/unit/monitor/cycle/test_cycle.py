@@ -350,7 +350,9 @@ def test_reports_of_the_third_version_are_read_under_the_present_names(
 
 def test_the_figures_of_a_swap_of_an_older_version_are_read(store: Store, model: Model) -> None:
     predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
-    cycle = run_cycle(store, Settings(cycle_interval_seconds=60), model, "clinic", DUE).last
+    policy = PolicySettings(unusual_traffic="report")
+    settings = Settings(cycle_interval_seconds=60, policy=policy)
+    cycle = run_cycle(store, settings, model, "clinic", DUE).last
     assert cycle is not None
     document = json.loads(VERSION_3.read_text(encoding="utf-8"))["affected"]
     with store.database.write() as connection:
