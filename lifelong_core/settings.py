@@ -38,6 +38,7 @@ from lifelong_core.names import Name
 from lifelong_core.policy_defaults import LARGEST_STEP, MOST_LOOKS, Mode, OnUnusualTraffic, OnViolation
 from lifelong_core.runtime.addresses import host_and_port, reachable_address
 from lifelong_core.runtime.logs import LogFormat
+from lifelong_core.runtime.memory import usable_memory
 from lifelong_core.runtime.redaction import redact
 from lifelong_core.validation_errors import as_input_error, suggest
 
@@ -375,8 +376,9 @@ class Settings(BaseSettings):
     )
     maximum_worker_memory_bytes: Annotated[int, Field(ge=1_000_000_000)] | None = Field(
         default=None,
-        description="Memory that one worker may allocate; what needs more fails. None: four fifths of the machine's"
-        " memory, divided by the workers, at least 2 GB. Without effect where graphs run on a GPU.",
+        description="Memory that one worker may allocate; what needs more fails. None: four fifths of the memory of the"
+        " machine, or of what its container may use, divided by the workers, at least 2 GB. Without effect where graphs"
+        " run on a GPU.",
     )
     maximum_graph_hangs: Positive = Field(
         default=3,
@@ -421,8 +423,9 @@ class Settings(BaseSettings):
     )
     maximum_connections: Positive = Field(
         default=1000,
-        description="Open connections of one worker; beyond it one that waits for its client is closed: the oldest of"
-        " the address or token with the most. Requests on more than 98 % of them get 503, except probes.",
+        description="Open connections of one worker; beyond it one that waits for its client is closed: of the"
+        " address or token with the most of them, the one that has waited longest. Requests on more than 98 % of all"
+        " connections get 503, except probes.",
     )
     maximum_connections_per_address: Positive = Field(
         default=500,
@@ -740,6 +743,11 @@ class Settings(BaseSettings):
     def resolved_spool_directory(self) -> Path:
         """The folder of the spool."""
         return self.spool_directory or self.data_directory / "spool"
+
+    @property
+    def resolved_job_memory_bytes(self) -> int:
+        """Bytes of memory that the processes of one job on this machine may use together."""
+        return self.job_memory_bytes or usable_memory() // 2
 
     @property
     def recent_requests_file(self) -> Path:

@@ -149,7 +149,9 @@ def plan_retraining(
         speed=_speed(store, recipe, device, facts),
         other_seconds=tuple(_other_seconds(store)),
         has_weights_file=_has_weights(settings, recipe),
-        memory_bytes=settings.job_memory_bytes,
+        memory_bytes=settings.job_memory_bytes
+        if settings.job_runner == "ray"
+        else settings.resolved_job_memory_bytes,
         free_disk_bytes=_free_disk(settings),
         missing=tuple(_missing(store, settings, asked, facts, images)),
     )

@@ -15,7 +15,7 @@ from lifelong_core.store import Job, Store
 from lifelong_core.store.jobs.records import TRAINING_KINDS
 from lifelong_monitor.jobs.context import DEVICE_VARIABLE
 from lifelong_monitor.jobs.crash import outcome_of_process
-from lifelong_monitor.jobs.limits import GIBIBYTE, disk_error, memory_limit, memory_of_session
+from lifelong_monitor.jobs.limits import GIBIBYTE, disk_error, memory_of_session
 from lifelong_monitor.jobs.outcome import FREE_DISK, LESS_MEMORY, JobError, Outcome
 from lifelong_monitor.jobs.process import JobProcess
 
@@ -118,7 +118,7 @@ class Attempt:
 
     def _check(self, process: JobProcess) -> Watched | None:
         """Why the subprocess has to be ended now; None: it may go on."""
-        if memory_of_session(process.pid) > memory_limit(self.settings):
+        if memory_of_session(process.pid) > self.settings.resolved_job_memory_bytes:
             return "large"
         if self._is_training and disk_error(self.settings) is not None:
             return "full"
@@ -151,7 +151,7 @@ class Attempt:
         )
 
     def _large(self) -> JobError:
-        limit = memory_limit(self.settings) / GIBIBYTE
+        limit = self.settings.resolved_job_memory_bytes / GIBIBYTE
         return JobError(
             f"it was ended because its processes used more than {limit:.2g} GiB of memory.",
             "LIFELONG_JOB_MEMORY_BYTES",

@@ -2,38 +2,15 @@
 
 import os
 import shutil
-from contextlib import suppress
 from pathlib import Path
 
 from lifelong_core.errors import LifelongError
-from lifelong_core.runtime.cores import group_folders, parse_group, parse_mounts
 from lifelong_core.settings import Settings
 
 GIBIBYTE = 2**30
 _KIBIBYTE = 1024
 _SESSION = 3
 """Position of the session in /proc/PID/stat, behind the name of the program."""
-
-
-def memory_limit(settings: Settings) -> int:
-    """Bytes of memory that the processes of one job may use together."""
-    return settings.job_memory_bytes or usable_memory() // 2
-
-
-def usable_memory(process: Path = Path("/proc/self")) -> int:
-    """Bytes of memory of the machine, or less if a control group (version 2) of the process allows less.
-
-    Args:
-        process: folder of the process in /proc.
-    """
-    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    with suppress(OSError):
-        group = parse_group((process / "cgroup").read_text(errors="replace"), is_unified=True)
-        for hierarchy in parse_mounts((process / "mountinfo").read_text(errors="replace")):
-            for folder in group_folders(hierarchy, group) if hierarchy.is_unified else ():
-                with suppress(OSError, ValueError):  # missing, or "max"
-                    found.append(int((folder / "memory.max").read_text()))
-    return min(found)
 
 
 def memory_of_session(session: int) -> int:

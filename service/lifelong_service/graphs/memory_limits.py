@@ -1,17 +1,17 @@
 """Memory limits of a serving process whose graphs run on the CPU: of the graphs, and of the whole process."""
 
-import os
 import resource
 from typing import Final
 
 import onnxruntime
 
+from lifelong_core.runtime.memory import usable_memory
 from lifelong_core.serving_plan import ServingPlan
 from lifelong_core.settings import Settings
 from lifelong_service.graphs.providers import CPU
 
 _SHARE: Final = 0.8
-"""Share of the machine's memory that all workers together may allocate."""
+"""Share of the usable memory that all workers together may allocate."""
 _LEAST: Final = 2_000_000_000
 _entries: Final[dict[str, str]] = {}
 """Entries of the options of sessions that share the limited memory; empty: there is no limit."""
@@ -46,8 +46,7 @@ def limit_memory(settings: Settings, plan: ServingPlan) -> None:
 
 def default_limit(workers: int) -> int:
     """Return the memory in bytes that each of so many workers may allocate on this machine."""
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(_LEAST, int(_SHARE * machine / workers))
+    return max(_LEAST, int(_SHARE * usable_memory() / workers))
 
 
 def share_limited_memory(options: onnxruntime.SessionOptions) -> None:

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+from lifelong_core.runtime.memory import usable_memory
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.attempt import Attempt
-from lifelong_monitor.jobs.limits import memory_limit, memory_of_session, usable_memory
+from lifelong_monitor.jobs.limits import memory_of_session
 from lifelong_monitor.jobs.outcome import Outcome
 from lifelong_monitor.jobs.process import JobProcess
 from tests import tools
@@ -147,7 +148,7 @@ def test_a_job_whose_processes_together_use_too_much_memory_is_ended(
     job = submit(store, "validate")
     limits = {"job_memory_bytes": 400 * MEBIBYTE} if is_set else {}
     if not is_set:  # a machine with 800 MiB
-        monkeypatch.setattr("lifelong_monitor.jobs.limits.usable_memory", lambda: 800 * MEBIBYTE)
+        monkeypatch.setattr("lifelong_core.settings.usable_memory", lambda: 800 * MEBIBYTE)
     with running(store, settings, exporter, light(GROWS, tmp_path / "pids"), **limits):
         failed = ended(store, job)
     assert message(failed) == "it was ended because its processes used more than 0.39 GiB of memory."
@@ -171,7 +172,7 @@ def test_a_control_group_limits_the_memory_of_jobs(tmp_path: Path) -> None:
     (tmp_path / "cgroup").write_text("0::/pod\n")
     (tmp_path / "mountinfo").write_text(f"30 23 0:26 / {group.parent} rw - cgroup2 cgroup2 rw\n")
     assert usable_memory(tmp_path) == 600 * MEBIBYTE
-    assert memory_limit(Settings()) == usable_memory() // 2
+    assert Settings().resolved_job_memory_bytes == usable_memory() // 2
 
 
 def test_a_training_does_not_start_on_a_full_disk(

@@ -61,5 +61,10 @@ def test_with_a_gpu_there_is_no_limit() -> None:
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
 
 
+def test_workers_share_the_memory_that_their_container_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lifelong_service.graphs.memory_limits.usable_memory", lambda: 10**10)
+    assert (default_limit(1), default_limit(2)) == (8 * 10**9, 4 * 10**9)
+
+
 def test_workers_share_the_memory_of_the_machine() -> None:
     assert default_limit(1) >= default_limit(2) >= default_limit(1000) == 2_000_000_000

@@ -123,6 +123,16 @@ def test_the_plan_says_what_is_missing(store: Store, tmp_path: Path) -> None:
     assert found.source_splits == {"training": 450, "validation": 50}
 
 
+@pytest.mark.parametrize("runner", ["local", "ray"])
+def test_the_plan_knows_the_memory_that_a_job_may_use_by_default(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runner: str
+) -> None:
+    monkeypatch.setattr("lifelong_core.settings.usable_memory", lambda: 2**28)
+    found = plan(store, tmp_path, facts=StatedFacts(images=3000), settings={"job_runner": runner})
+    is_warned = any("LIFELONG_JOB_MEMORY_BYTES" in sentence for sentence in found.warnings)
+    assert is_warned == (runner == "local")  # on Ray, without the setting, there is no limit
+
+
 def test_weights_of_the_folder_are_found(store: Store, tmp_path: Path) -> None:
     recipe = BASE.model_copy(update={"initial_weights": "pretrained"})
     settings = {"training_weights": tmp_path}
