@@ -29,6 +29,14 @@ Guarantees, on SQLite and on PostgreSQL:
   nor worker of the service grows by 5 % or keeps descriptors or threads (PostgreSQL).
 - Of several monitors one runs each cycle; another takes over when it dies. Summaries hold every row once, whatever the
   clocks say. The audit log has no gap. A faulty monitor does not affect serving.
+- `lifelong upgrade` that is killed (at statements, before and after its commit) changes nothing or everything; service
+  and monitor name the command until the next one completes (`tests/integration/test_upgrade.py`).
+- A labelling plan whose monitor is killed is made once, and completed while the import and workers are killed: the
+  import is repeated, and each label is stored once, with the propensity of the plan
+  (`tests/integration/test_labelling.py`).
+- A training that is killed three times (before and after it stores a checkpoint, and in mid-epoch) gives the same model
+  as one that is not, on a CPU: equal weights, losses, logits and graph (`tests/unit/develop/training/test_run.py`).
+  Each checkpoint gives it three attempts anew; without a new one, the third kill ends the job.
 
 Method: faults are injected into a whole installation (two workers, a monitor, a real database) under 200
 requests/s of `/v1/logits`, two rows each. The client retries reset and refused requests with the same request

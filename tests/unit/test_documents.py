@@ -1,11 +1,15 @@
-"""Links between the pages of the documentation resolve; settings, files and folders that pages name exist."""
+"""Links between the pages resolve, settings, files and folders that they name exist, and their lists are complete."""
 
 import re
 from pathlib import Path
 
 import pytest
 
+from lifelong.doctor.examination import CHECKS
 from lifelong_core.settings import OTHER_VARIABLES, PolicySettings, Settings
+from lifelong_monitor.jobs.kinds import KINDS
+from tests.faults import figures
+from tests.faults.report import render
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -52,3 +56,17 @@ def test_files_and_folders_that_a_page_names_exist(page: Path) -> None:
     folders = "lifelong_core|lifelong|service|monitor|grafana|supply_chain|benchmarks|tests|docs"
     named = re.findall(rf"`((?:{folders})/[\w./-]+)`", page.read_text(encoding="utf-8"))
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_operating_names_every_check_and_every_kind_of_job() -> None:
+    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    table = page.partition("| check | finds |")[2].partition("\n\n")[0]
+    checks = {name for row in re.findall(r"^\| ([^|]+?) \|", table, re.MULTILINE) for name in row.split(", ")}
+    assert checks == {"settings", "database", *CHECKS}
+    jobs = page.partition("## Jobs")[2].partition("\n## ")[0]
+    assert [kind for kind in KINDS if f"`{kind}`" not in jobs] == []
+
+
+def test_the_page_of_the_figures_of_faults_is_what_their_next_run_writes() -> None:
+    written = render(figures.read(ROOT / "docs" / "reliability.json"))
+    assert (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8") == written

@@ -47,8 +47,8 @@ cycles.add_command(run)
 def list_(model: str | None, environment: str | None, outcome: Any, limit: int, *, as_json: bool) -> None:
     """List the newest cycles, newest first.
 
-    A cycle that wants another head publishes it in mode auto (swap), proposes it in mode propose (proposes a swap), or
-    does nothing in mode shadow (would swap).
+    A cycle that wants another head publishes it in mode auto (swap), proposes it in mode propose and after unusual
+    traffic (proposes a swap), or does nothing in mode shadow (would swap).
 
     \b
     Examples:
