@@ -305,8 +305,8 @@ def _refuse_repetition(connection: sa.Connection, model: Model, cycle: Cycle) ->
 def _proposed(cycle: Cycle) -> PostProcessingHead:
     if cycle.proposal is None:
         raise ConflictError(
-            f"the cycle proposed no head: it ended in {cycle.effect!r}, and only swaps in mode propose wait"
-            " for approval.",
+            f"the cycle proposed no head: it ended in {cycle.effect!r}, and only proposed heads wait for"
+            " approval.",
             field="cycle",
         )
     return cycle.proposal
