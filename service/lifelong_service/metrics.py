@@ -6,7 +6,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 
-from lifelong_service.process.metric_files import forget_dead_workers
+from lifelong_service.process.metric_files import check_folder, forget_dead_workers
 
 REGISTRY = CollectorRegistry()
 """Holds the metrics of a single process, as in tests; workers share files instead."""
@@ -214,10 +214,15 @@ UNUSED_GPU = Gauge(
 
 
 def exposition() -> bytes:
-    """Return the metrics of all workers in Prometheus' text format."""
+    """Return the metrics of all workers in Prometheus' text format.
+
+    Raises:
+        UnavailableError: the folder of the metrics was removed.
+    """
     folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
     if not folder:
         return generate_latest(REGISTRY)
+    check_folder(Path(folder))
     forget_dead_workers(Path(folder))
     registry = CollectorRegistry()
     multiprocess.MultiProcessCollector(registry)  # pyright: ignore[reportArgumentType] - the folder is in the environment

@@ -3,12 +3,18 @@
 The library maps them into memory with holes: on a full disk, a new series would end the process. Here they are in
 memory (/dev/shm) where the machine has that, and space is reserved before it is used. Each worker has files under its
 number, made before the first worker starts: a replaced worker needs no new ones and continues the counters.
+
+The name of the folder is a new one with each start: other users can write to /dev/shm, too, and several services may
+have one data directory and one port, each with an address of its own. The parent process locks its folder.
 """
 
 import atexit
 import fcntl
+import logging
 import os
 import shutil
+import stat
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
@@ -20,6 +26,8 @@ from lifelong_core.errors import UnavailableError
 from lifelong_core.runtime.disk_space import reserve
 from lifelong_core.runtime.file_modes import PRIVATE_FOLDER
 from lifelong_core.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 FOLDER: Final = "_LIFELONG_METRICS"
 """Environment variable with the folder of the files."""
@@ -70,14 +78,13 @@ def make_files(settings: Settings, workers: int) -> None:
         # Another container may have the same paths and share this memory, but not the same folder of a disk.
         identity = home.stat()
         try:
-            name = f"lifelong-{identity.st_dev:x}-{identity.st_ino:x}-{settings.port}"
-            folder = _filled(_MEMORY / name, workers)
+            folder = _filled(_MEMORY, f"lifelong-{identity.st_dev:x}-{identity.st_ino:x}-", workers)
         except OSError:
-            folder = _filled(home / "metrics", workers)
+            folder = _filled(home, "metrics-", workers)
     except OSError as error:
         raise UnavailableError(
             f"the metrics cannot be kept, neither in {_MEMORY} nor in {home}: {error.strerror}.",
-            hint="Free some space on the disk of the data directory.",
+            hint="Give the service a data directory that it can write to, on a disk with room.",
         ) from error
     os.environ[FOLDER] = str(folder)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -90,6 +97,11 @@ def share_metrics(worker: int) -> None:
         worker: its number; only one process has it at a time.
     """
     folder = os.environ["PROMETHEUS_MULTIPROC_DIR"] = os.environ[FOLDER]
+    try:
+        check_folder(Path(folder))
+    except UnavailableError as error:
+        logger.error("%s", error)  # noqa: TRY400 - the sentence says all; the worker serves without metrics
+        return
     for file in Path(folder).glob(f"gauge_*_{worker}.db"):
         stream = file.open("r+b", buffering=0)
         fcntl.flock(stream, fcntl.LOCK_EX)
@@ -97,6 +109,23 @@ def share_metrics(worker: int) -> None:
         _held.append(stream)
     values.MmapedDict = ReservedDict  # pyright: ignore[reportPrivateImportUsage]
     values.ValueClass = values.MultiProcessValue(lambda: worker)
+
+
+def check_folder(folder: Path) -> None:
+    """Check that the folder of the files is still there.
+
+    Raises:
+        UnavailableError: it is missing, or of another user.
+    """
+    with suppress(OSError):
+        found = folder.lstat()
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid():
+            return
+    raise UnavailableError(
+        f"the metrics are missing: {folder} was removed.",
+        hint="Restart the service. If systemd removes the folder when a user logs out, run the service as a system"
+        " user, or set RemoveIPC=no in logind.conf.",
+    )
 
 
 def forget_dead_workers(folder: Path) -> None:
@@ -107,11 +136,15 @@ def forget_dead_workers(folder: Path) -> None:
             _forget(stream)
 
 
-def _filled(folder: Path, workers: int) -> Path:
-    if folder.exists():
-        shutil.rmtree(folder)
+def _filled(place: Path, prefix: str, workers: int) -> Path:
+    """Make a locked folder with files; remove those of services that have ended."""
+    for old in place.glob(f"{prefix}*"):
+        with suppress(OSError):  # it is of another user, or in use
+            os.close(_locked(old))
+            shutil.rmtree(old)
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
     try:
-        folder.mkdir(mode=PRIVATE_FOLDER)
+        _locked(folder)
         for worker in range(1, workers + 1):
             for kind in _KINDS:
                 with (folder / f"{kind}_{worker}.db").open("xb") as file:
@@ -120,6 +153,17 @@ def _filled(folder: Path, workers: int) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return folder
+
+
+def _locked(folder: Path) -> int:
+    """Lock a folder until the returned descriptor is closed, at the latest at the end of this process."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _forget(stream: IO[bytes]) -> None:

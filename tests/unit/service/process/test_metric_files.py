@@ -1,6 +1,7 @@
 """Files of the workers' metrics: a full disk ends no process, and a replaced worker goes on counting."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -86,3 +87,36 @@ def test_a_replaced_worker_goes_on_counting(tmp_path: Path, monkeypatch: pytest.
         for total in (2, 4, 6)
     ]
     assert {file.name for file in folder.iterdir()} == files
+
+
+def test_services_with_one_data_directory_and_one_port(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(data_directory=tmp_path / "data")
+    begin = "import os, sys; from pathlib import Path; from lifelong_core.settings import Settings;"
+    killed = f"""{begin}
+from lifelong_service.process import metric_files
+metric_files._MEMORY = Path(sys.argv[1])
+metric_files.make_files(Settings(data_directory=sys.argv[2]), 4)
+os._exit(0)
+"""
+    run(killed, tmp_path, str(tmp_path), str(settings.data_directory))
+    first = made_files(settings, monkeypatch, tmp_path)
+    second = made_files(settings, monkeypatch, tmp_path)
+    # The files of the killed service are removed, those of the running one are not.
+    assert sorted(tmp_path.glob("lifelong-*")) == sorted([first, second])
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_worker_whose_folder_was_removed_serves_without_metrics(
+    replaced: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = made_files(Settings(data_directory=tmp_path), monkeypatch, tmp_path)
+    shutil.rmtree(folder)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    if replaced:  # as another user could
+        folder.symlink_to(elsewhere)
+    with pytest.raises(AssertionError, match="UnavailableError: the metrics are missing: .* was removed"):
+        run(ONE_WORKER, folder, "1")
+    assert not list(elsewhere.iterdir())
