@@ -76,7 +76,7 @@ def check_jobs(installation: Installation) -> Iterator[Finding]:
     for job in failed[:_MOST]:
         yield warning(
             f"the job {job.id} ({job.kind}) failed at {job.finished_at:%Y-%m-%d %H:%M} UTC: {_why(job)}",
-            "Resolution that and ask for it again; GET /v1/admin/jobs/{id} says more. It is named here for a day.",
+            "Mend that and ask for it again; GET /v1/admin/jobs/{id} says more. It is named here for a day.",
         )
     if len(failed) > _MOST:
         yield warning(f"{len(failed) - _MOST} more failed within a day.", "GET /v1/admin/jobs?state=failed")
@@ -103,7 +103,8 @@ def _failed_models(store: Store) -> Iterator[Finding]:
     for (model_id, reason), workers in failed.items():
         yield failure(
             f"{models[model_id]} cannot be loaded by worker {', '.join(workers)}: {reason}",
-            "Bring the graph back from a backup, or add the model again and promote the new version.",
+            "Where the reason names nothing to do: bring the graph back from a backup, or add the model again and"
+            " promote the new version.",
         )
 
 

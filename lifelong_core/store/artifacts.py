@@ -178,8 +178,8 @@ class Artifacts:
             UnavailableError: the storage cannot be read.
         """
         if self._is_local:
-            self.get(digest)
-            return Path(self._location(digest))
+            with self.open(digest):  # checks the bytes, and holds few of them in memory
+                return Path(self._location(digest))
         copy = (self._cache or _default_cache()) / digest
         if not (copy.is_file() and digest_of(copy.read_bytes()) == digest):
             _write_copy(copy, self.get(digest))

@@ -24,12 +24,19 @@ def settings(*, as_json: bool) -> None:
     """List every setting with its value here (set LIFELONG_<NAME> or write it to lifelong.toml)."""
     from pydantic import BaseModel
 
+    from lifelong_core.memory_limits import worker_memory
     from lifelong_core.serving_plan import serving_plan
     from lifelong_core.settings import Settings
 
     loaded = Settings.load()
     plan = serving_plan(loaded)
-    chosen = {"workers": plan.workers, "intra_op_threads": plan.threads}
+    chosen = {
+        "workers": plan.workers,
+        "intra_op_threads": plan.threads,
+        "job_memory_bytes": loaded.resolved_job_memory_bytes,
+    }
+    if not plan.uses_gpu:
+        chosen["maximum_worker_memory_bytes"] = worker_memory(loaded, plan)
 
     def shown(name: str, value: Any) -> Any:
         return f"{chosen[name]} (chosen)" if value is None and name in chosen else _shown(value)

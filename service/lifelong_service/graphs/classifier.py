@@ -25,7 +25,7 @@ from lifelong_service.graphs.provider_options import computes_in_half
 from lifelong_service.graphs.providers import CPU
 from lifelong_service.graphs.run_limit import RunLimit
 from lifelong_service.graphs.runs import BoundRun, PlainRun, Run
-from lifelong_service.graphs.runtime_errors import describe_failure, device_failure
+from lifelong_service.graphs.runtime_errors import MORE_MEMORY, describe_failure, device_failure, lacks_memory
 from lifelong_service.graphs.sessions import OpenSession, is_on_gpu, open_session
 from lifelong_service.graphs.trial import (
     batch_sizes,
@@ -142,7 +142,9 @@ class Classifier:
             raise InvalidInputError(
                 f"the model fails on an input of shape {shape}: {describe_failure(error)}",
                 field="image",
-                hint="Check that the preprocessing gives the shape that the graph expects.",
+                hint=MORE_MEMORY
+                if lacks_memory(error)
+                else "Check that the preprocessing gives the shape that the graph expects.",
             ) from error
 
     def _fails_always(self) -> bool:

@@ -5,14 +5,11 @@ from typing import Final
 
 import onnxruntime
 
-from lifelong_core.runtime.memory import usable_memory
+from lifelong_core.memory_limits import worker_memory
 from lifelong_core.serving_plan import ServingPlan
 from lifelong_core.settings import Settings
 from lifelong_service.graphs.providers import CPU
 
-_SHARE: Final = 0.8
-"""Share of the usable memory that all workers together may allocate."""
-_LEAST: Final = 2_000_000_000
 _entries: Final[dict[str, str]] = {}
 """Entries of the options of sessions that share the limited memory; empty: there is no limit."""
 
@@ -37,16 +34,11 @@ def limit_memory(settings: Settings, plan: ServingPlan) -> None:
     _entries["session.use_env_allocators"] = "1"
     _entries["session.use_device_allocator_for_initializers"] = "1"  # weights do not count
     # Not all operators use the arena.
-    most = settings.maximum_worker_memory_bytes or default_limit(plan.workers)
+    most = worker_memory(settings, plan)
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
     # Only the soft limit: the process that checks new graphs has limits of its own.
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-def default_limit(workers: int) -> int:
-    """Return the memory in bytes that each of so many workers may allocate on this machine."""
-    return max(_LEAST, int(_SHARE * usable_memory() / workers))
 
 
 def share_limited_memory(options: onnxruntime.SessionOptions) -> None:

@@ -23,6 +23,11 @@ _MEMORY: Final = (
     "out of memory",
     "smaller than requested bytes",
 )
+MORE_MEMORY: Final = (
+    "Raise LIFELONG_MAXIMUM_WORKER_MEMORY_BYTES or LIFELONG_MAXIMUM_GRAPH_MEMORY_BYTES (on a GPU"
+    " LIFELONG_GPU_MEMORY_BYTES), or set fewer LIFELONG_WORKERS. Smaller images take less."
+)
+"""What to do when memory is missing."""
 _DEVICE = re.compile(r"\b(?:CUDA|CUDNN|CUBLAS) failure -?\d+: [^;\n]{1,120}")
 
 

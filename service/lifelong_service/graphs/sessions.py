@@ -27,7 +27,7 @@ from lifelong_service.graphs.providers import (
     choose_providers,
     provider_of,
 )
-from lifelong_service.graphs.runtime_errors import describe_failure, device_failure, lacks_memory
+from lifelong_service.graphs.runtime_errors import MORE_MEMORY, describe_failure, device_failure, lacks_memory
 
 ON_GPU: Final = frozenset({CUDA, TENSORRT})
 _ERROR: Final = 3
@@ -194,7 +194,9 @@ def _session(
         raise InvalidInputError(
             f"ONNX Runtime cannot load the graph: {describe_failure(error)}",
             field="onnx",
-            hint="Export it as one self-contained ONNX file (weights inside) of an opset that ONNX Runtime knows.",
+            hint=MORE_MEMORY
+            if lacks_memory(error)
+            else "Export it as one self-contained ONNX file (weights inside) of an opset that ONNX Runtime knows.",
         ) from error
 
 

@@ -43,7 +43,8 @@ class HangingModels:
             return {}
         counts = Counter(model for line in lines if (model := _recent(line)) is not None)
         return {
-            model: f"it has hung {count} workers within a day"
+            model: f"it has hung {count} workers within a day. Promote another version; to try this one again, remove"
+            f" {self._path}."
             for model, count in counts.items()
             if count >= self._maximum
         }
@@ -55,11 +56,7 @@ class HangingModels:
             UnavailableError: it hung too often.
         """
         if (reason := self.quarantined().get(model)) is not None:
-            raise UnavailableError(
-                f"{reason}.",
-                field="model",
-                hint=f"Promote another version. To try this one again, remove {self._path}.",
-            )
+            raise UnavailableError(reason)
 
 
 def _recent(line: str) -> str | None:
@@ -67,6 +64,6 @@ def _recent(line: str) -> str | None:
     moment, _, model = line.partition(" ")
     try:
         age = datetime.now(UTC) - datetime.fromisoformat(moment).astimezone(UTC)
-    except ValueError:  # damaged
+    except (ValueError, OverflowError):  # damaged
         return None
-    return model if age < REMEMBERED else None
+    return model if abs(age) < REMEMBERED else None  # the clock may have been set back

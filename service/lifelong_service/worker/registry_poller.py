@@ -214,10 +214,11 @@ class RegistryPoller:
                     logger.warning("CUDA is installed and cannot be started", extra={"details": details})
                 continue
             self._retry_at[model_id] = time.monotonic() + RETRY_SECONDS
-            if self._failures.get(model_id) != str(error):
-                details = {"model": reference, "reason": str(error)}
+            reason = str(error) or type(error).__name__
+            if self._failures.get(model_id) != reason:
+                details = {"model": reference, "reason": reason}
                 logger.error("cannot load a model", extra={"details": details})
-            self._failures[model_id] = str(error)
+            self._failures[model_id] = reason
         return bool(finished)
 
     def _drop_quarantined(self, registry: Registry) -> bool:

@@ -18,6 +18,7 @@ from lifelong.cli import cli
 from lifelong.commands.common import open_store
 from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, PostProcessingHead, TargetValue
 from lifelong_core.errors import LifelongError
+from lifelong_core.memory_limits import job_memory, worker_memory
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.preprocessing_digest import preprocessing_digest
 from lifelong_core.runtime.cores import usable_cores
@@ -476,13 +477,17 @@ def test_settings_keep_their_names_whole_and_their_brackets(run, monkeypatch):
 def test_settings_that_are_left_open_show_what_is_chosen(run, monkeypatch):
     def shown() -> list[object]:
         values = {one["variable"]: one["value"] for one in json.loads(run("settings", "--json"))}
-        return [values["LIFELONG_WORKERS"], values["LIFELONG_INTRA_OP_THREADS"]]
+        names = ("WORKERS", "INTRA_OP_THREADS", "MAXIMUM_WORKER_MEMORY_BYTES", "JOB_MEMORY_BYTES")
+        return [values[f"LIFELONG_{name}"] for name in names]
 
     plan = plan_serving(usable_cores())
-    assert shown() == [f"{plan.workers} (chosen)", f"{plan.threads} (chosen)"]
+    memory = [worker_memory(Settings(), plan), job_memory(Settings())]
+    assert shown() == [f"{value} (chosen)" for value in (plan.workers, plan.threads, *memory)]
     monkeypatch.setenv("LIFELONG_WORKERS", "3")
     monkeypatch.setenv("LIFELONG_INTRA_OP_THREADS", "2")
-    assert shown() == [3, 2]
+    monkeypatch.setenv("LIFELONG_MAXIMUM_WORKER_MEMORY_BYTES", "3000000000")
+    monkeypatch.setenv("LIFELONG_JOB_MEMORY_BYTES", "4000000000")
+    assert shown() == [3, 2, 3000000000, 4000000000]
 
 
 def test_the_setting_names_every_quantifier():

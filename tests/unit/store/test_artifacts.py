@@ -1,6 +1,7 @@
 import hashlib
 import os
 import threading
+import tracemalloc
 from io import BytesIO
 from pathlib import Path
 
@@ -29,6 +30,16 @@ def test_what_was_put_is_got_by_its_digest(artifacts: Artifacts):
     assert artifacts.get(DIGEST) == CONTENT
     assert artifacts.path(DIGEST).read_bytes() == CONTENT
     assert artifacts.put(b"") == hashlib.sha256(b"").hexdigest()
+
+
+def test_the_path_of_a_local_artifact_takes_little_memory(tmp_path: Path):
+    artifacts = Artifacts(f"file://{tmp_path}")
+    digest = artifacts.put(bytes(50_000_000))
+    tracemalloc.start()
+    artifacts.path(digest)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 20_000_000
 
 
 def test_an_unknown_artifact_is_not_found(artifacts: Artifacts):

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from lifelong_core.runtime.memory import usable_memory
 from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_monitor.exporter.exporter import Exporter
@@ -162,17 +161,6 @@ def test_the_memory_of_a_session_counts_all_of_its_processes_and_no_others() -> 
         until(lambda: memory_of_session(process.pid) > 500 * MEBIBYTE)
         assert memory_of_session(process.pid) < 700 * MEBIBYTE
     assert memory_of_session(process.pid) == 0
-
-
-def test_a_control_group_limits_the_memory_of_jobs(tmp_path: Path) -> None:
-    group = tmp_path / "mount" / "pod"
-    group.mkdir(parents=True)
-    (group / "memory.max").write_text(f"{600 * MEBIBYTE}\n")
-    (group.parent / "memory.max").write_text("max\n")
-    (tmp_path / "cgroup").write_text("0::/pod\n")
-    (tmp_path / "mountinfo").write_text(f"30 23 0:26 / {group.parent} rw - cgroup2 cgroup2 rw\n")
-    assert usable_memory(tmp_path) == 600 * MEBIBYTE
-    assert Settings().resolved_job_memory_bytes == usable_memory() // 2
 
 
 def test_a_training_does_not_start_on_a_full_disk(

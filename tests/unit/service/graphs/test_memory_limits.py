@@ -6,12 +6,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 
 from lifelong_core.serving_plan import plan_serving
 from lifelong_core.settings import Settings
-from lifelong_service.graphs.memory_limits import default_limit, limit_memory
+from lifelong_service.graphs.memory_limits import limit_memory
 from tests.attacks.graphs import HostileGraph, branch_by_pixels, text_by_pixels
+from tests.unit.service import onnx_graphs
 
 PROGRAM = """
 import resource, sys
@@ -26,6 +29,7 @@ from lifelong_service.graphs.memory_limits import limit_memory
 
 settings = Settings(maximum_graph_memory_bytes=500_000_000, maximum_worker_memory_bytes=int(sys.argv[2]))
 limit_memory(settings, plan_serving(2))
+held = bytearray(int(sys.argv[3]))
 plain = Preprocessing(colour="grey", mean=[0.0], standard_deviation=[1.0])
 classifier = load_classifier(Path(sys.argv[1]), plain, classes=3)
 grey, white = (np.full((1, 4, 4), value, np.float32) for value in (0.5, 1))
@@ -46,7 +50,7 @@ def test_an_image_that_takes_more_fails(
     make: Callable[[], HostileGraph], worker_bytes: int, tmp_path: Path
 ) -> None:
     (tmp_path / "model.onnx").write_bytes(make().content)
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "model.onnx"), str(worker_bytes)]
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "model.onnx"), str(worker_bytes), "0"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     message, most = done.stdout.splitlines()
@@ -61,10 +65,12 @@ def test_with_a_gpu_there_is_no_limit() -> None:
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
 
 
-def test_workers_share_the_memory_that_their_container_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lifelong_service.graphs.memory_limits.usable_memory", lambda: 10**10)
-    assert (default_limit(1), default_limit(2)) == (8 * 10**9, 4 * 10**9)
-
-
-def test_workers_share_the_memory_of_the_machine() -> None:
-    assert default_limit(1) >= default_limit(2) >= default_limit(1000) == 2_000_000_000
+def test_a_graph_that_is_too_large_to_be_loaded_names_the_setting(tmp_path: Path) -> None:
+    model = onnx.ModelProto.FromString(onnx_graphs.linear())
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.zeros(30_000_000, np.float32), "large"))
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "model.onnx"), "1000000000", "850000000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    message = done.stderr.splitlines()[-1]
+    assert "it takes more memory than there is" in message
+    assert "Raise LIFELONG_MAXIMUM_WORKER_MEMORY_BYTES" in message

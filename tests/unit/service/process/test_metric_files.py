@@ -117,6 +117,6 @@ def test_a_worker_whose_folder_was_removed_serves_without_metrics(
     elsewhere.mkdir()
     if replaced:  # as another user could
         folder.symlink_to(elsewhere)
-    with pytest.raises(AssertionError, match="UnavailableError: the metrics are missing: .* was removed"):
+    with pytest.raises(AssertionError, match=r"UnavailableError: the metrics are missing: .* was removed"):
         run(ONE_WORKER, folder, "1")
     assert not list(elsewhere.iterdir())
