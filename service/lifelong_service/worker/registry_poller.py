@@ -226,8 +226,11 @@ class RegistryPoller:
         reasons = self._quarantined()
         loaded = {key: registry.models[key].reference for key in self._classifiers if key in registry.models}
         dropped = {key: reasons[reference] for key, reference in loaded.items() if reference in reasons}
-        for key in dropped:
+        for key, reason in dropped.items():
             del self._classifiers[key]
+            logger.error(
+                "a model is not served any more", extra={"details": {"model": loaded[key], "reason": reason}}
+            )
         self._failures.update(dropped)
         return bool(dropped)
 

@@ -59,7 +59,7 @@ def test_a_run_that_goes_on_after_its_end_is_reported_with_its_model() -> None:
 
 
 def test_a_model_that_hung_too_often_is_not_served_until_its_file_is_removed(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("lifelong_service.worker.registry_poller.RETRY_SECONDS", 0)
     file = service.settings.hanging_models_file
@@ -79,6 +79,7 @@ def test_a_model_that_hung_too_often_is_not_served_until_its_file_is_removed(
     ready = service.client.get("/readyz").text
     assert "it has hung 3 workers" in ready
     assert f"remove {file}." in ready
+    assert "a model is not served any more" in caplog.messages
     assert predict("table")[0] == 200
     file.unlink()
     eventually(lambda: predict("linear")[0] == 200, "the end of the quarantine")
