@@ -307,6 +307,7 @@ AMBIGUOUS = {
     "HTTP/2": b"GET /livez HTTP/2.0\r\nHost: a\r\n\r\n",
     "no version": b"GET /livez\r\n\r\n",
     "two lengths": b"POST /v1/logits HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+    "a long length": b"POST /v1/logits HTTP/1.1\r\nHost: a\r\nContent-Length: " + b"0" * 5000 + b"\r\n\r\n",
     "LF alone": b"GET /livez HTTP/1.1\nHost: a\n\n",
     "LF alone after one header": b"GET /livez HTTP/1.1\r\nHost: a\r\nX: b\nY: c\r\n\r\n",
     "LF alone at the end": b"GET /livez HTTP/1.1\r\nHost: a\r\n\n",

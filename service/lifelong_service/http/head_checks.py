@@ -8,6 +8,8 @@ from starlette.types import Scope
 from lifelong_service.http.errors import bad_head_response
 
 _SINGLE = frozenset((b"authorization", b"content-encoding", b"content-length", b"content-type", b"host"))
+_LENGTH_DIGITS = 20
+"""Largest number of digits of a Content-Length, with leading zeros; Python does not convert thousands of them."""
 _OWN = b"x-lifelong-"
 _HOST = re.compile(rb"(\[[0-9A-Za-z:.%]+\]|[\w.~!$&'()*+,;=%-]*)(:[0-9]*)?", re.ASCII)
 
@@ -27,6 +29,12 @@ def head_refusal(scope: Scope) -> Response | None:
             if name == b"host" and not _HOST.fullmatch(value):
                 return bad_head_response(
                     "Host", "expected a host, with or without a port.", "Send Host: HOST."
+                )
+            if name == b"content-length" and len(value) > _LENGTH_DIGITS:
+                return bad_head_response(
+                    "Content-Length",
+                    f"expected at most {_LENGTH_DIGITS} digits.",
+                    "Send the size in bytes without leading zeros.",
                 )
         elif name == b"transfer-encoding":
             encodings.append(value.lower())
