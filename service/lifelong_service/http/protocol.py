@@ -17,7 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from lifelong_core.settings import Settings
 from lifelong_service import metrics
-from lifelong_service.http.client_addresses import normalised_address
+from lifelong_service.http.client_addresses import network_of, normalised_address
 from lifelong_service.http.connections import NOTE_OWNER, Connections
 from lifelong_service.http.joined_writes import JoinedWrites
 from lifelong_service.http.turns import Turns
@@ -131,6 +131,7 @@ _LARGE_LOGIN = _Refusal(
         "Send the token and the next page only.",
     ),
 )
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _PROBES = ("/livez", "/readyz")
 _LOGIN = "/console/login"
 
@@ -167,12 +168,14 @@ class LimitedProtocol(HttpToolsProtocol):
         super().__init__(**options)
         self.app = app
         self.access_log = False
-        self.address = ""
+        self.address = self._network = ""
         self.timeout_keep_alive = settings.keep_alive_seconds
         self.ws_protocol_class = None
         self._all = connections
         self._turns = turns
         self._goes_on = False
+        self._present: RequestResponseCycle | None = None
+        """The request that is being answered, or will be next; `cycle` is the newest one."""
         self._head_seconds = settings.header_timeout_seconds
         self._head_timer: asyncio.TimerHandle | None = None
         self._login_seconds = settings.login_timeout_seconds
@@ -191,6 +194,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_made(cast("asyncio.Transport", JoinedWrites(transport, self.loop)))
         peer = transport.get_extra_info("peername")
         self.address = normalised_address(str(peer[0])) if isinstance(peer, tuple) else ""
+        self._network = network_of(self.address)
         if self.client is not None:
             # An IPv4 address that is mapped to IPv6 would be none of the trusted proxies.
             self.client = self.address, self.client[1]
@@ -285,6 +289,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the closed connection."""
+        self._end_present()
         super().connection_lost(exc)
         self._stop_timer()
         self._stop_login_timer()
@@ -383,16 +388,24 @@ class LimitedProtocol(HttpToolsProtocol):
             self._close(refusal)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._present = cycle
         if cycle.more_body and cycle.scope["method"] == "POST" and cycle.scope["path"].endswith(_LOGIN):
             self._held = cycle, app
             self._login_timer = self.loop.call_later(self._login_seconds, self._close, _SLOW_LOGIN)
+            if cycle.waiting_for_100_continue:  # the application, which would say so, does not ask for it yet
+                cycle.waiting_for_100_continue = False
+                self.transport.write(_CONTINUE)
             return
         cast("dict[str, Any]", cycle.scope)[NOTE_OWNER] = functools.partial(self._all.own, self)
         start = super()._start_asgi_task
-        has_token = any(name == b"authorization" for name, _ in cycle.scope["headers"])
+        is_known = cycle.scope["path"].endswith(_PROBES) or any(
+            name == b"authorization" for name, _ in cycle.scope["headers"]
+        )
         self._turns.take(
+            self._network,
+            self,
             lambda: start(cycle, functools.partial(_answer_unless_refused, cycle, app)),
-            is_later=self._goes_on or not has_token,
+            is_later=self._goes_on or not is_known,
         )
 
     def _check_head(self) -> None:
@@ -442,10 +455,15 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.write(refusal.answer)
         self._stop_timer()
         self.transport.close()
-        if self.cycle is not None:
-            # At once: the server tells the application only after the client has read what is written.
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
+        # At once: the server tells the application only after the client has read what is written.
+        self._end_present()
+
+    def _end_present(self) -> None:
+        """Tell the application that the client has gone; the server tells only the newest request."""
+        self._turns.leave(self._network, self)
+        if self._present is not None and not self._present.response_complete:
+            self._present.disconnected = True
+            self._present.message_event.set()
 
 
 async def _answer_unless_refused(

@@ -360,8 +360,13 @@ def test_a_malformed_body_is_refused_at_once_and_its_request_does_not_reach_the_
     assert paths == []
 
 
+@pytest.mark.parametrize(
+    "head",
+    [b"GET /other HTTP/1.1\r\nAuthorization: a\r\n", b"GET /readyz HTTP/1.1\r\n"],
+    ids=["token", "probe"],
+)
 @pytest.mark.parametrize("is_pipelined", [True, False])
-def test_strangers_and_pipelined_requests_let_others_pass(*, is_pipelined: bool) -> None:
+def test_strangers_and_pipelined_requests_let_others_pass(head: bytes, *, is_pipelined: bool) -> None:
     flood = b"GET /flood HTTP/1.1\r\nHost: a\r\n"
     flood = (flood + b"Authorization: a\r\n\r\n") * 5 if is_pipelined else flood + b"\r\n"
 
@@ -375,15 +380,54 @@ def test_strangers_and_pipelined_requests_let_others_pass(*, is_pipelined: bool)
                 connection.data_received(flood)
             while is_pipelined and len(application.scopes) < len(readers) - 1:
                 await asyncio.sleep(0)
-            other = b"GET /other HTTP/1.1\r\nHost: a\r\nAuthorization: a\r\nConnection: close\r\n\r\n"
-            server.made[-1].data_received(other)
+            server.made[-1].data_received(head + b"Host: a\r\nConnection: close\r\n\r\n")
             begun = len(application.scopes)
             while len(application.scopes) <= 8 * flood.count(b"GET"):
                 await asyncio.sleep(0)
             await asyncio.sleep(0.01)
         return application.paths[begun:]
 
-    assert asyncio.run(scenario()).index("/other") <= 2
+    assert asyncio.run(scenario()).index(head.split()[1].decode()) <= 2
+
+
+@pytest.mark.parametrize(
+    "end", [LimitedProtocol.evict, lambda one: one.transport.abort()], ids=["evicted", "lost"]
+)
+def test_a_closed_connection_starts_no_request(end: Callable[[LimitedProtocol], None]) -> None:
+    async def scenario() -> list[str]:
+        application = Application()
+        application.gate.set()
+        server = Server(application)
+        async with server.reader(), server.reader():
+            first, second = server.made
+            first.data_received(b"GET /first HTTP/1.1\r\nHost: a\r\n\r\n")
+            second.data_received(INNER * 2)  # it waits for its turn
+            end(second)
+            await until_lost(second)
+            await asyncio.sleep(0.01)
+        return application.paths
+
+    assert asyncio.run(asyncio.wait_for(scenario(), SECONDS)) == ["/first"]
+
+
+def test_a_login_that_asks_whether_to_send_its_form_is_told_to() -> None:
+    async def scenario() -> bytes:
+        application = Application()
+        application.gate.set()
+        server = Server(application)
+        async with server.reader() as reader:
+            (connection,) = server.made
+            connection.data_received(
+                b"POST /console/login HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n"
+                b"Connection: close\r\nContent-Length: 7\r\n\r\n"
+            )
+            assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+            connection.data_received(b"token=a")
+            return await reader.read()
+
+    received = asyncio.run(asyncio.wait_for(scenario(), SECONDS))
+    assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"200"]
+    assert received.endswith(b"7 bytes\n")
 
 
 @pytest.mark.parametrize("padding", [b" ", b"\t", b" \t \t"], ids=["blank", "tab", "several"])
