@@ -25,6 +25,9 @@ _SHOWN = 2
 _SHOWN_METRICS = 5
 """Metrics that a sentence shows."""
 _SMALLEST_SAID = 1e-12
+_TRUSTED = (
+    "A token that is bound to this environment (`lifelong tokens create --environment`) is trusted at once."
+)
 
 ReasonCode: TypeAlias = Literal[
     "calibration_unidentifiable",
@@ -282,7 +285,7 @@ def another_sender(traffic: Traffic) -> Reason:
     """Reason: much of the window came from a sender that sent little here before."""
     text = (
         f"{traffic.sender_share:.0%} of the window came with the token {traffic.sender!r}, which sent"
-        f" {traffic.usual_share or 0:.0%} of the predictions before."
+        f" {traffic.usual_share or 0:.0%} of the predictions before. {_TRUSTED}"
     )
     return Reason("traffic_unusual", text)
 
@@ -291,8 +294,7 @@ def unknown_senders(traffic: Traffic) -> Reason:
     """Reason: much of the window came from senders that are neither bound to the environment nor known in it."""
     text = (
         f"{traffic.unknown_share or 0:.0%} of the window came with tokens that are not bound to this environment and"
-        f" sent few or no predictions here on other days, such as {traffic.sender!r}. A token that is bound to it"
-        " (`lifelong tokens create --environment`) is trusted at once."
+        f" sent few or no predictions here on other days, such as {traffic.sender!r}. {_TRUSTED}"
     )
     return Reason("traffic_unusual", text)
 

@@ -17,7 +17,9 @@ from lifelong_core.deploy.documents import take_fields
 from lifelong_core.errors import InvalidInputError
 
 BUSY = 0.9
-"""The rate of a busy hour is this quantile over the hours with predictions."""
+"""The rate of a busy hour is this quantile over the hours with predictions, or the busiest hour of ..."""
+BUSY_DAYS = 3
+"""... the third of the days with the busiest hours, if that is more: a batch each night is no burst."""
 BURST_FACTOR = 5.0
 """An hour with more than this many times the predictions of a busy hour is a burst."""
 BURST_SHARE = 0.25
@@ -193,6 +195,10 @@ def _bursts(hours: Mapping[datetime, int], since: datetime) -> tuple[float | Non
     recent = [count for hour, count in hours.items() if hour >= since]
     if len(hours) < LEAST_HOURS or not recent:
         return None, None
-    busy = float(np.quantile(list(hours.values()), BUSY, method="lower"))
+    peaks: dict[date, int] = {}
+    for hour, count in hours.items():
+        peaks[hour.date()] = max(count, peaks.get(hour.date(), 0))
+    third = sorted(peaks.values())[-BUSY_DAYS] if len(peaks) >= BUSY_DAYS else 0
+    busy = max(float(np.quantile(list(hours.values()), BUSY, method="lower")), third)
     bursts = sum(count for count in recent if count > BURST_FACTOR * busy)
     return bursts / sum(recent), max(recent) / busy

@@ -276,7 +276,7 @@ class _Population:
         report = judge(context)
         if report.outcome == "swap":  # only then: counting the senders takes longer than judging the window
             traffic = load_traffic(
-                self.store, self.model.id, self.environment, window, fitted, report.change_points
+                self.store, self.model, self.environment, window, fitted, report.change_points
             )
             report = judge(replace(context, traffic=traffic))
         report = judge_acceptance(judge_window(report, window), wanted, subject.task.class_names)

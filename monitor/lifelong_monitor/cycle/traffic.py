@@ -7,22 +7,22 @@ from uuid import UUID
 
 from lifelong_core.deploy import ChangePoint, FittedQuantifier, LabeledLogits
 from lifelong_core.deploy.adaptation.traffic import Traffic, describe_traffic, in_other_days
-from lifelong_core.store import Store
+from lifelong_core.store import Model, Store
 from lifelong_core.store.log.identifiers import first_id_at, logged_at
 from lifelong_monitor.cycle.window import CycleWindow
 
 USUAL_AGE = timedelta(days=28)
 """The usual rate is that within this time before the window."""
 MOST_BEFORE = 20_000
-"""Earlier predictions whose senders are counted."""
-WITHOUT = "(none)"
+"""Earlier predictions whose senders are counted, with this version of the model and then with others."""
+WITHOUT = "(no token)"
 GONE = "(unknown)"
 _DAY = timedelta(days=1)
 
 
 def load_traffic(
     store: Store,
-    model_id: int,
+    model: Model,
     environment: str,
     taken: CycleWindow,
     fitted: FittedQuantifier | LabeledLogits,
@@ -54,10 +54,16 @@ def load_traffic(
             found[WITHOUT if token_id is None else names.get(token_id, GONE), day] += count
         return found
 
-    window = named(store.traffic.senders(model_id, environment, first=first, log_position=taken.log_position))
-    before = named(
-        store.traffic.senders_before(model_id, environment, first=first_id_at(yesterday), limit=MOST_BEFORE)
-    )
+    window = named(store.traffic.senders(model.id, environment, first=first, log_position=taken.log_position))
+    before: Counter[tuple[str, date]] = Counter()
+    # A sender that is known to an earlier version is known to this one.
+    versions = [one for one in store.models.list() if one.name == model.name]
+    for one in sorted(versions, key=lambda one: (one.id == model.id, one.id), reverse=True):
+        if left := MOST_BEFORE - before.total():
+            earlier = store.traffic.senders_before(
+                one.id, environment, first=first_id_at(yesterday), limit=left
+            )
+            before += named(earlier)
     days = before | window  # the larger count of each: the window may hold a part of what is before
     known = {
         name: in_other_days({day: count for (sender, day), count in days.items() if sender == name})
@@ -65,7 +71,7 @@ def load_traffic(
     }
     hours: dict[datetime, int] = {}
     if isinstance(fitted, FittedQuantifier):
-        hours = store.traffic.hours(model_id, environment, fitted.digest, since=since - USUAL_AGE)
+        hours = store.traffic.hours(model.id, environment, fitted.digest, since=since - USUAL_AGE)
     return describe_traffic(
         _by_sender(window),
         _by_sender(before),

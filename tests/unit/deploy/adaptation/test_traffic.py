@@ -64,6 +64,12 @@ def test_quiet_nights_are_no_reason_to_call_a_day_a_burst() -> None:
     assert (found.is_burst, found.burst_share) == (False, 0.0)
 
 
+@pytest.mark.parametrize(("nights", "expected"), [(2, True), (3, False)])
+def test_a_batch_on_three_nights_is_no_burst(nights: int, expected: bool) -> None:
+    days = [20] * 24 * (5 - nights) + ([20] * 22 + [400, 20]) * nights
+    assert described({"a": 1}, {}, *days).is_burst is expected
+
+
 def test_a_burst_before_the_window_is_none_of_it() -> None:
     assert not described({"a": 1}, {}, *[10] * 20, 900, *[10] * 30).is_burst
 

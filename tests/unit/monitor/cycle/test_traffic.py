@@ -9,7 +9,16 @@ import pytest
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.adaptation.traffic import Traffic
 from lifelong_core.settings import PolicySettings, Settings
-from lifelong_core.store import Cycle, LogEntry, Model, Prediction, Scope, Store, new_prediction_id
+from lifelong_core.store import (
+    Cycle,
+    LogEntry,
+    Model,
+    Prediction,
+    Scope,
+    Store,
+    new_prediction_id,
+    register_calibration,
+)
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_monitor.cycle.cycle import run_cycle
 from lifelong_monitor.cycle.replay import replay
@@ -100,7 +109,9 @@ def test_rows_without_a_token_are_a_sender_too(store: Store, settings: Settings,
     for hour in range(91, 1, -1):
         send(store, model, None, hour, draw(BALANCED, 10, seed=hour))
     send(store, model, token(store, "clinic-b"), 1, draw(SHIFTED, 480, seed=99))
-    assert "token 'clinic-b'" in said(run(store, settings, model, "report"))
+    text = said(run(store, settings, model, "report"))
+    assert "token 'clinic-b'" in text
+    assert "`lifelong tokens create --environment`" in text
 
 
 @pytest.mark.parametrize("age", [0, 3, 13, 168])
@@ -140,6 +151,21 @@ def test_a_new_site_swaps_at_once_with_a_bound_token_and_else_on_the_third_day(
     cycle = run(store, settings, model)
     assert cycle.effect == effect
     assert ("`lifelong tokens create --environment`" in said(cycle)) == (effect != "swap")
+
+
+def test_a_sender_that_an_earlier_version_knows_is_known_to_the_next(
+    store: Store, settings: Settings, model: Model
+) -> None:
+    own = token(store, "clinic-a")
+    for day in (4, 5, 6):
+        send(store, model, own, 24 * day, draw(BALANCED, 200, seed=day))
+    added = store.models.add("lesions", "lesions", kind="external", actor="tests")
+    register_calibration(store, added.reference, draw(BALANCED, 600, seed=1), actor="tests")
+    newest = store.models.get(added.reference)
+    for hour in range(20, 0, -1):
+        send(store, newest, own, hour, draw(SHIFTED, 36, seed=hour))
+    cycle = run(store, settings, newest)
+    assert (cycle.effect, said(cycle)) == ("swap", "")
 
 
 def test_where_no_swap_is_wanted_nobody_is_counted(store: Store, settings: Settings, model: Model) -> None:
