@@ -2,7 +2,7 @@
 
 A sender is trusted if its token is bound to the environment, or if it is known there: enough of its predictions came on
 other days than its two busiest successive ones. So a new site whose token is not bound waits for its third or fourth
-day, and not for ever; a sender of a single burst gains nothing by waiting.
+day, and not for ever; a sender that sends once gains nothing by waiting.
 """
 
 from collections.abc import Collection, Mapping
