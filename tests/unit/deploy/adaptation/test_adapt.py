@@ -380,7 +380,12 @@ def test_a_report_of_the_first_version_can_still_be_read(three, calibration, hea
     document["policy"] = {**{key: document["policy"][key] for key in first}, "schema_version": 1}
     document["schema_version"] = 1
     again = AdaptationReport.from_document(document)
-    policy = replace(report.policy, change_level=0.0, minimum_probability_gain=NO_PROBABILITY_GAIN)
+    policy = replace(
+        report.policy,
+        change_level=0.0,
+        minimum_probability_gain=NO_PROBABILITY_GAIN,
+        unusual_traffic="report",
+    )
     old = {"assumption_test": None, "worst_case_cost_increase": None, "expected_probability_gain": None}
     assert again == replace(report, policy=policy, **old)
 
