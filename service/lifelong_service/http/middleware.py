@@ -4,6 +4,7 @@ import errno
 import logging
 import time
 from functools import partial
+from typing import Final
 
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,10 +21,12 @@ logger = logging.getLogger(__name__)
 
 
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+_NO_THREAD: Final = "can't start new thread"
+"""Text of Python's RuntimeError when there is no memory for a stack."""
 
 
 class RequestMiddleware:
-    """Counts a request and names the worker; answers 503 if it takes too long or a disk is full, 500 if it fails.
+    """Counts a request and names the worker; answers 503 if it takes too long or there is no room for it, else 500.
 
     Every answer forbids browsers to guess its content type.
 
@@ -107,4 +110,7 @@ def _response_to(error: Exception) -> ASGIApp:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         hint = "Free some space on the disks of LIFELONG_DATA_DIRECTORY and of temporary files."
         return error_response(UnavailableError("a disk of the service is full.", hint=hint))
+    if isinstance(error, MemoryError) or str(error) == _NO_THREAD:
+        hint = "Try again later. Operators: raise LIFELONG_MAXIMUM_WORKER_MEMORY_BYTES, or set fewer LIFELONG_WORKERS."
+        return error_response(UnavailableError("the worker has no memory left for this request.", hint=hint))
     return internal_error_response()

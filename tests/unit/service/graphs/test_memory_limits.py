@@ -44,6 +44,30 @@ status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text
 print(int(status["VmHWM"].split()[0]) * 1024)
 """
 
+REQUESTS = """
+import asyncio, resource, threading
+from pathlib import Path
+from lifelong_service.http.middleware import RequestMiddleware
+from lifelong_service.worker.draining import Draining
+
+async def large(scope, receive, send):
+    bytearray(1 << 30)
+
+async def thread(scope, receive, send):
+    threading.Thread(target=print).start()
+
+async def send(message):
+    print(message.get("status") or message["body"].decode())
+
+used = next(int(line.split()[1]) for line in Path("/proc/self/status").open() if line.startswith("VmData"))
+resource.setrlimit(resource.RLIMIT_DATA, (1024 * used + (4 << 20), resource.RLIM_INFINITY))
+draining = Draining(lambda: None, listening_seconds=1, seconds=1)
+for app in (large, thread):
+    answering = RequestMiddleware(app, timeout_seconds=5, worker="1", draining=draining)
+    scope = {"type": "http", "method": "POST", "path": "/v1/predict", "headers": [(b"host", b"service")]}
+    asyncio.run(answering(scope | {"http_version": "1.1"}, None, send))
+"""
+
 
 @pytest.mark.parametrize(
     ("make", "worker_bytes"), [(branch_by_pixels, 20_000_000_000), (text_by_pixels, 1_000_000_000)]
@@ -76,3 +100,12 @@ def test_a_graph_that_is_too_large_to_be_loaded_names_the_setting(tmp_path: Path
     message = done.stderr.splitlines()[-1]
     assert "it takes more memory than there is" in message
     assert "Raise LIFELONG_MAXIMUM_WORKER_MEMORY_BYTES" in message
+
+
+def test_requests_for_which_there_is_no_memory_get_503() -> None:
+    done = subprocess.run([sys.executable, "-c", REQUESTS], capture_output=True, text=True, check=True)
+    status, body, *others = done.stdout.splitlines()
+    assert others == [status, body]
+    assert status == "503"
+    assert "no memory left" in body
+    assert "LIFELONG_MAXIMUM_WORKER_MEMORY_BYTES" in body
