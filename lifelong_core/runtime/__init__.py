@@ -2,7 +2,7 @@
 
 - `logs`, `redaction`: one log format; texts without passwords and tokens
 - `background`, `deadline`: threads with an orderly end; calls that may hang
-- `memory`, `file_modes`: return of free memory to the system; private files
+- `memory`, `file_modes`: memory that a process may use, return of free memory to the system; private files
 - `disk_space`: files that are mapped into memory, without holes
 - `temporary_folder`: a temporary folder on machines without one
 - `addresses`: IP addresses in URLs
