@@ -75,10 +75,8 @@ def make_files(settings: Settings, workers: int) -> None:
     home = settings.data_directory / "bentoml" / str(settings.port)
     try:
         home.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
-        # Another container may have the same paths and share this memory, but not the same folder of a disk.
-        identity = home.stat()
         try:
-            folder = _filled(_MEMORY, f"lifelong-{identity.st_dev:x}-{identity.st_ino:x}-", workers)
+            folder = _filled(_MEMORY, "lifelong-metrics-", workers)
         except OSError:
             folder = _filled(home, "metrics-", workers)
     except OSError as error:
@@ -140,8 +138,11 @@ def _filled(place: Path, prefix: str, workers: int) -> Path:
     """Make a locked folder with files; remove those of services that have ended."""
     for old in place.glob(f"{prefix}*"):
         with suppress(OSError):  # it is of another user, or in use
-            os.close(_locked(old))
-            shutil.rmtree(old)
+            lock = _locked(old)
+            try:
+                shutil.rmtree(old)
+            finally:
+                os.close(lock)
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
     try:
         _locked(folder)

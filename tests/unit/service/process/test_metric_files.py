@@ -100,7 +100,7 @@ metric_files._MEMORY = Path(sys.argv[1])
 metric_files.make_files(Settings(data_directory=sys.argv[2]), 4)
 os._exit(0)
 """
-    run(killed, tmp_path, str(tmp_path), str(settings.data_directory))
+    run(killed, tmp_path, str(tmp_path), str(tmp_path / "other"))
     first = made_files(settings, monkeypatch, tmp_path)
     second = made_files(settings, monkeypatch, tmp_path)
     # The files of the killed service are removed, those of the running one are not.
