@@ -18,7 +18,7 @@ from lifelong.cli import cli
 from lifelong.commands.common import open_store
 from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, PostProcessingHead, TargetValue
 from lifelong_core.errors import LifelongError
-from lifelong_core.memory_limits import job_memory, worker_memory
+from lifelong_core.memory_limits import worker_memory
 from lifelong_core.preprocessing import Preprocessing
 from lifelong_core.preprocessing_digest import preprocessing_digest
 from lifelong_core.runtime.cores import usable_cores
@@ -481,7 +481,7 @@ def test_settings_that_are_left_open_show_what_is_chosen(run, monkeypatch):
         return [values[f"LIFELONG_{name}"] for name in names]
 
     plan = plan_serving(usable_cores())
-    memory = [worker_memory(Settings(), plan), job_memory(Settings())]
+    memory = [worker_memory(Settings(), plan), Settings().resolved_job_memory_bytes]
     assert shown() == [f"{value} (chosen)" for value in (plan.workers, plan.threads, *memory)]
     monkeypatch.setenv("LIFELONG_WORKERS", "3")
     monkeypatch.setenv("LIFELONG_INTRA_OP_THREADS", "2")
