@@ -372,7 +372,7 @@ def test_a_costly_image_reaches_the_candidate_too_and_the_promoted_model_where_t
     add_candidate(store, onnx_graphs.linear(), name="big", preprocessing=resized)
     add_candidate(store, onnx_graphs.fails_on_white(), name="big", preprocessing=plain)
     promote_calibrated(store, "big@1", actor="test")
-    service = serve()
+    service = serve(request_timeout_seconds=60)
     begin(service, "canary", 1, model="big@2")
     answers = [predict(service, "", png(shade, size=1500)) for shade in (0, 255)]
     assert [answer["model_version"] for answer in answers] == [2, 1]
