@@ -9,7 +9,14 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.class_labels import are_numbers, class_index, composed, describe_labels, is_missing
+from lifelong_core.class_labels import (
+    are_numbers,
+    class_index,
+    composed,
+    describe_labels,
+    is_missing,
+    key_form,
+)
 from lifelong_core.errors import InvalidInputError
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -394,7 +401,7 @@ def as_groups(values: ArrayLike | None, *, samples: int, field: str = "groups") 
         return None
     array = as_column(values, samples=samples, field=field, what="group")
     if array.dtype.kind == "U":
-        array = np.array([key.strip() for key in array.tolist()], dtype=np.str_)  # as `key_form`
+        array = np.array([key_form(key) for key in array.tolist()], dtype=np.str_)
     if array.dtype.kind in "US":
         texts = [key if isinstance(key, str) else key.decode("latin-1") for key in array.tolist()]
         missing = np.array([is_missing(key) for key in texts])

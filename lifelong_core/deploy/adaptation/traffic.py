@@ -17,9 +17,9 @@ from lifelong_core.deploy.documents import take_fields
 from lifelong_core.errors import InvalidInputError
 
 BUSY = 0.9
-"""The rate of a busy hour is this quantile over the hours with predictions, or the busiest hour of ..."""
+"""The rate of a busy hour is this quantile over the hours with predictions."""
 BUSY_DAYS = 3
-"""... the third of the days with the busiest hours, if that is more: a batch each night is no burst."""
+"""The lowest of the busiest hours of so many days is a busy hour, too: a batch each night is no burst."""
 BURST_FACTOR = 5.0
 """An hour with more than this many times the predictions of a busy hour is a burst."""
 BURST_SHARE = 0.25

@@ -67,7 +67,7 @@ def load_traffic(
     days = before | window  # the larger count of each: the window may hold a part of what is before
     known = {
         name: in_other_days({day: count for (sender, day), count in days.items() if sender == name})
-        for name, _ in window
+        for name in dict.fromkeys(sender for sender, _ in window)
     }
     hours: dict[datetime, int] = {}
     if isinstance(fitted, FittedQuantifier):

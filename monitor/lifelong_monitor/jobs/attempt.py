@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from lifelong_core.errors import ConflictError, NotFoundError, UnavailableError
@@ -70,6 +71,11 @@ class Attempt:
             process.end()
             return watched, self._outcome(watched, process)
 
+    @cached_property
+    def _most_memory(self) -> int:
+        """Read once: it may have to ask the control group of the process, and is compared each second."""
+        return self.settings.resolved_job_memory_bytes
+
     @property
     def _is_training(self) -> bool:
         return self.job.kind in TRAINING_KINDS
@@ -118,7 +124,7 @@ class Attempt:
 
     def _check(self, process: JobProcess) -> Watched | None:
         """Why the subprocess has to be ended now; None: it may go on."""
-        if memory_of_session(process.pid) > self.settings.resolved_job_memory_bytes:
+        if memory_of_session(process.pid) > self._most_memory:
             return "large"
         if self._is_training and disk_error(self.settings) is not None:
             return "full"
@@ -151,7 +157,7 @@ class Attempt:
         )
 
     def _large(self) -> JobError:
-        limit = self.settings.resolved_job_memory_bytes / GIBIBYTE
+        limit = self._most_memory / GIBIBYTE
         return JobError(
             f"it was ended because its processes used more than {limit:.2g} GiB of memory.",
             "LIFELONG_JOB_MEMORY_BYTES",

@@ -79,9 +79,7 @@ def _confine(request: dict[str, Any], *, on_processor: bool) -> list[str]:
     if on_processor:
         confinement.limit(resource.RLIMIT_NOFILE, _FILES)
         confinement.limit(resource.RLIMIT_NPROC, 0)
-        # The limit of a worker does not count here.
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+        confinement.lift(resource.RLIMIT_DATA)  # that of a worker
         confinement.limit_memory(request["memory"] + _COPIES * _size(request))
     return [] if problem is None else [f"sockets and programs are not refused: {problem}"]
 
@@ -105,22 +103,19 @@ def _load(request: dict[str, Any]) -> dict[str, Any]:
         permitted=request["permitted_operators"],
         private=[Path(path) for path in request["private"]],
     )
-    if request["precision"] != "half":
-        output.write_bytes(content)
-        classifier = _classifier(output, request)
-        check_image_is_used(onnx.ModelProto.FromString(content))
-        check_answers_differ(classifier)
-        return {"provider": classifier.provider, "half_difference": None}
-    output.write_bytes(to_half_precision(content))
-    converted = _classifier(output, request)
+    is_half = request["precision"] == "half"
+    output.write_bytes(to_half_precision(content) if is_half else content)
+    classifier = _classifier(output, request)
     check_image_is_used(onnx.ModelProto.FromString(content))
-    check_answers_differ(converted)
+    check_answers_differ(classifier)
+    if not is_half:
+        return {"provider": classifier.provider, "half_difference": None}
     # On the CPU: a second graph on the GPU may exceed its share of the memory.
     original = _classifier(content, request | {"execution_providers": [CPU]})
     difference = largest_difference(
-        original, converted, Preprocessing.model_validate(request["preprocessing"])
+        original, classifier, Preprocessing.model_validate(request["preprocessing"])
     )
-    return {"provider": converted.provider, "half_difference": difference}
+    return {"provider": classifier.provider, "half_difference": difference}
 
 
 def _classifier(graph: Path | bytes, request: dict[str, Any]) -> Classifier:

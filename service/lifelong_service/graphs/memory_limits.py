@@ -9,6 +9,7 @@ from lifelong_core.memory_limits import worker_memory
 from lifelong_core.serving_plan import ServingPlan
 from lifelong_core.settings import Settings
 from lifelong_service.graphs.providers import CPU
+from lifelong_service.process import confinement
 
 _entries: Final[dict[str, str]] = {}
 """Entries of the options of sessions that share the limited memory; empty: there is no limit."""
@@ -34,11 +35,8 @@ def limit_memory(settings: Settings, plan: ServingPlan) -> None:
     _entries["session.use_env_allocators"] = "1"
     _entries["session.use_device_allocator_for_initializers"] = "1"  # weights do not count
     # Not all operators use the arena.
-    most = worker_memory(settings, plan)
-    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    # Only the soft limit: the process that checks new graphs has limits of its own.
-    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+    # The process that checks new graphs has limits of its own.
+    confinement.limit(resource.RLIMIT_DATA, worker_memory(settings, plan), may_be_lifted=True)
 
 
 def share_limited_memory(options: onnxruntime.SessionOptions) -> None:

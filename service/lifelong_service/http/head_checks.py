@@ -15,7 +15,7 @@ _HOST = re.compile(rb"(\[[0-9A-Za-z:.%]+\]|[\w.~!$&'()*+,;=%-]*)(:[0-9]*)?", re.
 
 
 def head_refusal(scope: Scope) -> Response | None:
-    """Return 400 where it is ambiguous who asks, for what, or where the request ends; None where it is not.
+    """Return 400 for a head whose token, host, body or end is ambiguous; None for any other.
 
     After it the connection is closed.
     """

@@ -1,4 +1,7 @@
-"""Limits that a process sets on itself before it reads data of a client. Linux only; they cannot be undone."""
+"""Limits that a process sets on itself before it reads data of a client. Linux only.
+
+They cannot be undone, except those of `limit` that may be lifted.
+"""
 
 import ctypes
 import errno
@@ -67,11 +70,17 @@ def refuse_calls() -> str | None:
     return None
 
 
-def limit(kind: int, most: int) -> None:
-    """Set a limit of `resource`, or keep the present one where that is lower."""
+def limit(kind: int, most: int, *, may_be_lifted: bool = False) -> None:
+    """Set a limit of `resource`, or keep the hard one where that is lower; `lift` takes back one that may be lifted."""
     _, hard = resource.getrlimit(kind)
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(kind, (most, most))
+    resource.setrlimit(kind, (most, hard if may_be_lifted else most))
+
+
+def lift(kind: int) -> None:
+    """Take back a limit of `resource` that may be lifted."""
+    _, hard = resource.getrlimit(kind)
+    resource.setrlimit(kind, (hard, hard))
 
 
 def limit_memory(growth: int) -> None:

@@ -21,7 +21,7 @@ from lifelong_service.schemas.probes import Readiness
 _THREADS = anyio.CapacityLimiter(4)
 """Separate threads: probes are answered even while all other threads wait for the database."""
 _ONE_THREAD = anyio.CapacityLimiter(1)
-"""For what anybody may ask for and takes long."""
+"""One thread for the slow answers that need no token."""
 
 router = APIRouter(route_class=GuardedRoute, tags=["operations"])
 
