@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, softmax
 from lifelong_core.design import ModelOutputs
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.outputs import Samples
@@ -16,6 +15,7 @@ from lifelong_core.design.validation.values.parts import parts_of, select_part
 from lifelong_core.metrics.calibration.binned import DEFAULT_BINS, bin_edges
 from lifelong_core.metrics.calibration.density import BANDWIDTHS, FLOOR, DirichletKernel, Smoothing
 from lifelong_core.metrics.calibration.reference import draw_labels
+from lifelong_core.values.arrays import Floats, Integers, softmax
 
 MODELS = ("new", "current")
 POPULATION = 200_000

@@ -8,13 +8,13 @@ import numpy as np
 
 from benchmarks.bundled_images import TASKS, VARIANTS, cut_task, make_variant
 from benchmarks.fingerprint_extractors import Extractor
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.fingerprints.distances.method import Method
 from lifelong_core.develop.fingerprints.distances.registry import SMALL
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
 from lifelong_core.develop.fingerprints.feature_set import FeatureFingerprint, make_feature_fingerprint
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.fingerprints.histogram import make_histogram_fingerprint
+from lifelong_core.values.arrays import Floats
 
 Row = dict[str, Any]
 Sample = tuple[str, str]

@@ -27,8 +27,8 @@ from typing import Any
 from benchmarks.gpu_graphs import FLOAT32, FULL, HALF, PRECISIONS, QUICK, Architecture
 from benchmarks.machine import describe
 from benchmarks.serving.wrk import check_wrk
-from lifelong_core.errors import LifelongError
-from lifelong_core.gpu import GpuUse
+from lifelong_core.configuration.gpu import GpuUse
+from lifelong_core.values.errors import LifelongError
 
 CUDA, TENSORRT, CPU = (f"{name}ExecutionProvider" for name in ("CUDA", "Tensorrt", "CPU"))
 

@@ -11,7 +11,7 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from benchmarks.gpu_graphs import CLASSES, Architecture, jpeg
-from lifelong_core.gpu import GpuUse
+from lifelong_core.configuration.gpu import GpuUse
 from lifelong_core.images import model_input
 from lifelong_service.graphs.classifier import load_classifier
 from lifelong_service.graphs.libraries import TENSORRT

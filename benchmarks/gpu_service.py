@@ -11,8 +11,8 @@ import numpy as np
 
 from benchmarks.gpu_graphs import CLASSES, Architecture, jpeg
 from benchmarks.serving.wrk import prepared
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store, promote_calibrated, register_calibration
 from tests.integration.processes import running_service
 

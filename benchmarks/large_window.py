@@ -15,8 +15,8 @@ from uuid import UUID
 import numpy as np
 
 from benchmarks.store_writers import CLASSES, SEED
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits
-from lifelong_core.settings import Settings
 from lifelong_core.store import LogEntry, Model, Prediction, Store, new_prediction_id, register_calibration
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_monitor.cycle.cycle import CycleResult, run_cycle

@@ -13,8 +13,8 @@ import numpy as np
 import sqlalchemy as sa
 
 from benchmarks.store_writers import SEED
+from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import LogEntry, Model, Prediction, Store, new_prediction_id, register_calibration
 from lifelong_core.store.cycles.rows import cycle_row
 from lifelong_core.store.engine.statements import batched

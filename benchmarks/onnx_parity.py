@@ -24,8 +24,8 @@ from lifelong_core.develop.training.export.onnx_export import export_onnx
 from lifelong_core.develop.training.export.parity import check_parity
 from lifelong_core.develop.training.export.preprocessing import training_preprocessing
 from lifelong_core.develop.training.recipe import Recipe
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.images import decode, preprocess
+from lifelong_core.values.errors import InvalidInputError
 
 EDGE = 64
 CLASSES = 5

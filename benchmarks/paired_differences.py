@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import describe
-from lifelong_core.arrays import Floats, Integers, softmax
 from lifelong_core.deploy import bayes_decisions
 from lifelong_core.design import ModelOutputs, ProblemFingerprint, Recommendation, recommend
 from lifelong_core.design.recommendation.document import RecommendedMetric
@@ -27,6 +26,7 @@ from lifelong_core.design.validation.differences import MetricDifference
 from lifelong_core.design.validation.paired import PairedValidation
 from lifelong_core.design.validation.validation_settings import ValidationSettings
 from lifelong_core.promotion.sign_flip import sign_flip_test
+from lifelong_core.values.arrays import Floats, Integers, softmax
 
 SEED = 0
 CLASSES = 3

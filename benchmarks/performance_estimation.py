@@ -23,12 +23,12 @@ import numpy as np
 
 from benchmarks.datasets import SHARED, Task, class_pairs, draw, redrawn, shared_task, trained_tasks
 from benchmarks.machine import describe
-from lifelong_core.arrays import centre_rows, softmax
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, estimate_performance, fit_head, quantifier
 from lifelong_core.deploy.performance.confidence.registry import CONFIDENCE_METHODS
 from lifelong_core.deploy.performance.estimate_performance import PERFORMANCE_METHODS
 from lifelong_core.deploy.performance.methods import ASSUMPTIONS
 from lifelong_core.deploy.performance.window import JudgedWindow
+from lifelong_core.values.arrays import centre_rows, softmax
 
 SEED = 17
 SIZES = (500, 2000)

@@ -27,12 +27,12 @@ import numpy as np
 
 from benchmarks.machine import describe
 from benchmarks.many_populations import CLASSES, EVEN, draw, installation
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.adaptation.retraining import Look, RetrainingReason, judge_retraining
 from lifelong_core.design import ProblemFingerprint, Recommendation, recommend
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
-from lifelong_core.settings import Settings
 from lifelong_core.store import LogEntry, Model, NewLabel, Prediction, Store, new_prediction_id
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.proposals.cycle_looks import (

@@ -21,10 +21,10 @@ from benchmarks.bundled_images import PARTS, cut_task
 from benchmarks.retraining_tasks import EDGE, as_png
 from lifelong.api import Api
 from lifelong.demo.processes import Processes, RunningProcess, free_ports
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.design.interview.interview import start_interview
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.develop.training.recipe import Optimisation, Recipe
-from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store
 from lifelong_core.store.files import make_data_folder
 

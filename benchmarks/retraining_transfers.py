@@ -23,7 +23,7 @@ from lifelong_core.develop.training.phases import Training, train
 from lifelong_core.develop.training.policy import LIGHT, AugmentationPolicy
 from lifelong_core.develop.training.progress_report import ProgressReport
 from lifelong_core.develop.training.recipe import Optimisation, Recipe
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 SEEDS = 3
 ARCHITECTURES = ("test_convnext", "test_resnet", "test_efficientnet", "test_vit")

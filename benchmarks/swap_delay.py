@@ -18,10 +18,10 @@ import numpy as np
 
 from benchmarks.machine import describe
 from benchmarks.many_populations import CLASSES, EVEN, draw, installation, log
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits
 from lifelong_core.deploy.shift.sequential.evidence import update_evidence
 from lifelong_core.deploy.shift.sequential.scores import bucket_scores
-from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.cycle.reports import report_of

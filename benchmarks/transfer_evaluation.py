@@ -9,7 +9,6 @@ from functools import cached_property
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, Mask
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.develop.ranking.fitting import fit_ranker
 from lifelong_core.develop.transferability import (
@@ -21,6 +20,7 @@ from lifelong_core.develop.transferability import (
     weightedtau,
     win_rate,
 )
+from lifelong_core.values.arrays import Floats, Integers, Mask
 
 TOP = 3
 """Suggestions of which improvement, percentile and regret are averaged, as in the thesis."""

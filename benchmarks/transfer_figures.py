@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 
 from benchmarks.transfer_evaluation import LEARNED, METRICS, RANDOM, SMALLEST
 from benchmarks.transfer_report import Report, bootstrapped_ranks, ranked_strategies
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.transferability import mean_then_rank
+from lifelong_core.values.arrays import Floats
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

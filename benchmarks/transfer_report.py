@@ -16,7 +16,6 @@ from benchmarks.transfer_evaluation import (
     mean_known,
     oriented,
 )
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.transferability import (
     max_of_top,
     mean_over_setups,
@@ -25,6 +24,7 @@ from lifelong_core.develop.transferability import (
     setup_stability,
     weightedtau,
 )
+from lifelong_core.values.arrays import Floats
 
 LEVELS = (2.5, 97.5)
 SHOTS = (1, 3, 5)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store.log.records import LogEntry
 from lifelong_service.prediction.prediction_log import PredictionLog
 from lifelong_service.process.launch import serve

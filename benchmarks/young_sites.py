@@ -21,8 +21,8 @@ import numpy as np
 
 from benchmarks.datasets import Task, shared_task, with_labels
 from benchmarks.machine import describe
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.settings import Settings
 from lifelong_core.store import (
     LogEntry,
     Model,

@@ -7,7 +7,9 @@ from typing import Any, Self
 
 import httpx
 
-from lifelong_core.errors import (
+from lifelong_core.runtime.addresses import is_this_machine
+from lifelong_core.runtime.redaction import redact
+from lifelong_core.values.errors import (
     ConfigurationError,
     InvalidInputError,
     LifelongError,
@@ -15,8 +17,6 @@ from lifelong_core.errors import (
     TooManyRequestsError,
     UnavailableError,
 )
-from lifelong_core.runtime.addresses import is_this_machine
-from lifelong_core.runtime.redaction import redact
 
 TIMEOUT_SECONDS = 30.0
 _RETRYABLE: Mapping[int, type[RetryableError]] = {

@@ -8,9 +8,9 @@ import numpy as np
 
 from lifelong.api import Api
 from lifelong.labelled_images import LabelledImages
-from lifelong_core.arrays import Integers
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.errors import InvalidInputError, LifelongError
+from lifelong_core.values.arrays import Integers
+from lifelong_core.values.errors import InvalidInputError, LifelongError
 
 SECONDS_PER_CALL = 1.0
 LARGEST_BATCH = 32

@@ -6,11 +6,11 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from lifelong_core.arrays import Integers, as_groups
-from lifelong_core.class_labels import composed, is_missing
-from lifelong_core.csv_tables import read_csv
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.lifecycle.privacy import number_groups
+from lifelong_core.values.arrays import Integers, as_groups
+from lifelong_core.values.class_labels import composed, is_missing
+from lifelong_core.values.csv_files import read_csv
+from lifelong_core.values.errors import InvalidInputError
 
 
 def groups_from_csv(table: Path, names: Sequence[str]) -> Integers:

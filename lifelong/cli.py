@@ -35,8 +35,8 @@ from lifelong.commands.proposals import proposals
 from lifelong.commands.training import retrain, search
 from lifelong.commands.validation import estimate_dice, stability, validate
 from lifelong.printing import echo, harmless
-from lifelong_core.errors import LifelongError
 from lifelong_core.runtime.redaction import redact
+from lifelong_core.values.errors import LifelongError
 
 SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Start": (demo.demo, initialise.init, processes.serve, processes.monitor),

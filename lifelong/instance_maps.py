@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.class_labels import composed
-from lifelong_core.csv_tables import read_csv
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.npz import UNREADABLE, read_npz
+from lifelong_core.values.class_labels import composed
+from lifelong_core.values.csv_files import read_csv
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.npz import UNREADABLE, read_npz
 
 SUFFIXES = (".npy", ".npz")
 HINT = (

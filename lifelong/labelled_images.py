@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lifelong_core.class_labels import composed
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.images import IMAGE_SUFFIXES
+from lifelong_core.values.class_labels import composed
+from lifelong_core.values.errors import InvalidInputError
 
 _RUBBISH = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini"})
 """What archives and desktops leave behind; names that begin with a full stop are passed over, too."""

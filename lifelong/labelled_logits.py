@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from lifelong_core.arrays import Logits, as_logits
-from lifelong_core.class_labels import class_index, composed, describe_labels
-from lifelong_core.csv_tables import Table, read_csv
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.lifecycle.privacy import without_group_keys
+from lifelong_core.values.arrays import Logits, as_logits
+from lifelong_core.values.class_labels import class_index, composed, describe_labels
+from lifelong_core.values.csv_files import Table, read_csv
+from lifelong_core.values.errors import InvalidInputError
 
 SUFFIXES = (".npz", ".csv")
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lifelong_core.errors import ConfigurationError, ConflictError
+from lifelong_core.values.errors import ConfigurationError, ConflictError
 
 FOLDERS = ("dashboards", "prometheus", "provisioning")
 """The exported parts of `grafana/`; the rest is the code that generates the dashboards."""

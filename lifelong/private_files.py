@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lifelong_core.runtime.file_modes import is_accessible_to_others, restrict
 
 if TYPE_CHECKING:
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
 
 _SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 _IN_DATA_DIRECTORY = (

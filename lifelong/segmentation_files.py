@@ -11,12 +11,12 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.class_labels import composed, is_missing
-from lifelong_core.csv_tables import read_csv
 from lifelong_core.deploy.performance.segmentation import PixelBlock
 from lifelong_core.deploy.performance.segmentation.cases import BLOCK_PIXELS, check_labels, check_scores
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.npz import MAXIMUM_ENTRIES, UNREADABLE, read_array_header
+from lifelong_core.values.class_labels import composed, is_missing
+from lifelong_core.values.csv_files import read_csv
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.npz import MAXIMUM_ENTRIES, UNREADABLE, read_array_header
 
 SKIPPED_BYTES = 1 << 18
 """Read at once on the way to a class; `seek` in an archive would read 16 MiB at once."""

@@ -29,7 +29,7 @@ from benchmarks.serving.profile import check_profiler, measure_profile
 from benchmarks.serving.servers import MEANINGS
 from benchmarks.serving.start import measure_start
 from benchmarks.serving.wrk import check_wrk
-from lifelong_core.errors import LifelongError
+from lifelong_core.values.errors import LifelongError
 
 UNUSABLE = 2
 """Exit status where the machine lacks a program."""

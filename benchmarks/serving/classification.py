@@ -14,9 +14,9 @@ import onnxruntime
 from numpy.typing import NDArray
 from PIL import Image
 
-from lifelong_core.arrays import softmax
 from lifelong_core.images import model_input, preprocess
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.arrays import softmax
 
 MAXIMUM_PIXELS = 16_777_216
 """As the service's default."""

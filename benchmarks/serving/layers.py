@@ -20,7 +20,7 @@ LAYERS: Final[Mapping[str, Sequence[str]]] = {
         "lifelong_service/limits/",
         "lifelong_service/routes/",
         "lifelong_service/application.py",
-        "lifelong_core/bearer.py",
+        "lifelong_core/store/access/bearer.py",
         "lifelong_core/store/access/",
     ),
     "batcher": ("lifelong_service/prediction/", "lifelong_service/worker/", "lifelong_core/runtime/"),

@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.serving.layers import shares_by_layer
 from benchmarks.serving.servers import ours
 from benchmarks.serving.workloads import TINY
-from lifelong_core.errors import LifelongError
+from lifelong_core.values.errors import LifelongError
 
 PROGRAM = "py-spy"
 CONNECTIONS = 16

@@ -15,7 +15,7 @@ from benchmarks.serving.classification import environment_of
 from benchmarks.serving.rounds import Figures
 from benchmarks.serving.workloads import Workload, install
 from benchmarks.serving.wrk import Load, Requests, prepared
-from lifelong_core.errors import LifelongError
+from lifelong_core.values.errors import LifelongError
 from tests.integration.processes import Service, free_port, running_service
 
 OURS, TYPED, PLAIN = "ours", "typed", "plain"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.gpu_graphs import jpeg
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
 from lifelong_core.images import model_input
-from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.settings import Settings
+from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import Scope, Store, register_calibration
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lifelong_core.errors import LifelongError
+from lifelong_core.values.errors import LifelongError
 
 PROGRAM = "wrk"
 TIMEOUT_SECONDS = 10

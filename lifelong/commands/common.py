@@ -36,7 +36,7 @@ class Name(click.ParamType):
         Raises:
             InvalidInputError: it is not legal.
         """
-        from lifelong_core.names import check_name
+        from lifelong_core.values.names import check_name
 
         field = (
             None
@@ -122,8 +122,8 @@ url_option: Decorator = click.option(
 @contextmanager
 def open_store() -> Iterator["Store"]:
     """The store that the settings name, closed at the end."""
+    from lifelong_core.configuration.settings import Settings
     from lifelong_core.runtime.temporary_folder import ensure_temporary_folder
-    from lifelong_core.settings import Settings
     from lifelong_core.store import Store
 
     settings = Settings.load()
@@ -134,7 +134,7 @@ def open_store() -> Iterator["Store"]:
 
 def service_url(url: str | None) -> str:
     """URL of the running service: as given, `http://` added where it has no scheme; None: that of the settings."""
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
 
     if url is None:
         return Settings.load().service_url
@@ -151,9 +151,9 @@ def actor() -> str:
 
 @contextmanager
 def only_warned(*, hint: str = "") -> Iterator[None]:
-    """Print what `lifelong_core.plausibility` refuses in the block as a warning; `hint`: what it means later."""
-    from lifelong_core.errors import InvalidInputError
-    from lifelong_core.plausibility import FORCE
+    """Print what `plausibility` refuses in the block as a warning; `hint`: what it means later."""
+    from lifelong_core.configuration.plausibility import FORCE
+    from lifelong_core.values.errors import InvalidInputError
 
     try:
         yield

@@ -79,7 +79,7 @@ def format_seconds(seconds: float) -> str:
 
 def _patiently(ask: Callable[[], Value], console: "Console") -> Value:
     """The answer of the database, as soon as it gives one."""
-    from lifelong_core.errors import UnavailableError
+    from lifelong_core.values.errors import UnavailableError
 
     is_said = False
     while True:

@@ -57,7 +57,7 @@ def expect_monitor(store: "Store") -> None:
     Raises:
         UnavailableError: none runs.
     """
-    from lifelong_core.errors import UnavailableError
+    from lifelong_core.values.errors import UnavailableError
 
     if all(monitor.is_lost for monitor in store.monitors.list(visits=False)):
         raise UnavailableError(
@@ -81,7 +81,7 @@ def expect_success(job: "Job") -> "Job":
     Raises:
         ConflictError: it failed or was cancelled.
     """
-    from lifelong_core.errors import ConflictError
+    from lifelong_core.values.errors import ConflictError
 
     if job.state != "succeeded":
         error = job.error or {}
@@ -96,7 +96,7 @@ def await_job(store: "Store", job: "Job", timeout: timedelta) -> "Job":
     Raises:
         UnavailableError: it did not end in time.
     """
-    from lifelong_core.errors import UnavailableError
+    from lifelong_core.values.errors import UnavailableError
 
     until = time.monotonic() + timeout.total_seconds()
     while job.finished_at is None:

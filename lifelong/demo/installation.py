@@ -12,8 +12,8 @@ from lifelong.demo.images import CLASS_NAMES, COSTS, Split, as_png, degrade
 from lifelong.demo.processes import free_ports
 from lifelong.demo.training import MEAN, STANDARD_DEVIATION
 from lifelong.labelled_images import labelled_images
-from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import Scope, Store
 from lifelong_core.store.files import make_data_folder
 

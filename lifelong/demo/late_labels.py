@@ -9,7 +9,7 @@ from lifelong.demo.images import CLASS_NAMES
 from lifelong.demo.traffic import Answer, Answers
 from lifelong.label_import.rows import LabelRow, RejectedRow
 from lifelong.label_import.sending import LabelImport, Poster
-from lifelong_core.errors import LifelongError
+from lifelong_core.values.errors import LifelongError
 
 LABELLED_SHARE = 0.2
 """Probability of each prediction to get a label."""

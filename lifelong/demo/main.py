@@ -15,8 +15,8 @@ from lifelong.demo.progress import Steps
 from lifelong.demo.report import print_report
 from lifelong.demo.run import run_story
 from lifelong.printing import echo
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.temporary_folder import ensure_temporary_folder
-from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 
 

@@ -8,7 +8,7 @@ from lifelong.api import Api
 from lifelong.demo.figures import AffectedSeen, CycleSeen
 from lifelong.demo.installation import CYCLE_SECONDS, ENVIRONMENT, MODEL
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.errors import UnavailableError
+from lifelong_core.values.errors import UnavailableError
 
 CYCLE_TIMEOUT_SECONDS = 6 * CYCLE_SECONDS
 

@@ -13,7 +13,7 @@ from typing import Self
 
 import httpx
 
-from lifelong_core.errors import ConfigurationError, UnavailableError
+from lifelong_core.values.errors import ConfigurationError, UnavailableError
 
 START_SECONDS = 60.0
 STOP_SECONDS = 10.0

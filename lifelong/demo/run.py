@@ -28,8 +28,8 @@ from lifelong.demo.processes import Processes
 from lifelong.demo.progress import Steps
 from lifelong.demo.traffic import Answers, send
 from lifelong.demo.training import EPOCHS, export_onnx, train
+from lifelong_core.configuration.serving_plan import serving_plan
 from lifelong_core.deploy import AdaptationPolicy
-from lifelong_core.serving_plan import serving_plan
 
 DEVELOPMENT_IMAGES, SHIFTED_IMAGES = 400, 1500
 ENOUGH_IMAGES = AdaptationPolicy().minimum_samples

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.decision_rules.wording import describe_rule
-from lifelong_core.errors import LifelongError
-from lifelong_core.preprocessing_digest import differs
+from lifelong_core.images.preprocessing_digest import differs
 from lifelong_core.store import Store, Task
 from lifelong_core.store.design.effects import differing_heads, refit_hint
 from lifelong_core.store.knowledge.exchange import read_signing_key
 from lifelong_core.store.knowledge.neighbours import explain_missing_ranker
 from lifelong_core.store.lifecycle.group_keys import check_complete, hashing_key, load_key_file, short_digest
 from lifelong_core.store.lifecycle.privacy import holds_group_keys
+from lifelong_core.values.errors import LifelongError
 
 
 def check_artifacts(installation: Installation) -> Iterator[Finding]:

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 from lifelong.doctor import access, content, database, machine, monitoring, populations, processes
 from lifelong.doctor.findings import Check, Finding, Installation, Level, Result, failure, ok
-from lifelong_core.errors import LifelongError
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.redaction import redact
-from lifelong_core.settings import Settings
 from lifelong_core.store import Store
+from lifelong_core.values.errors import LifelongError
 
 CHECKS: dict[str, Check] = {
     "writing": database.check_writable,

@@ -10,13 +10,13 @@ from stat import S_IWGRP, S_IWOTH
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong.private_files import absolute, database_file, find_accessible, local_artifacts
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.graph_check import check_execution_providers
+from lifelong_core.configuration.serving_plan import serving_plan
+from lifelong_core.configuration.settings import settings_file
 from lifelong_core.runtime.file_modes import is_accessible_to_others
-from lifelong_core.serving_plan import serving_plan
-from lifelong_core.settings import settings_file
+from lifelong_core.runtime.graph_check import check_execution_providers
 from lifelong_core.store.engine.database import parse_url
 from lifelong_core.store.spool.spool import Spool
+from lifelong_core.values.errors import InvalidInputError
 
 _WAITS_TOO_LONG = timedelta(minutes=5)
 """A spool is empty within seconds when the database answers, as it does while this is being looked at."""

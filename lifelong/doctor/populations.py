@@ -5,10 +5,10 @@ from datetime import timedelta
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.deploy import FittedQuantifier, quantifier
-from lifelong_core.errors import ConfigurationError, UnidentifiableError
 from lifelong_core.store import Model
 from lifelong_core.store.health import SummaryState
 from lifelong_core.store.log.identifiers import EPOCH
+from lifelong_core.values.errors import ConfigurationError, UnidentifiableError
 
 _MISSED_CYCLES = 2
 _MOST = 5

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
-from lifelong_core.errors import UnavailableError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_core.store.jobs.records import TRAINING_KINDS
+from lifelong_core.values.errors import UnavailableError
 
 _CATCHING_UP_SECONDS = 2.0
 """A worker acknowledges a change of the registry within this time."""

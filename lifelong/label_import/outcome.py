@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lifelong.label_import.rows import RejectedRow
-from lifelong_core.csv_writing import csv_writer
 from lifelong_core.runtime.file_modes import PRIVATE_FILE
+from lifelong_core.values.csv_files import csv_writer
 
 EXAMPLES = 5
 """Rejected rows that are kept to be shown."""

@@ -8,9 +8,9 @@ from typing import Any, BinaryIO
 from uuid import UUID
 
 from lifelong.label_import.lines import LONGEST_LINE, read_lines
-from lifelong_core.csv_tables import SEPARATOR_LINE, separator_of, with_decimal_point
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.names import check_name
+from lifelong_core.values.csv_files import SEPARATOR_LINE, separator_of, with_decimal_point
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.names import check_name
 
 COLUMNS = ("prediction_id", "request_id", "row", "model", "environment", "label", "source", "propensity")
 """Columns of a label, named as in `/v1/feedback`."""

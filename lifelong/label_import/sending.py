@@ -9,7 +9,7 @@ import httpx
 
 from lifelong.label_import.outcome import EXAMPLES, ImportOutcome, RejectionWriter
 from lifelong.label_import.rows import LabelRow, RejectedRow, Row, UnlabelledRow
-from lifelong_core.errors import LifelongError, RetryableError
+from lifelong_core.values.errors import LifelongError, RetryableError
 
 BATCH = 500
 """Labels of one request."""

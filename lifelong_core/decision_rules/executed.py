@@ -5,7 +5,6 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import MANY_CLASSES, Floats, Integers
 from lifelong_core.decision_rules.rules import (
     Argmax,
     BayesRule,
@@ -14,7 +13,8 @@ from lifelong_core.decision_rules.rules import (
     OptimisedMetric,
     needs_cut_off,
 )
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import MANY_CLASSES, Floats, Integers
+from lifelong_core.values.errors import InvalidInputError
 
 _UNIT = float(np.finfo(np.float64).eps)
 

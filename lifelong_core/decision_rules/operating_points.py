@@ -5,10 +5,10 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.decision_rules.rates import METRICS, metric_of
 from lifelong_core.decision_rules.rules import MetricRule, TargetValue
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.values.errors import InvalidInputError
 
 
 @dataclass(frozen=True)

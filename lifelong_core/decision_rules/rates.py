@@ -6,9 +6,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats
 from lifelong_core.decision_rules.rules import MetricRule, OptimisedMetric
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
 
 Numbers: TypeAlias = NDArray[Any]
 """real or complex numbers"""

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Literal, TypeAlias, TypeGuard, cast, get_args
 
 from lifelong_core.decision_rules.target import Target
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 TargetMetric: TypeAlias = Literal["TPR", "TNR", "PPV", "NPV", "PPR"]
 """sensitivity, specificity, precision, negative predictive value, share of positive decisions"""

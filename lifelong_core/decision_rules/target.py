@@ -5,7 +5,7 @@ from math import isnan
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Mask
+from lifelong_core.values.arrays import Floats, Mask
 
 _ROUNDING = 1e-12
 """of sums of weights"""

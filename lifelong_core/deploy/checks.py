@@ -5,9 +5,9 @@ from typing import Any, cast
 
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import LARGEST_NUMBER, Floats, as_number, as_parameter, read_only
-from lifelong_core.class_labels import composed
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import LARGEST_NUMBER, Floats, as_number, as_parameter, read_only
+from lifelong_core.values.class_labels import composed
+from lifelong_core.values.errors import InvalidInputError
 
 SMALLEST_TEMPERATURE = 1 / LARGEST_NUMBER
 

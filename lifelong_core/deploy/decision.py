@@ -2,8 +2,8 @@
 
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Integers, as_costs, as_probabilities
 from lifelong_core.decision_rules.executed import LeastCost
+from lifelong_core.values.arrays import Integers, as_costs, as_probabilities
 
 ABSTAIN = "abstain"
 """Name of the decision to abstain, which follows the classes where the costs have it."""

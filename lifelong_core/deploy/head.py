@@ -11,17 +11,6 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import (
-    Floats,
-    Integers,
-    as_costs,
-    as_logits,
-    as_number,
-    as_parameter,
-    as_prevalence,
-    read_only,
-    softmax,
-)
 from lifelong_core.decision_rules.executed import CutOff, LeastCost, executed_rule, expected_costs
 from lifelong_core.decision_rules.operating_points import search_cut_off
 from lifelong_core.decision_rules.rules import (
@@ -38,8 +27,19 @@ from lifelong_core.deploy.decision import ABSTAIN
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.scores import affine_scores
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import (
+    Floats,
+    Integers,
+    as_costs,
+    as_logits,
+    as_number,
+    as_parameter,
+    as_prevalence,
+    read_only,
+    softmax,
+)
+from lifelong_core.values.errors import InvalidInputError
 
 SCHEMA_VERSION = 2
 _BAYES_VERSION = 1

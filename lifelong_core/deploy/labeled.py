@@ -9,7 +9,9 @@ from typing import Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import (
+from lifelong_core.deploy.numerics.scores import one_hot
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import (
     MANY_CLASSES,
     Floats,
     Integers,
@@ -21,10 +23,8 @@ from lifelong_core.arrays import (
     read_labels,
     read_only,
 )
-from lifelong_core.deploy.numerics.scores import one_hot
-from lifelong_core.errors import InvalidInputError, UnidentifiableError
-from lifelong_core.npz import array_digest, read_npz, write_npz
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.errors import InvalidInputError, UnidentifiableError
+from lifelong_core.values.npz import array_digest, read_npz, write_npz
 
 _DIGEST = "preprocessing_digest"
 _DIGEST_FORM = re.compile("[0-9a-f]{64}")
@@ -49,8 +49,7 @@ class LabeledLogits(ArrayValue):
     groups: NDArray[np.generic] | None = None
     """shape (N,): samples of one group (patient, study) depend on each other; None: all independent"""
     preprocessing_digest: str | None = None
-    """how the images of these logits were decoded and preprocessed, see `lifelong_core.preprocessing_digest`; None:
-    unknown"""
+    """how the images of these logits were decoded and preprocessed (`images.preprocessing_digest`); None: unknown"""
 
     def __post_init__(self) -> None:
         """Check and freeze the arrays.

@@ -8,13 +8,13 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Floats, Logits, as_column, read_labels, read_only
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.member_logits import MEMBER_NAMES, MEMBER_PREFIX, as_members, take_members
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.npz import read_npz, write_npz
-from lifelong_core.uncertainties import as_uncertainties
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats, Logits, as_column, read_labels, read_only
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.npz import read_npz, write_npz
+from lifelong_core.values.uncertainties import as_uncertainties
 
 METADATA_PREFIX = "metadata_"
 """Prefix of the names of metadata arrays in an npz file."""

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Logits, as_logits, expect_logits, with_both_columns
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.uncertainties import MOST_MEMBERS, check_members
+from lifelong_core.values.arrays import Logits, as_logits, expect_logits, with_both_columns
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.uncertainties import MOST_MEMBERS, check_members
 
 MEMBER_PREFIX = "logits_"
 MEMBER_NAMES = tuple(f"{MEMBER_PREFIX}{number}" for number in range(MOST_MEMBERS + 2))

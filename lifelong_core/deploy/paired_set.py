@@ -7,11 +7,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Logits, as_logits, read_only
 from lifelong_core.deploy.labelled_set import CURRENT, METADATA_PREFIX, LabelledSet
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.npz import read_npz, write_npz
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Logits, as_logits, read_only
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.npz import read_npz, write_npz
 
 MODELS = "models"
 """Array of an npz file: references of both models."""

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal, Self, TypeAlias, cast
 import numpy as np
 from pydantic import AliasChoices, Field, StrictBool, StrictInt, StringConstraints, field_validator
 
-from lifelong_core.arrays import LARGEST_NUMBER, PREVALENCE_TOLERANCE
 from lifelong_core.decision_rules.rules import TargetMetric
 from lifelong_core.design.method.conditions import Answers
-from lifelong_core.documents import FrozenDocument
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.validation_errors import suggest
+from lifelong_core.values.arrays import LARGEST_NUMBER, PREVALENCE_TOLERANCE
+from lifelong_core.values.documents import FrozenDocument
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.validation_errors import suggest
 
 SCHEMA_VERSION = 1
 
@@ -44,11 +44,10 @@ class ProblemFingerprint(FrozenDocument):
         True
         >>> ProblemFingerprint.from_json(fingerprint.to_json()) == fingerprint
         True
-        >>> fingerprint.with_answer("decision_rule", "majority")
+        >>> fingerprint.with_answer("decision_rule", "majority")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        lifelong_core.errors.InvalidInputError: decision_rule: expected 'target_value', 'optimization', 'argmax', \
-'cost_benefit' or 'none', got 'majority'.
+        lifelong_core.values.errors.InvalidInputError: decision_rule: expected ... or 'none', got 'majority'.
     """
 
     schema_version: Literal[1] = SCHEMA_VERSION

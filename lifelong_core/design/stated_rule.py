@@ -15,7 +15,7 @@ from lifelong_core.decision_rules.rules import (
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.design.recommendation.parameters import Matrix, equal_costs
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 _BETAS = {"missed_case": 2.0, "false_alarm": 0.5}
 """beta of the F score where one error is worse (thesis table 4.10; guide DG3.5); 1 otherwise"""

@@ -12,8 +12,8 @@ from typing import Annotated, Any, cast
 from pydantic import BaseModel, ConfigDict, Field
 
 from lifelong_core.develop.torchvision_operators import declare_missing_operators
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.validation_errors import suggest
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.validation_errors import suggest
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STANDARD_DEVIATION = (0.229, 0.224, 0.225)

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, _imaging
 
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_core.images.plain_jpeg import (
     UnnamedSubsamplingError,
     decode_plain_jpeg,
     decode_strictly,
     read_plain_header,
 )
+from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.images.tiff import check_tiff
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
 
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP")
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"})

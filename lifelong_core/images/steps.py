@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.images.decoding import FULL_PIXELS, decode_by_pillow, decode_plain, to_image
-from lifelong_core.preprocessing import CentreCrop, Preprocessing, Resize
+from lifelong_core.images.preprocessing import CentreCrop, Preprocessing, Resize
+from lifelong_core.values.errors import InvalidInputError
 
 STRIP_PIXELS = 1_000_000
 """Pixels of a larger image that are converted and resized in width at once."""

@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 from PIL.TiffImagePlugin import COMPRESSION_INFO, ImageFileDirectory_v2
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.images.plain_jpeg import UnnamedSubsamplingError, decode_strictly
+from lifelong_core.values.errors import InvalidInputError
 
 MAGICS: Final = (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
 HINT: Final = (

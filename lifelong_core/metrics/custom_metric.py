@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.catalogue.metrics import METRICS
+from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.values.errors import InvalidInputError
 
 Need: TypeAlias = Literal["labels", "decisions", "probabilities"]
 

@@ -9,7 +9,6 @@ from typing import TypeAlias
 import numpy as np
 from PIL import Image
 
-from lifelong_core.arrays import Floats, Integers, Logits
 from lifelong_core.design.validation.values.metric_value import Number
 from lifelong_core.develop.localization.mean_score import SCORE_NAMES, mean_score
 from lifelong_core.develop.localization.occlusion import (
@@ -22,14 +21,15 @@ from lifelong_core.develop.localization.occlusion import (
 )
 from lifelong_core.develop.localization.overlay import overlay_png
 from lifelong_core.develop.localization.stability import SCORES, THRESHOLD, Stability, stability
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.images import preprocess, visible_box
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.promotion.localization import (
     LocalizationComparison,
     LocalizationExample,
     LocalizationScore,
 )
+from lifelong_core.values.arrays import Floats, Integers, Logits
+from lifelong_core.values.errors import InvalidInputError
 
 MOST_EXAMPLES = 8
 _SHIFTS = 8

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from lifelong_core.design.validation.differences import MetricDifference
-from lifelong_core.documents import Frozen
+from lifelong_core.values.documents import Frozen
 
 
 class CostDifference(Frozen):

@@ -6,9 +6,9 @@ from typing import Self
 import numpy as np
 from pydantic import Field
 
-from lifelong_core.arrays import Floats, Integers
-from lifelong_core.documents import Frozen
 from lifelong_core.promotion.sign_flip import sign_flip_test
+from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.values.documents import Frozen
 
 MOST_CASES = 1000
 """changed cases that are listed; of more, half of them with the largest rise of cost, and half with the largest fall"""

@@ -6,12 +6,12 @@ from pydantic import Field
 
 from lifelong_core.design.validation.differences import MetricDifference, SubgroupDifference
 from lifelong_core.design.validation.result import ValidationResult
-from lifelong_core.documents import Frozen, FrozenDocument
 from lifelong_core.promotion.cost_difference import CostDifference
 from lifelong_core.promotion.decision_changes import DecisionChanges
 from lifelong_core.promotion.localization import LocalizationComparison
 from lifelong_core.promotion.runtime_cost import RuntimeCost
 from lifelong_core.promotion.verdict import Verdict
+from lifelong_core.values.documents import Frozen, FrozenDocument
 
 SCHEMA_VERSION = 1
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lifelong_core.arrays import Floats
 from lifelong_core.design.validation.differences import (
     MetricDifference,
     ResampledDifference,
@@ -15,6 +14,7 @@ from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.promotion.cost_difference import CostDifference
 from lifelong_core.promotion.decision_changes import McNemar
 from lifelong_core.promotion.inputs import ComparedModel, Population
+from lifelong_core.values.arrays import Floats
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lifelong_core.arrays import Integers
+from lifelong_core.values.arrays import Integers
 
 
 def sample_images(

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Floats, Logits, as_logits
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.promotion.runtime_cost import RuntimeCost
+from lifelong_core.values.arrays import Floats, Logits, as_logits
+from lifelong_core.values.errors import InvalidInputError
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from lifelong_core.design.validation.values.metric_value import Number
-from lifelong_core.documents import Frozen
+from lifelong_core.values.documents import Frozen
 
 
 class LocalizationScore(Frozen):

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, as_costs
 from lifelong_core.deploy.head import HeadOutput
 from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
@@ -20,6 +19,7 @@ from lifelong_core.promotion.inputs import ComparedModel, HeldOutCases, Populati
 from lifelong_core.promotion.localization import LocalizationComparison
 from lifelong_core.promotion.unknowns import unknowns
 from lifelong_core.promotion.verdict import verdict
+from lifelong_core.values.arrays import Floats, as_costs
 
 _CALIBRATION = [
     (name, RecommendedMetric(metric=name, per_class=False)) for name in ("NLL", "BS", "ECE", "CWCE")

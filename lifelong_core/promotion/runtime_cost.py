@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from lifelong_core.documents import Frozen
 from lifelong_core.runtime.cores import usable_cores
+from lifelong_core.values.documents import Frozen
 
 WARM_UP = 3
 """runs before the clock counts"""

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
-from lifelong_core.scientific import normal_probability
+from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.values.scientific import normal_probability
 
 MOST_EXACT = 20_000
 """largest sum of sizes of differences that is convolved exactly; beyond it, the normal limit is as good"""

@@ -8,9 +8,9 @@ from pydantic import Field
 from lifelong_core.design.report.words import p_value
 from lifelong_core.design.validation.differences import MetricDifference
 from lifelong_core.design.validation.result import ValidationResult
-from lifelong_core.documents import Frozen
 from lifelong_core.promotion.decision_changes import McNemar
 from lifelong_core.promotion.evidence import Evidence, name_class, name_subgroup
+from lifelong_core.values.documents import Frozen
 
 Advice: TypeAlias = Literal["promote", "decide", "reject"]
 """`decide`: the figures do not settle it, and a person has to."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TypeVar, cast
 
-from lifelong_core.errors import UnavailableError
+from lifelong_core.values.errors import UnavailableError
 
 Result = TypeVar("Result")
 

@@ -4,8 +4,8 @@ import os
 import tempfile
 from pathlib import Path
 
-from lifelong_core.errors import ConfigurationError
 from lifelong_core.runtime.file_modes import PRIVATE_FOLDER
+from lifelong_core.values.errors import ConfigurationError
 
 
 def ensure_temporary_folder(data_directory: Path) -> None:

@@ -3,7 +3,6 @@
 Only this package contains SQL and names of tables.
 """
 
-from lifelong_core.names import DEFAULT_ENVIRONMENT, NAME_PATTERN, check_name
 from lifelong_core.store.access.records import AuditEntry, ConsoleSession, Scope, Token
 from lifelong_core.store.cycles.records import Cycle, Outcome
 from lifelong_core.store.design.records import (
@@ -58,6 +57,7 @@ from lifelong_core.store.rollouts.records import Promotion, Rollout
 from lifelong_core.store.rollouts.trials import StartedTrial, start_trial
 from lifelong_core.store.store import Store
 from lifelong_core.store.trainings.records import StoredTraining
+from lifelong_core.values.names import DEFAULT_ENVIRONMENT, NAME_PATTERN, check_name
 
 __all__ = [
     "DEFAULT_ENVIRONMENT",

@@ -15,9 +15,9 @@ from typing import Any, BinaryIO, Literal, cast
 from fsspec.core import split_protocol, url_to_fs  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 from fsspec.implementations.local import LocalFileSystem  # pyright: ignore[reportMissingTypeStubs]
 
-from lifelong_core.errors import ConfigurationError, InvalidInputError, NotFoundError, UnavailableError
 from lifelong_core.runtime.redaction import redact
 from lifelong_core.store.files import write_new, write_whole
+from lifelong_core.values.errors import ConfigurationError, InvalidInputError, NotFoundError, UnavailableError
 
 _FIELD = "LIFELONG_ARTIFACTS_URL"
 _CHUNK = 2**20

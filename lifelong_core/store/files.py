@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from lifelong_core.errors import ConfigurationError
 from lifelong_core.runtime.file_modes import PRIVATE_FILE, PRIVATE_FOLDER
+from lifelong_core.values.errors import ConfigurationError
 
 
 def write_whole(path: Path, content: bytes, *, mode: int = PRIVATE_FILE) -> None:

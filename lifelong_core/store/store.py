@@ -55,7 +55,7 @@ from lifelong_core.store.summaries.summaries import Summaries
 from lifelong_core.store.trainings.trainings import Trainings
 
 if TYPE_CHECKING:
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
     from lifelong_core.store.schema.migration import Migration
 
 

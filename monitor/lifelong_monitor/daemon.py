@@ -14,10 +14,10 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.date import DateTrigger
 
-from lifelong_core.errors import ConfigurationError, LifelongError
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.memory import give_back_free_memory
-from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
+from lifelong_core.values.errors import ConfigurationError, LifelongError
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.heartbeat import HeartbeatThread
 from lifelong_monitor.jobs.runner import JobRunner

@@ -13,11 +13,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from lifelong_core.errors import UnavailableError
-from lifelong_core.monitor_settings import monitor_settings
+from lifelong_core.configuration.monitor_settings import monitor_settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.background import BackgroundThread
-from lifelong_core.settings import Settings
 from lifelong_core.store import Heartbeat, Store, Tick, Visit
+from lifelong_core.values.errors import UnavailableError
 
 log = logging.getLogger(__name__)
 

@@ -2,9 +2,9 @@
 
 import sys
 
-from lifelong_core.errors import LifelongError
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.logs import configure_logging, early_format
-from lifelong_core.settings import Settings
+from lifelong_core.values.errors import LifelongError
 from lifelong_service.process.launch import REFUSED, open_standard_streams, report, serve
 
 

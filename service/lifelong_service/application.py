@@ -14,8 +14,8 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lifelong_core.errors import LifelongError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.values.errors import LifelongError
 from lifelong_service import console, metrics
 from lifelong_service.http.errors import on_http_error, on_lifelong_error, on_validation_error
 from lifelong_service.http.guard import GuardedRoute

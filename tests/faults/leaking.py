@@ -36,7 +36,7 @@ def __getattr__(name: str) -> Any:
 
 
 def main() -> None:
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
     from lifelong_service.process.launch import serve
 
     serve(Settings.load(), _LEAKING)

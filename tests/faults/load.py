@@ -17,7 +17,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Logits
+from lifelong_core.values.arrays import Floats, Logits
 
 RATE = 200.0
 """Requests per second of the product's guarantees."""

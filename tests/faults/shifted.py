@@ -101,7 +101,7 @@ def main() -> None:
 
         shift(_ours())
         sys.exit(run_monitor())
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
     from lifelong_service.process.launch import serve
 
     serve(Settings.load(), _SHIFTED)

@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import LogPosition, Model, Prediction, Store, group_hash, load_group_key
 from lifelong_core.store.spool.spool import Spool
 from lifelong_core.store.spool.state import SpoolState

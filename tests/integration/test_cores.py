@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from lifelong_core.configuration.serving_plan import plan_serving
 from lifelong_core.runtime.cores import usable_cores
-from lifelong_core.serving_plan import plan_serving
 from tests.integration.installation import install
 from tests.integration.processes import Service, running_service
 

@@ -19,9 +19,9 @@ import httpx
 import numpy as np
 import pytest
 
-from lifelong_core.arrays import Floats, Integers
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Scope, Store
+from lifelong_core.values.arrays import Floats, Integers
 from tests.integration.processes import eventually, free_port, running_service
 from tests.integration.prometheus import Prometheus, prometheus
 

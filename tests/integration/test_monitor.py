@@ -25,8 +25,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from grafana.generate import DASHBOARD_FILE
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
-from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Scope, Store
 from tests import databases, tools
 from tests.integration.processes import running_service

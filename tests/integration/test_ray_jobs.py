@@ -13,8 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
-from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.runner import COMMANDS, JobRunner

@@ -3,7 +3,8 @@ import re
 import numpy as np
 import pytest
 
-from lifelong_core.arrays import (
+from lifelong_core.deploy import LabeledLogits, fit_head
+from lifelong_core.values.arrays import (
     as_confusion,
     as_costs,
     as_groups,
@@ -18,8 +19,7 @@ from lifelong_core.arrays import (
     read_labels,
     read_only,
 )
-from lifelong_core.deploy import LabeledLogits, fit_head
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 def test_logits_become_contiguous_float32():

@@ -13,7 +13,7 @@ import pytest
 
 from lifelong.cli import cli
 from lifelong.commands.common import Name
-from lifelong_core.settings import OTHER_VARIABLES, PolicySettings, Settings
+from lifelong_core.configuration.settings import OTHER_VARIABLES, PolicySettings, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lifelong.doctor.examination import CHECKS
-from lifelong_core.settings import OTHER_VARIABLES, PolicySettings, Settings
+from lifelong_core.configuration.settings import OTHER_VARIABLES, PolicySettings, Settings
 from lifelong_monitor.jobs.kinds import KINDS
 from tests.faults import figures
 from tests.faults.report import render

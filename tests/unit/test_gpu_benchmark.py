@@ -9,7 +9,7 @@ import pytest
 from benchmarks import gpu
 from benchmarks.gpu_graphs import PRECISIONS, QUICK
 from benchmarks.gpu_runs import alternate, summary
-from lifelong_core.errors import LifelongError
+from lifelong_core.values.errors import LifelongError
 from tests.unit.service.graphs.gpu_double import CUDA, TENSORRT, install
 
 

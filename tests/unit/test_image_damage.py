@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.images import FULL_PIXELS, decode, model_input, reduction
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.errors import InvalidInputError
 
 SMALL = Preprocessing.model_validate({"resize": {"height": 16, "width": 16}})
 

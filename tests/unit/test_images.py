@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_core.images import (
     IMAGE_SUFFIXES,
     decode,
@@ -24,7 +23,8 @@ from lifelong_core.images import (
     visible_box,
 )
 from lifelong_core.images.plain_jpeg import decode_plain_jpeg, read_plain_header
-from lifelong_core.preprocessing import CentreCrop, Preprocessing, Resize
+from lifelong_core.images.preprocessing import CentreCrop, Preprocessing, Resize
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
 
 LIMIT = 10_000
 PLAIN_GREY = Preprocessing.model_validate({"colour": "grey", "mean": [0.0], "standard_deviation": [1.0]})
@@ -178,7 +178,7 @@ _PALETTE = """
 from io import BytesIO
 from PIL import Image
 from lifelong_core.images import IMAGE_SUFFIXES, decode, preprocess
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
 
 image, file = Image.new("P", (2, 2), 0), BytesIO()
 image.putpalette([255, 255, 255, 0, 0, 0])
@@ -196,7 +196,7 @@ def test_a_palette_with_transparency_gives_no_warning() -> None:
 _DAMAGED_TIFF = """
 from io import BytesIO
 from PIL import Image
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.images import decode
 
 file = BytesIO()

@@ -1,7 +1,7 @@
 import pytest
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import check_name
+from lifelong_core.values.errors import InvalidInputError
 
 
 @pytest.mark.parametrize("name", ["a", "0", "site-a.b_c", "a" * 64])

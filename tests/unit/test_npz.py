@@ -7,8 +7,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_core.npz import LONGEST_HEADER, MAXIMUM_ENTRIES, read_array_header, read_npz
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.values.npz import LONGEST_HEADER, MAXIMUM_ENTRIES, read_array_header, read_npz
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.plausibility import check_costs, check_normalisation
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.configuration.plausibility import check_costs, check_normalisation
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.errors import InvalidInputError
 
 
 @pytest.mark.parametrize(

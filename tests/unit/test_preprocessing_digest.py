@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from lifelong_core import images, probe_images
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.images import decoding, steps
+from lifelong_core import images
+from lifelong_core.images import decoding, probe_images, steps
 from lifelong_core.images.plain_jpeg import PlainHeader
-from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.preprocessing_digest import check_preprocessing_digest, preprocessing_digest
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing_digest import check_preprocessing_digest, preprocessing_digest
+from lifelong_core.values.errors import InvalidInputError
 
 FULL: dict[str, Any] = {
     "colour": "rgb",

@@ -11,7 +11,7 @@ from lifelong_core.deploy.shift.label_shift.assumption_test import AssumptionRef
 from lifelong_core.deploy.shift.ordered_window import OrderedWindow
 from lifelong_core.design.report.figures import share_interval
 from lifelong_core.metrics import Bootstrap
-from lifelong_core.scientific import normal_probability, normal_quantile, t_probability, t_quantile
+from lifelong_core.values.scientific import normal_probability, normal_quantile, t_probability, t_quantile
 
 PROBABILITIES = [1e-300, 1e-6, 0.025, 0.5, 0.975, 1 - 1e-9]
 

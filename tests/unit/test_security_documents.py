@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lifelong_core.settings import OTHER_VARIABLES, Settings
+from lifelong_core.configuration.settings import OTHER_VARIABLES, Settings
 from tests.attacks.__main__ import ATTACKS
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from benchmarks.serving.layers import OTHER, layer_of, shares_by_layer
 from benchmarks.serving.rounds import in_turns, medians, ratios
 from benchmarks.serving.servers import TOLERANCE, check_equal
 from benchmarks.serving.wrk import prepared, read_load
-from lifelong_core.errors import LifelongError
+from lifelong_core.values.errors import LifelongError
 
 OUTPUT = """\
 Running 2s test @ http://127.0.0.1:3000

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lifelong_core import serving_plan as module
-from lifelong_core.serving_plan import ServingPlan, expects_gpu, plan_serving, serving_plan
-from lifelong_core.settings import Settings
+from lifelong_core.configuration import serving_plan as module
+from lifelong_core.configuration.serving_plan import ServingPlan, expects_gpu, plan_serving, serving_plan
+from lifelong_core.configuration.settings import Settings
 
 CORES = [*range(1, 66), 96, 128, 384]
 

@@ -5,13 +5,13 @@ from dataclasses import asdict
 import pytest
 from pydantic import ValidationError
 
+from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.deploy import AdaptationPolicy
 from lifelong_core.deploy.adaptation.adapt import DEFAULT_QUANTIFIER
-from lifelong_core.errors import ConfigurationError, InvalidInputError
-from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import NAME_PATTERN, Store
 from lifelong_core.store.engine.database import parse_url
 from lifelong_core.store.engine.errors import sqlite_file
+from lifelong_core.values.errors import ConfigurationError, InvalidInputError
 
 
 @pytest.fixture(autouse=True)

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.uncertainties import LARGEST_UNCERTAINTY, as_uncertainties, check_members
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.uncertainties import LARGEST_UNCERTAINTY, as_uncertainties, check_members
 
 
 @pytest.mark.parametrize("kind", LARGEST_UNCERTAINTY)

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, StrictInt, StrictStr
 
 from lifelong_core.design import ProblemFingerprint, Recommendation, recommend
 from lifelong_core.design.problem_fingerprint import FIELDS
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.validation_errors import read_json
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.validation_errors import read_json
 from tests.unit.design.interview.test_progress import SCREENING
 
 JARGON = ("Input should", "valid tuple", "valid integer", "Value error", "ctx", "input_type")

@@ -2,7 +2,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
 
 
 @dataclass(frozen=True, eq=False)

@@ -94,11 +94,11 @@ def adapt(calibration: Path, window: Path, **options: Any) -> None:
 
 
 def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
-    from lifelong_core.arrays import as_logits, expect_logits
     from lifelong_core.deploy import adapt as adapt_once
     from lifelong_core.deploy.adaptation.adapt import DEFAULT_QUANTIFIER
-    from lifelong_core.errors import InvalidInputError
     from lifelong_core.runtime.memory import keep_free_memory
+    from lifelong_core.values.arrays import as_logits, expect_logits
+    from lifelong_core.values.errors import InvalidInputError
 
     out: Path | None = options["output"]
     _check_out(out)
@@ -154,7 +154,7 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
 
 def _expect_not_sorted(report: "AdaptationReport") -> None:
     """Refuse rows that are sorted by class, not by time: the last class alone would be judged."""
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     if any(change.size >= LARGEST_CHANGE for change in report.change_points):
         raise InvalidInputError(
@@ -168,7 +168,7 @@ def _check_out(out: Path | None) -> None:
     """Is there a place for the new head? Asked before the work, not after it."""
     import os
 
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     if out is None:
         return

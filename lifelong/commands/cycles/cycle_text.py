@@ -37,7 +37,7 @@ def print_cycle(store: "Store", cycle: "Cycle") -> None:
 def _report_of(cycle: "Cycle") -> "AdaptationReport | None":
     """The report without what only a replay needs; None: another version of the product wrote it."""
     from lifelong_core.deploy import AdaptationReport
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     try:
         return AdaptationReport.from_document(

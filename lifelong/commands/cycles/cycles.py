@@ -130,8 +130,8 @@ def affected(cycle: str, limit: int | None, *, as_csv: bool, as_json: bool) -> N
       lifelong cycles affected 01a1ff54-3b2c
       lifelong cycles affected 01a1ff54-3b2c --csv > affected.csv
     """
-    from lifelong_core.errors import InvalidInputError
     from lifelong_core.store.cycles.affected_documents import affected_document, write_csv
+    from lifelong_core.values.errors import InvalidInputError
 
     if as_csv and as_json:
         raise InvalidInputError("--csv and --json exclude each other.", field="--csv")

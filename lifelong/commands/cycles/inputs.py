@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lifelong_core.deploy import AdaptationPolicy, LabeledLogits, PostProcessingHead
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
 MOST_CLASSES = 10_000
 
@@ -18,9 +18,9 @@ MOST_CLASSES = 10_000
 def read_calibration(path: Path, class_names: "Sequence[str] | None" = None) -> "LabeledLogits":
     """The calibration set of an npz or CSV file; without names, the columns of a CSV file name its classes."""
     from lifelong.labelled_logits import labelled_table
-    from lifelong_core.arrays import expect_logits
     from lifelong_core.deploy import LabeledLogits
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.arrays import expect_logits
+    from lifelong_core.values.errors import InvalidInputError
 
     with name_file_in_errors(path, InvalidInputError):
         if path.suffix.lower() == ".csv":
@@ -34,9 +34,9 @@ def read_calibration(path: Path, class_names: "Sequence[str] | None" = None) -> 
 def given_names(calibration: Path, options: dict[str, Any]) -> "Sequence[str] | None":
     """The classes, in the order of the logits, by which labels and CSV columns are read; None: none are named."""
     from lifelong.labelled_logits import class_names_of
-    from lifelong_core.csv_tables import read_csv
     from lifelong_core.deploy import PostProcessingHead
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.csv_files import read_csv
+    from lifelong_core.values.errors import InvalidInputError
 
     if options["head"] is not None:
         for name in ("costs", "classes", "decision_rule"):
@@ -61,9 +61,9 @@ def name_file_in_errors(path: Path, kind: "type[InvalidInputError]") -> "Iterato
 def read_head(data: "LabeledLogits", options: dict[str, Any]) -> "PostProcessingHead":
     """The head of --head, else the first one of a model with these costs, classes and rule."""
     from lifelong.commands.models.tasks import parse_costs, parse_decision_rule
-    from lifelong_core.arrays import as_costs
+    from lifelong_core.configuration.plausibility import check_costs
     from lifelong_core.deploy import PostProcessingHead, fit_head
-    from lifelong_core.plausibility import check_costs
+    from lifelong_core.values.arrays import as_costs
 
     if options["head"] is not None:
         return PostProcessingHead.from_json(options["head"].read_text(errors="replace"))
@@ -84,8 +84,8 @@ def read_window(path: Path, class_names: "Sequence[str]", *, times: str | None) 
     import numpy as np
 
     from lifelong.labelled_logits import read_logits_table
-    from lifelong_core.errors import InvalidInputError
-    from lifelong_core.npz import UNREADABLE
+    from lifelong_core.values.errors import InvalidInputError
+    from lifelong_core.values.npz import UNREADABLE
 
     if path.suffix.lower() == ".csv":
         with name_file_in_errors(path, InvalidInputError):
@@ -109,7 +109,7 @@ def order_of_values(logits: Any, groups: Any) -> Any:
     """Indices (N,) that sort rows by logits, then group: rows in any order give one result, to the last bit."""
     import numpy as np
 
-    from lifelong_core.arrays import as_groups, as_logits
+    from lifelong_core.values.arrays import as_groups, as_logits
 
     rows = as_logits(logits, field="WINDOW")
     keys = as_groups(groups, samples=len(rows), field="WINDOW")
@@ -124,8 +124,8 @@ def read_times(given: str | None, window: Path, rows: int) -> Any:
     """
     import numpy as np
 
-    from lifelong_core.errors import InvalidInputError
-    from lifelong_core.npz import UNREADABLE
+    from lifelong_core.values.errors import InvalidInputError
+    from lifelong_core.values.npz import UNREADABLE
 
     if given is None:
         return None
@@ -154,8 +154,8 @@ def _times_of_column(path: Path, column: str) -> Any:
 
     import numpy as np
 
-    from lifelong_core.csv_tables import read_csv
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.csv_files import read_csv
+    from lifelong_core.values.errors import InvalidInputError
 
     table = read_csv(path, required=(column,), field="--times")
     try:
@@ -178,9 +178,9 @@ def read_policy(text: str | None, label_error_rate: float | None) -> "Adaptation
     import json
     from dataclasses import fields
 
+    from lifelong_core.configuration.settings import Settings
     from lifelong_core.deploy import AdaptationPolicy
-    from lifelong_core.errors import InvalidInputError
-    from lifelong_core.settings import Settings
+    from lifelong_core.values.errors import InvalidInputError
 
     rate = Settings.load().label_error_rate if label_error_rate is None else label_error_rate
     if text is None:
@@ -207,7 +207,7 @@ def read_policy(text: str | None, label_error_rate: float | None) -> "Adaptation
 def parse_class_names(text: str | None) -> list[str] | None:
     """Names separated by commas; a whole number stands for as many classes."""
     from lifelong_core.deploy.checks import as_class_names
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     if text is None:
         return None
@@ -221,7 +221,7 @@ def parse_class_names(text: str | None) -> list[str] | None:
 
 def fitting_names(names: list[str] | None, classes: int) -> list[str]:
     """The names, one for each class; the numbers of the classes where there are none."""
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     if names is not None and len(names) != classes:
         raise InvalidInputError(f"expected {classes} names, got {len(names)}.", field="--classes")
@@ -230,7 +230,7 @@ def fitting_names(names: list[str] | None, classes: int) -> list[str]:
 
 def parse_numbers(text: str | None, *, field: str) -> list[float] | None:
     """Numbers separated by commas."""
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     if text is None:
         return None

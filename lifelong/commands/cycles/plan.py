@@ -69,7 +69,7 @@ def _print_plan(calibration: Path | None, options: dict[str, Any]) -> None:
     from lifelong_core.deploy.adaptation.adapt import DEFAULT_QUANTIFIER
     from lifelong_core.deploy.adaptation.planning import SamplePlan, plan_samples
     from lifelong_core.design.report.words import name_classes
-    from lifelong_core.errors import UnidentifiableError
+    from lifelong_core.values.errors import UnidentifiableError
 
     names = parse_class_names(options["classes"])
     prevalence = parse_numbers(options["prevalence"], field="--prevalence")

@@ -35,7 +35,7 @@ def replay(cycle: str, timeout: timedelta, *, as_json: bool) -> None:
       lifelong cycles replay 01a1ff54-3b2c
       lifelong cycles replay 01a1ff54-3b2c --json --timeout 60s
     """
-    from lifelong_core.errors import LifelongError
+    from lifelong_core.values.errors import LifelongError
 
     try:
         with open_store() as store:

@@ -15,7 +15,7 @@ from lifelong.printing import echo
 if TYPE_CHECKING:
     from lifelong.label_import.outcome import ImportOutcome
     from lifelong.label_import.sending import LabelImport
-    from lifelong_core.errors import RetryableError
+    from lifelong_core.values.errors import RetryableError
 
 NOT_STORED = 3
 """Exit status where rows were not stored."""
@@ -69,7 +69,7 @@ def import_labels(
     from lifelong.api import Api
     from lifelong.label_import.outcome import rejection_file
     from lifelong.label_import.sending import LabelImport
-    from lifelong_core.errors import ConfigurationError, LifelongError
+    from lifelong_core.values.errors import ConfigurationError, LifelongError
 
     _check_options(file, report, source)
     try:
@@ -107,7 +107,7 @@ def _check_options(file: BinaryIO, report: Path | None, source: str) -> None:
         InvalidInputError: the report would replace the imported file, or the source is too long.
     """
     from lifelong.label_import.rows import LONGEST_SOURCE
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     if len(source) > LONGEST_SOURCE:
         raise InvalidInputError(f"expected at most {LONGEST_SOURCE} characters.", field="--source")

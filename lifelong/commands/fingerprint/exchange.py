@@ -34,7 +34,7 @@ def import_(file: Path, task: str | None, card: Path | None) -> None:
     It replaces one of the same kind, extractor and number of bins. Give --task, or --card for a new task.
     """
     from lifelong.commands.knowledge.entry_files import enter_card, read_card
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     fingerprint = read_fingerprint_file(file)
     known = None if card is None else read_card(card)
@@ -62,7 +62,7 @@ def export(
 ) -> None:
     """Write a fingerprint of TASK from the knowledge base of this installation into a file."""
     from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     with open_store() as store:
         record = _choose(store.knowledge.get(task), kind, bins)
@@ -84,7 +84,7 @@ def _choose(entry: "KnowledgeRecord", kind: str | None, bins: int | None) -> "Fi
         NotFoundError: none fits.
         InvalidInputError: several fit.
     """
-    from lifelong_core.errors import InvalidInputError, NotFoundError
+    from lifelong_core.values.errors import InvalidInputError, NotFoundError
 
     found = [
         record for record in entry.fingerprints if kind in (None, record.kind) and bins in (None, record.bins)

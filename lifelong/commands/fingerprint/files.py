@@ -17,7 +17,7 @@ def read_fingerprint_file(file: Path) -> "Fingerprint":
         InvalidInputError: the file cannot be read, is too large, or holds no fingerprint.
     """
     from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     try:
         return fingerprint_from_bytes(read_file(file))
@@ -33,7 +33,7 @@ def read_extractor_file(file: Path) -> "ExtractorReference":
         InvalidInputError: the file cannot be read, is too large, or holds no reference.
     """
     from lifelong_core.develop.fingerprints.extractor import ExtractorReference
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     try:
         return ExtractorReference.from_bytes(read_file(file))
@@ -48,7 +48,7 @@ def read_file(file: Path) -> bytes:
     Raises:
         InvalidInputError: it cannot be read, or is larger.
     """
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     try:
         with file.open("rb") as stream:
@@ -66,7 +66,7 @@ def write_file(file: Path, content: bytes, *, replace: bool) -> None:
     Raises:
         InvalidInputError: it exists and is not to be replaced, or cannot be written.
     """
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     try:
         with file.open("wb" if replace else "xb") as stream:
@@ -85,7 +85,7 @@ def expect_writable(file: Path, *, replace: bool) -> None:
     Raises:
         InvalidInputError: it exists and is not to be replaced, or its folder does not exist.
     """
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     if file.exists() and not replace:
         raise InvalidInputError(

@@ -100,7 +100,7 @@ def make(
     --method Manual makes a fingerprint of --keyword alone, without images.
     """
     from lifelong_core.develop.fingerprints.distances.registry import find_method
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     for file in filter(None, (output, card)):
         expect_writable(file, replace=replace)
@@ -151,7 +151,7 @@ def _make_keywords(
     output: Path, images: tuple[Path, ...], keywords: tuple[str, ...], *, replace: bool, as_json: bool
 ) -> None:
     from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     if images or not keywords:
         raise InvalidInputError(

@@ -93,7 +93,7 @@ def expect_features() -> None:
     """
     from importlib.util import find_spec
 
-    from lifelong_core.errors import ConfigurationError
+    from lifelong_core.values.errors import ConfigurationError
 
     missing = [name for name in ("torch", "torchvision", "timm", "pydicom") if find_spec(name) is None]
     if missing:

@@ -56,7 +56,7 @@ def make_private(
     """
     from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
     from lifelong_core.develop.fingerprints.private_histogram import make_private as add_noise
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     fingerprint = read_fingerprint_file(file)
     if not isinstance(fingerprint, HistogramFingerprint):

@@ -135,7 +135,7 @@ class Dialogue:
             raise Content
 
         def understand(text: str) -> "Interview":
-            from lifelong_core.errors import InvalidInputError
+            from lifelong_core.values.errors import InvalidInputError
 
             if text.casefold() in ("y", "yes"):
                 raise Content
@@ -171,7 +171,7 @@ class Dialogue:
             question: the question; None: a choice, a contradiction or the result.
             is_detour: whether an answer is being changed, so that going back withdraws nothing.
         """
-        from lifelong_core.errors import InvalidInputError
+        from lifelong_core.values.errors import InvalidInputError
 
         names = _class_names(interview, question)
         while True:
@@ -229,7 +229,7 @@ class Dialogue:
             self._reasons.pop(field, None)
 
     def _decide_again(self, interview: "Interview", name: str) -> "Interview":
-        from lifelong_core.errors import InvalidInputError
+        from lifelong_core.values.errors import InvalidInputError
 
         outcomes = {item.guide: item for step in interview.recommendation().steps for item in step.guides}
         if name not in outcomes:
@@ -253,7 +253,7 @@ def _numbers(count: int) -> str:
 
 def _number(text: str, count: int) -> int:
     """The index of the option with the typed number."""
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     if not text.isdecimal() or len(text) > 6 or not 1 <= int(text) <= count:
         raise InvalidInputError(f"expected a number from 1 to {count}, got {text[:80]!r}.")

@@ -8,7 +8,7 @@ from lifelong.commands.cycles.inputs import name_file_in_errors
 
 if TYPE_CHECKING:
     from lifelong_core.design import Interview, Proposal, Question
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
 DEFAULT_STATE = "recommendation-interview.json"
 """In the working directory, unless --state names another file."""
@@ -17,7 +17,7 @@ DEFAULT_STATE = "recommendation-interview.json"
 def load_interview(path: Path) -> "Interview | None":
     """The interview in a file; None if there is no such file."""
     from lifelong_core.design import Interview
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     try:
         content = path.read_bytes()
@@ -34,8 +34,8 @@ def write_text(path: Path, text: str, *, field: str) -> None:
 
     The umask sets the modes of new files and folders: they hold no patient data, and people share them.
     """
-    from lifelong_core.errors import InvalidInputError
     from lifelong_core.store.files import write_whole
+    from lifelong_core.values.errors import InvalidInputError
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def write_texts(files: Iterable[tuple[Path | None, str, str]]) -> "InvalidInputE
     Args:
         files: path or None, text and option of each.
     """
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     failures: list[InvalidInputError] = []
     for path, text, field in files:
@@ -73,7 +73,7 @@ def read_answers(path: Path, class_names: Sequence[str] | None) -> "Interview":
     import yaml
 
     from lifelong_core.design import start_interview
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     try:
         document: Any = yaml.safe_load(path.read_bytes())
@@ -94,7 +94,7 @@ def read_answers(path: Path, class_names: Sequence[str] | None) -> "Interview":
 
 def _parts(document: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Class names, and all answers and choices."""
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     names = document.pop("class_names", None)
     for part, example in (("answers", "FP2.6: argmax"), ("choices", "DG2.1: EC")):
@@ -153,7 +153,7 @@ def _as_text(question: "Question", value: object) -> str | None:
 def parse_prevalence(text: str | None) -> list[float] | None:
     """The shares of --prevalence: numbers or percentages."""
     from lifelong_core.design.interview.answer_texts import parse_number
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     if text is None:
         return None
@@ -181,7 +181,7 @@ def read_proposals(
     """
     from lifelong.commands.validation.labelled_files import read_outputs, with_indices
     from lifelong_core.design import propose_answers
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     data = read_outputs(path)
     try:

@@ -143,7 +143,7 @@ def _thresholds(options: dict[str, Any], names: tuple[str, ...] | None) -> "list
 
 
 def _named(interview: "Interview", names: tuple[str, ...] | None, options: dict[str, Any]) -> "Interview":
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     if names is None or names == interview.class_names:
         return interview
@@ -169,7 +169,7 @@ def _refuse_others(
     given: tuple[str, ...] | None, names: tuple[str, ...], place: str, options: dict[str, Any]
 ) -> None:
     """Refuse classes with other names or in another order: costs and target classes would be swapped."""
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     if given in (None, names):
         return
@@ -222,7 +222,7 @@ def _taken_over(interview: "Interview", proposals: "Mapping[str, Proposal]") -> 
 def _with_costs(interview: "Interview", options: dict[str, Any]) -> "Interview":
     """The interview with the costs of --costs."""
     from lifelong_core.design.interview.rule_wording import rules_hint
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     given = options["costs"]
     if given is None:
@@ -294,7 +294,7 @@ def _open_questions(interview: "Interview") -> "Sequence[Question]":
 
 def _complete(interview: "Interview", options: dict[str, Any]) -> "Recommendation":
     """The recommendation; nothing in it is open."""
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     missing = _open_questions(interview)
     if missing and not interview.contradictions:
@@ -381,7 +381,7 @@ def _earlier_thresholds(
 
     They stay where the recommendation in force is the same one, whatever its text and the names of its classes.
     """
-    from lifelong_core.errors import UnavailableError
+    from lifelong_core.values.errors import UnavailableError
 
     if before is None:
         return [], None

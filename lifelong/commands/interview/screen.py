@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lifelong_core.design import Contradiction, Interview, Question
     from lifelong_core.design.interview.cost_builders import Costs
     from lifelong_core.design.recommendation.document import GuideOutcome
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
 WIDEST = 100
 """Longest line, in characters."""
@@ -77,7 +77,7 @@ def warn_of_costs(costs: "Costs | None") -> None:
     """Print a warning where costs would be refused by a task; they fit the classes."""
     import numpy as np
 
-    from lifelong_core.plausibility import check_costs
+    from lifelong_core.configuration.plausibility import check_costs
 
     if costs is not None:
         with only_warned(hint="A task takes them only with a reason: --attach TASK --force-because REASON."):

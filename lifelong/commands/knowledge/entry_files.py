@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from lifelong.commands.common import actor
-from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
 
 if TYPE_CHECKING:
     from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard

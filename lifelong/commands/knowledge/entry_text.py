@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lifelong.commands.common import format_count
 from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
-from lifelong_core.errors import UnavailableError
+from lifelong_core.values.errors import UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -21,7 +21,7 @@ from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
 
 if TYPE_CHECKING:
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
     from lifelong_core.store import Store
     from lifelong_core.store.knowledge.exchange import ImportedBundle
 
@@ -122,7 +122,7 @@ def import_(path: Path, *, replace: bool, accept_unsigned: bool, as_json: bool) 
     A bundle is imported if a trusted signer (`lifelong knowledge trust`) or this installation has signed it. A folder
     holds transfer_*.npz and tasks_*.csv, in the layout of the outcomes of Godau et al. (task-fingerprinting, 2024).
     """
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
 
     with open_store() as store:
         if path.is_dir():
@@ -163,7 +163,7 @@ def export(tasks: tuple[str, ...], output: Path) -> None:
     It holds cards, trainings and fingerprints, no image; fingerprints that hold features of single images are left out.
     The private key is in LIFELONG_SIGNING_KEY_FILE; the receiver needs the public one (`lifelong knowledge key`).
     """
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
     from lifelong_core.store.files import write_whole
     from lifelong_core.store.knowledge.exchange import export_bundle
 
@@ -217,8 +217,8 @@ def _import_folder(store: "Store", folder: Path, *, replace: bool) -> "ImportedB
 def _import_file(
     store: "Store", path: Path, settings: "Settings", *, replace: bool, accept_unsigned: bool
 ) -> "ImportedBundle":
-    from lifelong_core.errors import InvalidInputError
     from lifelong_core.store.knowledge.exchange import import_bundle
+    from lifelong_core.values.errors import InvalidInputError
 
     try:
         content = path.read_bytes()

@@ -58,7 +58,7 @@ def key() -> None:
     The private key is in LIFELONG_SIGNING_KEY_FILE: keep it secret and in the backup, and copy it to other hosts of the
     installation that export.
     """
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
     from lifelong_core.store.knowledge.exchange import create_signing_key, read_signing_key
 
     path = Settings.load().resolved_signing_key_file

@@ -61,7 +61,7 @@ def calibrate(model: str, source: Path, *, url: str | None, token: str, **option
       lifelong calibrate triton calibration.npz
     """
     from lifelong.api import Api
-    from lifelong_core.errors import LifelongError
+    from lifelong_core.values.errors import LifelongError
 
     with Api(service_url(url), token) as api:
         description = api.get(f"/v1/admin/models/{model}")
@@ -115,7 +115,7 @@ def _labelled(
     from lifelong.labelled_images import labelled_images
     from lifelong.labelled_logits import SUFFIXES, read_labelled_logits
     from lifelong.rich_console import Console
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     table, pattern = options["groups"], options["group_pattern"]
     model = description["model"]

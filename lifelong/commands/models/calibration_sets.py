@@ -71,7 +71,7 @@ def remove_group_keys() -> None:
     The sets still tell which cases belong together, but no longer to which patient or study. Backups are not changed.
     Evidence of a shift starts anew for models whose active set had keys.
     """
-    from lifelong_core.errors import NotFoundError
+    from lifelong_core.values.errors import NotFoundError
 
     with open_store() as store:
         changed = 0
@@ -91,7 +91,7 @@ def remove_group_keys() -> None:
 
 def _compared(record: "CalibrationSet", model: "Model") -> str:
     """Whether a set was made with the preprocessing of its model, as this installation computes it."""
-    from lifelong_core.preprocessing_digest import differs
+    from lifelong_core.images.preprocessing_digest import differs
 
     if record.preprocessing_digest is None or model.preprocessing is None:
         return "unknown"

@@ -98,8 +98,8 @@ def validate(
     from lifelong.commands.validation.validation_text import print_validation
     from lifelong_core.deploy.labelled_set import LabelledSet
     from lifelong_core.design import ValidationResult
-    from lifelong_core.errors import InvalidInputError
     from lifelong_core.store.evaluations.validations import submit_validation
+    from lifelong_core.values.errors import InvalidInputError
 
     with open_store() as store:
         with name_file_in_errors(data, InvalidInputError):
@@ -152,9 +152,9 @@ def report(
     from lifelong.commands.interview.screen import terminal
     from lifelong.commands.models.promotion_text import print_promotion
     from lifelong_core.deploy.paired_set import PairedSet
-    from lifelong_core.errors import InvalidInputError
     from lifelong_core.promotion import PromotionReport
     from lifelong_core.store.evaluations.comparisons import find_pair, paired_test_set, submit_comparison
+    from lifelong_core.values.errors import InvalidInputError
 
     with open_store() as store:
         pair = find_pair(store, model, against)

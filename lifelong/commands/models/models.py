@@ -23,8 +23,8 @@ from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.deploy import LabeledLogits
-    from lifelong_core.graph_check import CheckedGraph
-    from lifelong_core.preprocessing import Preprocessing
+    from lifelong_core.images.preprocessing import Preprocessing
+    from lifelong_core.runtime.graph_check import CheckedGraph
     from lifelong_core.store import Store
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -95,11 +95,11 @@ def add(
     Logit i must belong to class i of the task: `lifelong tasks list` shows the classes in their
     order. torchvision's ImageFolder numbers classes by the alphabet of their folders.
     """
-    from lifelong_core.errors import InvalidInputError
-    from lifelong_core.plausibility import check_normalisation
-    from lifelong_core.preprocessing import Preprocessing
+    from lifelong_core.configuration.plausibility import check_normalisation
+    from lifelong_core.images.preprocessing import Preprocessing
     from lifelong_core.store import describe_serving, register_calibration
     from lifelong_core.store.registry.serving import WORKERS_PATIENCE_SECONDS
+    from lifelong_core.values.errors import InvalidInputError
 
     if onnx is None and not external:
         raise InvalidInputError(
@@ -184,9 +184,9 @@ def _examined(
 
 
 def _read_preprocessing(file: Path) -> "Preprocessing":
-    from lifelong_core.errors import InvalidInputError
-    from lifelong_core.preprocessing import Preprocessing
-    from lifelong_core.validation_errors import read_json
+    from lifelong_core.images.preprocessing import Preprocessing
+    from lifelong_core.values.errors import InvalidInputError
+    from lifelong_core.values.validation_errors import read_json
 
     try:
         return read_json(Preprocessing, file.read_bytes())
@@ -199,9 +199,9 @@ def _checked(
     store: "Store", graph: Path, name: str, task: str, preprocessing: "Preprocessing", *, half: bool
 ) -> "CheckedGraph":
     """The graph as one self-contained file, which the service's own code has loaded and run in another process."""
-    from lifelong_core.errors import InvalidInputError
-    from lifelong_core.graph_check import check_new_graph
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
+    from lifelong_core.runtime.graph_check import check_new_graph
+    from lifelong_core.values.errors import InvalidInputError
 
     try:
         return check_new_graph(
@@ -259,8 +259,8 @@ def promote(model: str, force_because: str | None) -> None:
     report (`lifelong models report`) advises against it, or if its calibration set was made with another preprocessing
     than this installation uses for it.
     """
-    from lifelong_core.graph_check import check_servable
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
+    from lifelong_core.runtime.graph_check import check_servable
     from lifelong_core.store import promote_calibrated
     from lifelong_core.store.design.effects import differing_heads, refit_hint
     from lifelong_core.store.registry.serving import WORKERS_PATIENCE_SECONDS, describe_serving
@@ -293,7 +293,7 @@ def remove(model: str) -> None:
 
     A model is in use if it is promoted, has logged predictions, or has a head in an environment.
     """
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     if "@" not in model:
         raise InvalidInputError(

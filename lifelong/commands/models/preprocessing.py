@@ -33,9 +33,9 @@ def preprocessing(source: str, size: int | None, output: Path | None, *, test_si
     The document does what the library's evaluation transform does. Use it if your model was
     evaluated with that transform. docs/preprocessing.md explains all fields.
     """
-    from lifelong_core.errors import InvalidInputError
-    from lifelong_core.plausibility import check_normalisation
-    from lifelong_core.preprocessing import Preprocessing
+    from lifelong_core.configuration.plausibility import check_normalisation
+    from lifelong_core.images.preprocessing import Preprocessing
+    from lifelong_core.values.errors import InvalidInputError
 
     library, _, name = source.partition("/")
     if (size is not None or test_size) and library != "timm":
@@ -91,8 +91,8 @@ def _described_by_file(file: Path) -> dict[str, Any]:
         describe_timm_transform,
         read_timm_data_config,
     )
-    from lifelong_core.errors import InvalidInputError
-    from lifelong_core.validation_errors import as_input_error
+    from lifelong_core.values.errors import InvalidInputError
+    from lifelong_core.values.validation_errors import as_input_error
 
     if not file.is_file():
         raise InvalidInputError(
@@ -114,7 +114,7 @@ def _described_by_file(file: Path) -> dict[str, Any]:
 
 
 def _not_installed(library: str) -> Exception:
-    from lifelong_core.errors import ConfigurationError
+    from lifelong_core.values.errors import ConfigurationError
 
     return ConfigurationError(
         f"{library} is not installed.",

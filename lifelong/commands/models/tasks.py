@@ -17,7 +17,7 @@ def parse_costs(text: str | None, classes: int) -> list[list[float]]:
     import json
     from pathlib import Path
 
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     if text is None:
         return [[float(true != decided) for decided in range(classes)] for true in range(classes)]
@@ -38,7 +38,7 @@ def parse_decision_rule(text: str | None) -> "DecisionRule | None":
     from pathlib import Path
 
     from lifelong_core.decision_rules.rules import rule_from_document
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     if text is None:
         return None

@@ -122,8 +122,8 @@ def promotions(task: str, *, as_json: bool) -> None:
 
 
 def _start(model: str, stage: "Stage", share: float, force_reason: str | None) -> None:
-    from lifelong_core.graph_check import check_servable
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
+    from lifelong_core.runtime.graph_check import check_servable
     from lifelong_core.store import describe_serving, start_trial
     from lifelong_core.store.registry.serving import WORKERS_PATIENCE_SECONDS as PATIENCE
 

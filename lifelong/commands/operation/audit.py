@@ -101,7 +101,7 @@ def verify(anchors: tuple[str, ...], *, as_json: bool) -> None:
 
     Exit status: 0 as it was written, 1 a fault was found.
     """
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
     from lifelong_core.store.access.audit_anchor import AnchorFile
     from lifelong_core.store.access.audit_chain import Anchor
 

@@ -23,7 +23,7 @@ def demo(seed: int, *, as_json: bool, plot: Path | None, keep_running: bool) -> 
     try:
         from lifelong.demo.main import run_demo
     except ModuleNotFoundError as error:
-        from lifelong_core.errors import ConfigurationError
+        from lifelong_core.values.errors import ConfigurationError
 
         raise ConfigurationError(
             f"the demo needs {error.name}.",

@@ -59,7 +59,7 @@ def export(
       lifelong export clinic-a --output log.parquet
       lifelong export clinic-a --output log.csv.gz --since 2026-05-01
     """
-    from lifelong_core.errors import ConfigurationError, ConflictError
+    from lifelong_core.values.errors import ConfigurationError, ConflictError
 
     if output.exists() and not replace:
         raise ConflictError(f"{output} exists already.", field="--output", hint="Replace it with --replace.")

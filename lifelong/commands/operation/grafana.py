@@ -35,8 +35,8 @@ def export(folder: Path, *, replace: bool) -> None:
 
 
 def _next_steps(folder: Path) -> str:
+    from lifelong_core.configuration.settings import Settings
     from lifelong_core.runtime.addresses import host_and_port
-    from lifelong_core.settings import Settings
 
     settings = Settings.load()
     ours = [host_and_port(settings.host, port) for port in (settings.port, settings.monitor_port)]

@@ -25,7 +25,7 @@ def erase(group: str, *, dry_run: bool, yes: bool) -> None:
 
     Its predictions that still wait in a spool are dropped at delivery. Its later predictions are logged again.
     """
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
     from lifelong_core.store.lifecycle.privacy import group_hashes
 
     if group == "-":
@@ -49,7 +49,7 @@ def rotate_group_key() -> None:
     Predictions of one patient before and after the rotation count as those of two patients. The old keys stay in the
     file: without them, earlier predictions can no longer be erased.
     """
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
 
     path = Settings.load().resolved_group_key_file
     with open_store() as store:
@@ -68,7 +68,7 @@ def forget_group_keys(*, yes: bool) -> None:
     Predictions under a forgotten key can no longer be erased by their group. If every key is lost, a new one is made,
     or the key in the file of this host becomes the key of the installation.
     """
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
     from lifelong_core.store.lifecycle.group_keys import short_digest
 
     path = Settings.load().resolved_group_key_file

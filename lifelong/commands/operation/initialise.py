@@ -8,11 +8,11 @@ import click
 
 from lifelong.commands.common import actor, format_count
 from lifelong.printing import echo
-from lifelong_core.errors import ConfigurationError
 from lifelong_core.runtime.redaction import redact
+from lifelong_core.values.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
     from lifelong_core.store import Store
     from lifelong_core.store.access.audit_anchor import AnchorFile
     from lifelong_core.store.lifecycle.group_keys import KeyFile, KeyInstallation
@@ -40,7 +40,7 @@ def init(source: str | None, *, mode: str | None) -> None:
     host lacks, and exits with status 1 until nothing is missing.
     """
     from lifelong.commands.operation.mode_setting import write_mode
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
     from lifelong_core.store import Scope, Store
     from lifelong_core.store.access.audit_anchor import AnchorFile
     from lifelong_core.store.files import make_data_folder
@@ -95,7 +95,7 @@ def _show_first_token(secret: str) -> None:
 @click.command(short_help="Upgrade the database schema to this version.")
 def upgrade() -> None:
     """Upgrade the database to the schema of this version (stop service and monitor first)."""
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
     from lifelong_core.store import Store
     from lifelong_core.store.lifecycle.group_keys import KeyFile
 

@@ -2,9 +2,9 @@
 
 import tomllib
 
-from lifelong_core.errors import ConfigurationError
-from lifelong_core.settings import Settings, settings_file
+from lifelong_core.configuration.settings import Settings, settings_file
 from lifelong_core.store.files import make_private_file
+from lifelong_core.values.errors import ConfigurationError
 
 
 def write_mode(mode: str) -> None:

@@ -26,7 +26,7 @@ def monitors(*, as_json: bool) -> None:
 
 
 def _row(one: "MonitorProcess") -> dict[str, object]:
-    from lifelong_core.monitor_settings import settings_digest
+    from lifelong_core.configuration.monitor_settings import settings_digest
 
     heartbeat = one.heartbeat
     own = [f"{environment}: {mode}" for environment, mode in sorted(heartbeat.environment_modes.items())]

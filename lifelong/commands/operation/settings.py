@@ -24,9 +24,8 @@ def settings(*, as_json: bool) -> None:
     """List every setting with its value here (set LIFELONG_<NAME> or write it to lifelong.toml)."""
     from pydantic import BaseModel
 
-    from lifelong_core.memory_limits import worker_memory
-    from lifelong_core.serving_plan import serving_plan
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.serving_plan import serving_plan, worker_memory
+    from lifelong_core.configuration.settings import Settings
 
     loaded = Settings.load()
     plan = serving_plan(loaded)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
 
 _FORMS = {".tar": "tar", ".tar.gz": "tar.gz", ".tgz": "tar.gz", ".zip": "zip"}
 
@@ -20,8 +20,8 @@ def located(
     Raises:
         InvalidInputError: a folder or table lies below none of the image roots.
     """
-    from lifelong_core.errors import InvalidInputError
-    from lifelong_core.image_roots import find_root
+    from lifelong_core.images.image_roots import find_root
+    from lifelong_core.values.errors import InvalidInputError
 
     path = data.resolve()
     form = next((form for suffix, form in _FORMS.items() if path.name.lower().endswith(suffix)), None)
@@ -40,7 +40,7 @@ def located(
 
 def refusals(data: Path | None, source_data: Path | None, settings: "Settings") -> list[str]:
     """Why a job would not be given these images; empty where it would."""
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     found = list[str]()
     try:
@@ -61,8 +61,8 @@ def source_path(data: Path | None, settings: "Settings") -> str | None:
     Raises:
         InvalidInputError: it lies below none of the image roots.
     """
-    from lifelong_core.errors import InvalidInputError
-    from lifelong_core.image_roots import find_root
+    from lifelong_core.images.image_roots import find_root
+    from lifelong_core.values.errors import InvalidInputError
 
     if data is None:
         return None

@@ -99,7 +99,7 @@ def read_recipe(file: Path | None) -> "Recipe | None":
     """
     from lifelong.commands.cycles.inputs import name_file_in_errors
     from lifelong_core.develop.training.recipe import Recipe
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     if file is None:
         return None
@@ -112,7 +112,7 @@ def _print_plan(
 ) -> None:
     from lifelong.commands.training.images import refusals
     from lifelong.commands.training.plan_text import print_plan
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
     from lifelong_core.store.trainings.asking import StatedFacts, plan_retraining
 
     facts = StatedFacts(
@@ -137,10 +137,10 @@ def _submit(
 ) -> "Job":
     from lifelong.commands.jobs import expect_monitor
     from lifelong.commands.training.images import located, source_path
-    from lifelong_core.errors import InvalidInputError
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
     from lifelong_core.store.proposals.acceptance import start_retraining
     from lifelong_core.store.trainings.asking import KIND, retraining_payload
+    from lifelong_core.values.errors import InvalidInputError
 
     if data is None:
         raise InvalidInputError(

@@ -30,7 +30,7 @@ def search_augmentation(
     from lifelong.commands.jobs import expect_monitor
     from lifelong.commands.training.images import located
     from lifelong.commands.training.retrain import follow, print_detached, read_recipe
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
     from lifelong_core.store.trainings.asking import SEARCH_KIND
 
     asked = read_recipe(recipe)

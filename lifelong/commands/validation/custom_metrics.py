@@ -34,8 +34,8 @@ def load_metrics(entries: Sequence[str]) -> "tuple[CustomMetric, ...]":
 
 
 def _load(entry: str) -> "CustomMetric":
-    from lifelong_core.errors import InvalidInputError
     from lifelong_core.metrics import CustomMetric
+    from lifelong_core.values.errors import InvalidInputError
 
     module_name, _, name = entry.partition(":")
     if not module_name or not name.isidentifier():

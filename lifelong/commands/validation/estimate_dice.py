@@ -74,7 +74,7 @@ def estimate_dice(calibration: Path, maps: Path, **options: Any) -> None:
 
 def _class_names(text: str | None, classes: int) -> list[str]:
     from lifelong_core.deploy.checks import as_class_names
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     if text is None:
         return [f"class {k}" for k in range(classes)]

@@ -29,7 +29,7 @@ class LabelledOutputs:
     @property
     def scores(self) -> Any:
         """The probabilities, else the softmax of the logits, else the mean of the members; None without all."""
-        from lifelong_core.arrays import softmax
+        from lifelong_core.values.arrays import softmax
 
         if self.logits is not None:
             return softmax(self.logits.astype(float))
@@ -44,7 +44,7 @@ def with_indices(data: LabelledOutputs, class_names: "Sequence[str] | None") -> 
     Raises:
         InvalidInputError: a label is no class.
     """
-    from lifelong_core.arrays import read_labels
+    from lifelong_core.values.arrays import read_labels
 
     return replace(data, labels=read_labels(data.labels, class_names))
 
@@ -57,11 +57,11 @@ def read_outputs(path: Path) -> LabelledOutputs:
     """
     import numpy as np
 
-    from lifelong_core.arrays import expect_logits, with_both_columns
     from lifelong_core.deploy.labelled_set import METADATA_PREFIX
     from lifelong_core.deploy.member_logits import MEMBER_NAMES, take_members
-    from lifelong_core.errors import InvalidInputError
-    from lifelong_core.npz import read_npz
+    from lifelong_core.values.arrays import expect_logits, with_both_columns
+    from lifelong_core.values.errors import InvalidInputError
+    from lifelong_core.values.npz import read_npz
 
     try:
         content = path.read_bytes()
@@ -117,8 +117,8 @@ def read_outputs(path: Path) -> LabelledOutputs:
 
 def _names_in(array: Any) -> tuple[str, ...]:
     """The names in an array of texts."""
-    from lifelong_core.class_labels import composed
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.class_labels import composed
+    from lifelong_core.values.errors import InvalidInputError
 
     if array.ndim != 1 or array.dtype.kind != "U" or not array.size:
         raise InvalidInputError(

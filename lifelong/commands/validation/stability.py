@@ -101,7 +101,7 @@ def _named_path(text: str) -> tuple[str | None, Path]:
 
 def _image_names(maps: "dict[str, InstanceMaps]") -> tuple[str, ...] | None:
     """Names of the images; those of all folders are equal."""
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     named = {name: one.names for name, one in maps.items() if one.names is not None}
     if not named:

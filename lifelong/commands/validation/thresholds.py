@@ -17,7 +17,7 @@ def parse_threshold(text: str, class_names: Sequence[str] | None) -> "Acceptance
         InvalidInputError: no label, no number, or no such class.
     """
     from lifelong_core.design import AcceptanceThreshold
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     found = THRESHOLD.fullmatch(text.strip())
     number = None if found is None else _number(found["value"].strip())
@@ -33,9 +33,9 @@ def parse_threshold(text: str, class_names: Sequence[str] | None) -> "Acceptance
 
 
 def _class_index(name: str | None, class_names: Sequence[str] | None) -> int | None:
-    from lifelong_core.class_labels import class_index, describe_labels
-    from lifelong_core.control_characters import escape_controls
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.class_labels import class_index, describe_labels
+    from lifelong_core.values.control_characters import escape_controls
+    from lifelong_core.values.errors import InvalidInputError
 
     if name is None:
         return None
@@ -55,8 +55,8 @@ def _class_index(name: str | None, class_names: Sequence[str] | None) -> int | N
 
 def _number(text: str) -> float | None:
     """A number or percentage that a metric can have; None for any other text."""
-    from lifelong_core.arrays import LARGEST_NUMBER
     from lifelong_core.design.interview.answer_texts import parse_number
+    from lifelong_core.values.arrays import LARGEST_NUMBER
 
     number = parse_number(text)
     return number if number is not None and abs(number) <= LARGEST_NUMBER else None

@@ -21,7 +21,7 @@ def read_uncertainties(path: Path) -> Any:
     Raises:
         InvalidInputError: no such file, or not numbers.
     """
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     content = _content(path)
     with name_file_in_errors(path, InvalidInputError):
@@ -36,8 +36,8 @@ def read_member(path: Path) -> Any:
     Raises:
         InvalidInputError: no such file, or neither of them.
     """
-    from lifelong_core.errors import InvalidInputError
-    from lifelong_core.npz import read_npz
+    from lifelong_core.values.errors import InvalidInputError
+    from lifelong_core.values.npz import read_npz
 
     content = _content(path)
     with name_file_in_errors(path, InvalidInputError):
@@ -63,7 +63,7 @@ def as_probabilities_of(logits: Any, field: str) -> Any:
     """
     import numpy as np
 
-    from lifelong_core.arrays import as_logits, expect_logits, softmax
+    from lifelong_core.values.arrays import as_logits, expect_logits, softmax
 
     found = as_logits(logits, field=field)
     expect_logits(found, field=field)
@@ -72,7 +72,7 @@ def as_probabilities_of(logits: Any, field: str) -> Any:
 
 def _as_member(array: Any) -> Any:
     """Probabilities as they are, and the softmax of logits."""
-    from lifelong_core.arrays import as_logits, look_like_probabilities
+    from lifelong_core.values.arrays import as_logits, look_like_probabilities
 
     checked = as_logits(array, field="members")
     is_probabilities = checked.shape == array.shape and look_like_probabilities(checked)
@@ -80,7 +80,7 @@ def _as_member(array: Any) -> Any:
 
 
 def _content(path: Path) -> bytes:
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     try:
         return path.read_bytes()
@@ -91,8 +91,8 @@ def _content(path: Path) -> bytes:
 def _read_npy(content: bytes, field: str) -> Any:
     import numpy as np
 
-    from lifelong_core.errors import InvalidInputError
-    from lifelong_core.npz import UNREADABLE
+    from lifelong_core.values.errors import InvalidInputError
+    from lifelong_core.values.npz import UNREADABLE
 
     try:
         return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
@@ -105,8 +105,8 @@ def _read_npy(content: bytes, field: str) -> Any:
 def _read_csv(content: bytes) -> Any:
     import numpy as np
 
-    from lifelong_core.csv_tables import separator_of, with_decimal_point
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.csv_files import separator_of, with_decimal_point
+    from lifelong_core.values.errors import InvalidInputError
 
     try:
         text = content.decode("utf-8-sig")

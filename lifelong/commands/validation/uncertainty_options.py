@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong_core.uncertainty_kinds import UNCERTAINTY_KINDS
+from lifelong_core.values.uncertainty_kinds import UNCERTAINTY_KINDS
 
 if TYPE_CHECKING:
     from lifelong_core.design import UncertaintySettings
@@ -58,8 +58,8 @@ def settings_of(options: dict[str, Any]) -> "UncertaintySettings | None":
         InvalidInputError: a value does not fit; the field is the option.
     """
     from lifelong_core.design import UncertaintySettings
-    from lifelong_core.errors import InvalidInputError
-    from lifelong_core.uncertainties import parse_numbers
+    from lifelong_core.values.errors import InvalidInputError
+    from lifelong_core.values.uncertainties import parse_numbers
 
     asked: dict[str, Any] = {name: options[name] for name in OPTIONS if options[name] is not None}
     for name in ("sigmas", "dampings"):

@@ -135,8 +135,8 @@ def _judged_by(
 ) -> "tuple[Recommendation, tuple[str, ...] | None, list[AcceptanceThreshold]]":
     """The recommendation, class names and thresholds: of files and options, else of the task."""
     from lifelong.commands.validation.thresholds import parse_threshold
-    from lifelong_core.class_labels import composed
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.class_labels import composed
+    from lifelong_core.values.errors import InvalidInputError
 
     if (options["recommendation"] is None) == (options["task"] is None):
         raise click.UsageError("give either --recommendation or --task.")
@@ -168,8 +168,8 @@ def _same_names(
     known: tuple[str, ...] | None, given: tuple[str, ...] | None, field: str
 ) -> tuple[str, ...] | None:
     """The names of the classes; another order in one place would swap costs and target classes."""
-    from lifelong_core.control_characters import escape_controls
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.control_characters import escape_controls
+    from lifelong_core.values.errors import InvalidInputError
 
     if known is not None and given is not None and known != given:
         raise InvalidInputError(
@@ -186,7 +186,7 @@ def _same_names(
 def _read_recommendation(path: Path) -> "tuple[Recommendation, tuple[str, ...] | None]":
     """The recommendation in a file, or that of the interview in it, with the names of the classes if known."""
     from lifelong_core.design import Interview, Recommendation
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     content = path.read_bytes()
     with name_file_in_errors(path, InvalidInputError):
@@ -249,7 +249,7 @@ def _check_same_samples(read: "dict[str, LabelledOutputs]") -> None:
     """Check that all models have the same samples in the same order."""
     import numpy as np
 
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     first = next(iter(read.values()))
     for name, data in read.items():
@@ -284,7 +284,7 @@ def _with_uncertainties(
 ) -> "dict[str, LabelledOutputs]":
     """The data with the uncertainties and members of further files."""
     from lifelong.commands.validation.uncertainty_files import read_member, read_uncertainties
-    from lifelong_core.errors import InvalidInputError
+    from lifelong_core.values.errors import InvalidInputError
 
     changed = dict(read)
     given = file_by_model(list(read), options["uncertainties"], "--uncertainties")

@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, as_labels, as_logits, read_only
 from lifelong_core.decision_rules.rules import BayesRule
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats, Integers, as_labels, as_logits, read_only
+from lifelong_core.values.errors import InvalidInputError
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from typing import Literal
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.calibration.held_out import held_out_output
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
-from lifelong_core.scientific import t_quantile
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.scientific import t_quantile
 
 
 @dataclass(frozen=True)

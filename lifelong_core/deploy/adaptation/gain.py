@@ -5,7 +5,6 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, Logits
 from lifelong_core.decision_rules.executed import minimised_costs
 from lifelong_core.decision_rules.rules import DecisionRule, has_own_metric
 from lifelong_core.deploy.calibration.held_out import crossfitted_output, held_out_output
@@ -14,7 +13,8 @@ from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.quantification.base import Analysis
 from lifelong_core.deploy.quantification.uncertainty import Influence
-from lifelong_core.scientific import t_quantile
+from lifelong_core.values.arrays import Floats, Integers, Logits
+from lifelong_core.values.scientific import t_quantile
 
 LOWEST_PROBABILITY = 1e-4
 """Smaller probabilities of the true class count as this one: no loss exceeds 9.2 nats, so that a single calibration

@@ -6,14 +6,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, as_parameter, as_prevalence, read_only
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.grouping import independent_cases, member_sums
 from lifelong_core.deploy.quantification.base import Analysis, FittedQuantifier
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.scientific import t_quantile
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats, Integers, as_parameter, as_prevalence, read_only
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.scientific import t_quantile
 
 LARGEST_WINDOW = 10**9
 """Largest window that a plan considers."""

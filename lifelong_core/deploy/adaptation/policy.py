@@ -8,12 +8,8 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core import policy_defaults as defaults
-from lifelong_core.arrays import Floats, as_parameter
-from lifelong_core.deploy.checks import as_level
-from lifelong_core.deploy.documents import canonical, take_fields
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.policy_defaults import (
+from lifelong_core.configuration import policy_defaults as defaults
+from lifelong_core.configuration.policy_defaults import (
     LARGEST_STEP,
     MODES,
     MOST_LOOKS,
@@ -23,6 +19,10 @@ from lifelong_core.policy_defaults import (
     OnUnusualTraffic,
     OnViolation,
 )
+from lifelong_core.deploy.checks import as_level
+from lifelong_core.deploy.documents import canonical, take_fields
+from lifelong_core.values.arrays import Floats, as_parameter
+from lifelong_core.values.errors import InvalidInputError
 
 NO_PROBABILITY_GAIN = 10.0
 """No gain in log loss exceeds this (`gain.LOWEST_PROBABILITY`): with it, the policy swaps by decisions alone."""
@@ -57,7 +57,7 @@ class AdaptationPolicy:
         >>> AdaptationPolicy(mode="manual")
         Traceback (most recent call last):
         ...
-        lifelong_core.errors.InvalidInputError: mode: expected one of auto, propose, shadow.
+        lifelong_core.values.errors.InvalidInputError: mode: expected one of auto, propose, shadow.
     """
 
     minimum_samples: int = defaults.MINIMUM_SAMPLES

@@ -6,7 +6,6 @@ from typing import Any, Literal, Self, TypeAlias, cast, get_args
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.adaptation.gain import ExpectedGain, ExpectedProbabilityGain
 from lifelong_core.deploy.adaptation.pooling import PooledAnalysis
 from lifelong_core.deploy.adaptation.traffic import BURST_FACTOR, Traffic
@@ -18,7 +17,8 @@ from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
 from lifelong_core.deploy.shift.rhythm import Pattern
 from lifelong_core.deploy.shift.sequential.evidence import MOST_MISSING
 from lifelong_core.deploy.shift.shift_test import ShiftTest
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
 
 _SHOWN = 2
 """Disagreements that a sentence shows; the report lists more."""

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.adaptation import reasons, rule_reasons
 from lifelong_core.deploy.adaptation.findings import Findings
 from lifelong_core.deploy.adaptation.gain import (
@@ -21,6 +20,7 @@ from lifelong_core.deploy.adaptation.target_prevalence import add_pseudo_samples
 from lifelong_core.deploy.adaptation.windows import points_of
 from lifelong_core.deploy.head import PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.values.arrays import Floats
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol, Self, TypeAlias, cast
 
-from lifelong_core.arrays import Floats, as_parameter, read_only
+from lifelong_core.configuration.policy_defaults import Mode
 from lifelong_core.deploy.adaptation.context import AdaptationContext
 from lifelong_core.deploy.adaptation.gain import ExpectedGain, ExpectedProbabilityGain
 from lifelong_core.deploy.adaptation.policy import AdaptationPolicy
@@ -19,9 +19,9 @@ from lifelong_core.deploy.shift.change_points import ChangePoint
 from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
 from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence
 from lifelong_core.deploy.shift.shift_test import ShiftTest
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.policy_defaults import Mode
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats, as_parameter, read_only
+from lifelong_core.values.errors import InvalidInputError
 
 Outcome: TypeAlias = Literal["keep", "swap", "refuse"]
 SCHEMA_VERSION = 7

@@ -12,7 +12,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 RetrainingReason: TypeAlias = Literal["estimated_performance", "realised_performance", "repeated_refusals"]
 RETRAINING_REASONS: Final[tuple[RetrainingReason, ...]] = get_args(RetrainingReason)

@@ -8,7 +8,6 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.decision_rules.rates import METRICS, RateMetric, metric_of
 from lifelong_core.decision_rules.rules import (
     DecisionRule,
@@ -21,6 +20,7 @@ from lifelong_core.deploy.adaptation.gain import GainEstimate, HeadComparison
 from lifelong_core.deploy.documents import FlatDocument
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.quantification.base import Analysis
+from lifelong_core.values.arrays import Floats, Integers
 
 _COMPLEX_STEP = 1e-20
 

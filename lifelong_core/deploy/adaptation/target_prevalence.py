@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
+from lifelong_core.values.arrays import Floats
 
 
 def add_pseudo_samples(estimate: PrevalenceEstimate, calibration_samples: int) -> Floats:

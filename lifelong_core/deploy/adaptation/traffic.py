@@ -12,9 +12,9 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from lifelong_core.arrays import as_parameter
 from lifelong_core.deploy.documents import take_fields
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import as_parameter
+from lifelong_core.values.errors import InvalidInputError
 
 BUSY = 0.9
 """The rate of a busy hour is this quantile over the hours with predictions."""

@@ -9,7 +9,6 @@ from typing import TypeAlias, TypeGuard, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, Logits, as_groups, as_logits, as_parameter
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.quantification.base import FittedQuantifier
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
@@ -18,7 +17,8 @@ from lifelong_core.deploy.shift.label_shift.assumption_test import AssumptionRef
 from lifelong_core.deploy.shift.ordered_window import OrderedWindow
 from lifelong_core.deploy.shift.rhythm import Pattern
 from lifelong_core.deploy.shift.sequential.scores import BucketScores, bucket_scores
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, Integers, Logits, as_groups, as_logits, as_parameter
+from lifelong_core.values.errors import InvalidInputError
 
 _SMALLEST_WEIGHT = 0.01
 _LARGEST_TIME = 253_402_300_799.0

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import (
+from lifelong_core.deploy.calibration.cross_entropy import AffineProblem, typical_size
+from lifelong_core.deploy.checks import as_temperature
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.numerics.newton import minimize_convex, minimize_large
+from lifelong_core.deploy.numerics.scores import affine_scores
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import (
     MANY_CLASSES,
     Floats,
     Integers,
@@ -17,13 +23,7 @@ from lifelong_core.arrays import (
     read_only,
     softmax,
 )
-from lifelong_core.deploy.calibration.cross_entropy import AffineProblem, typical_size
-from lifelong_core.deploy.checks import as_temperature
-from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.numerics.newton import minimize_convex, minimize_large
-from lifelong_core.deploy.numerics.scores import affine_scores
-from lifelong_core.errors import InvalidInputError, UnidentifiableError
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.errors import InvalidInputError, UnidentifiableError
 
 MINIMUM_SCALED_INVERSE = 1e-6
 MAXIMUM_SCALED_INVERSE = 1e3

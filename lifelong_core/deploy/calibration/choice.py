@@ -7,7 +7,6 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers, centre_rows
 from lifelong_core.deploy.calibration.cross_entropy import losses_and_probabilities, typical_size
 from lifelong_core.deploy.calibration.matrix_scaling import (
     Layout,
@@ -20,6 +19,7 @@ from lifelong_core.deploy.calibration.matrix_scaling import (
 )
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.folds import stratified_folds
+from lifelong_core.values.arrays import Floats, Integers, centre_rows
 
 FOLDS = 5
 

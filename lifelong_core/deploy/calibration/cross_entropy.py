@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, Logits, centre_rows, softmax
+from lifelong_core.values.arrays import Floats, Integers, Logits, centre_rows, softmax
 
 
 def typical_size(rows: Floats) -> float:

@@ -5,11 +5,11 @@ from functools import cached_property
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.decision_rules.rules import DecisionRule
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.folds import crossfitting_folds
+from lifelong_core.values.arrays import Floats, Integers
 
 FOLDS = 5
 

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, centre_rows, softmax
 from lifelong_core.deploy.calibration.affine import MAXIMUM_SCALED_INVERSE, MINIMUM_SCALED_INVERSE
 from lifelong_core.deploy.calibration.cross_entropy import chunks, typical_size
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.grouping import independent_cases
 from lifelong_core.deploy.numerics.newton import minimize_large
+from lifelong_core.values.arrays import Floats, Integers, centre_rows, softmax
 
 SMALLEST_RATE = 0.02
 """A smaller share is not reported: a few gross errors of a network look alike."""

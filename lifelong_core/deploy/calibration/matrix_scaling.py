@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lifelong_core.arrays import MANY_CLASSES, Floats, Integers, Logits, centre_rows, softmax
 from lifelong_core.deploy.calibration.cross_entropy import (
     chunks,
     loss_and_gradient,
@@ -18,6 +17,7 @@ from lifelong_core.deploy.calibration.cross_entropy import (
 )
 from lifelong_core.deploy.numerics.newton import minimize_convex, minimize_large
 from lifelong_core.deploy.numerics.scores import one_hot
+from lifelong_core.values.arrays import MANY_CLASSES, Floats, Integers, Logits, centre_rows, softmax
 
 LARGEST_SQUARE = 4.0
 """Clip of a logit before it is squared, in typical sizes: an outlier would otherwise dominate."""

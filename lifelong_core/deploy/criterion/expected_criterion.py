@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import as_prevalence
 from lifelong_core.decision_rules.rules import TargetValue, needs_cut_off
 from lifelong_core.decision_rules.target import Target
 from lifelong_core.deploy.criterion.draws import bootstrap, drawn_prevalences, posterior
@@ -13,6 +12,7 @@ from lifelong_core.deploy.criterion.sample import RuleSample
 from lifelong_core.deploy.documents import FlatDocument
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.values.arrays import as_prevalence
 
 MOST_DRAWS = 400
 FEWEST_DRAWS = 100

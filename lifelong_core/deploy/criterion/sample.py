@@ -5,13 +5,13 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.decision_rules.operating_points import ChosenPoint, OperatingPoints
 from lifelong_core.decision_rules.rates import metric_of
 from lifelong_core.decision_rules.rules import MetricRule
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.grouping import independent_cases
+from lifelong_core.values.arrays import Floats, Integers
 
 PSEUDO_SAMPLES = 0.5
 """on either side of a cut-off (Jeffreys' prior)"""

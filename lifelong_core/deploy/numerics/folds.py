@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lifelong_core.arrays import Integers
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.values.arrays import Integers
 
 
 def stratified_folds(data: LabeledLogits, count: int) -> Integers:

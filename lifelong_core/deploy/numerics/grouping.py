@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.values.arrays import Floats, Integers
 
 
 def sort_into_runs(member: Integers | NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

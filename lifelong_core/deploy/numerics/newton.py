@@ -4,8 +4,8 @@ from typing import Protocol
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
-from lifelong_core.scientific import bounded_least_squares, cholesky, smooth_minimum, solve
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.scientific import bounded_least_squares, cholesky, smooth_minimum, solve
 
 MAXIMUM_STEPS = 500
 _MOST_SCALES = 5

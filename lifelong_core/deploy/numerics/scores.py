@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Logits, centre_rows
+from lifelong_core.values.arrays import Floats, Logits, centre_rows
 
 
 def affine_scores(logits: Logits, temperature: float | Floats, bias: Floats) -> Floats:

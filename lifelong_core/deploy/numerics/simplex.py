@@ -4,8 +4,8 @@ from typing import Protocol
 
 import numpy as np
 
-from lifelong_core.arrays import MANY_CLASSES, Floats
-from lifelong_core.scientific import cholesky, non_negative_least_squares, solve
+from lifelong_core.values.arrays import MANY_CLASSES, Floats
+from lifelong_core.values.scientific import cholesky, non_negative_least_squares, solve
 
 PSEUDO_SAMPLES = 1.0
 """Pseudo-samples of each class, in total weight, that join a window when its variance is computed. Otherwise a window

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Logits
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.folds import crossfitting_folds
@@ -20,6 +19,7 @@ from lifelong_core.deploy.performance.posteriors import WindowPosteriors
 from lifelong_core.deploy.performance.ranking import posterior_areas
 from lifelong_core.deploy.performance.window import JudgedWindow
 from lifelong_core.deploy.quantification.uncertainty import Clusters, Influence, combine
+from lifelong_core.values.arrays import Floats, Logits
 
 FOLDS = 20
 _MOST_ROWS = 4096

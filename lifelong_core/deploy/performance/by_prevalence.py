@@ -6,7 +6,6 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.performance.derived_metrics import (
     MetricGradients,
     metric_gradients,
@@ -19,6 +18,7 @@ from lifelong_core.deploy.performance.methods import MATCHED, POSTERIORS, RATES
 from lifelong_core.deploy.performance.ranking import posterior_areas, rate_areas
 from lifelong_core.deploy.performance.unlabelled_window import JudgedHead, combined
 from lifelong_core.deploy.quantification.base import Analysis
+from lifelong_core.values.arrays import Floats
 
 AUROC = "AUROC"
 

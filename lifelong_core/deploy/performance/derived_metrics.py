@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, as_confusion
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.catalogue.metrics import METRICS, PER_CLASS_COUNTS
 from lifelong_core.metrics.counting.confusion import one_versus_rest
 from lifelong_core.metrics.counting.cost import costs_of
 from lifelong_core.metrics.resampling.counting_metrics import counting_metric
-from lifelong_core.scientific import t_quantile
+from lifelong_core.values.arrays import Floats, as_confusion
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.scientific import t_quantile
 
 _STEP = 1e-5
 """of the numeric derivatives, as a share of all samples"""

@@ -5,9 +5,9 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.quantification.base import Analysis
 from lifelong_core.deploy.quantification.uncertainty import Influence, Spread
+from lifelong_core.values.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, as_parameter, as_prevalence, read_only
 from lifelong_core.deploy.documents import FlatDocument, take_fields
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats, as_parameter, as_prevalence, read_only
+from lifelong_core.values.errors import InvalidInputError
 
 
 class EstimatedMetric(NamedTuple):

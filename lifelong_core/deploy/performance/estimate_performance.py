@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Logits, as_groups, as_logits
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits
@@ -24,7 +23,8 @@ from lifelong_core.deploy.quantification.summaries.window_summary import WindowS
 from lifelong_core.deploy.quantification.uncertainty import Clusters
 from lifelong_core.deploy.shift.label_shift.assumption_test import AssumptionReference, assumption_test
 from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, Logits, as_groups, as_logits
+from lifelong_core.values.errors import InvalidInputError
 
 PERFORMANCE_METHODS = (AUTO, *ASSUMPTIONS, *CONFIDENCE_METHODS)
 """Names of all methods."""

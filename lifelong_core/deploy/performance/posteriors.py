@@ -7,11 +7,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.performance.effects import Effects, TrueClasses
 from lifelong_core.deploy.performance.window import JudgedWindow
 from lifelong_core.deploy.quantification.base import FittedQuantifier
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.values.arrays import Floats
 
 
 def posteriors_in_window(

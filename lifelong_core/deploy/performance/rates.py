@@ -5,10 +5,10 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.performance.effects import Effects
+from lifelong_core.values.arrays import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Logits, as_logits
 from lifelong_core.deploy.quantification.base import Analysis, FittedQuantifier
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.values.arrays import Floats, Logits, as_logits
 
 STANDARD_ERRORS = 2.0
 """The scale differs if the mean log norm is farther than this from its expectation."""

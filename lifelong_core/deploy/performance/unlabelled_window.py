@@ -6,7 +6,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.performance.effects import Effects
 from lifelong_core.deploy.performance.methods import MATCHED, RATES
@@ -16,6 +15,7 @@ from lifelong_core.deploy.performance.scale_match import ScaleMatch, match_scale
 from lifelong_core.deploy.performance.window import JudgedWindow
 from lifelong_core.deploy.quantification.base import Analysis, FittedQuantifier
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.values.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

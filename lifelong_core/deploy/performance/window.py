@@ -6,9 +6,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, Logits, as_logits
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.values.arrays import Floats, Integers, Logits, as_logits
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Logits, softmax
 from lifelong_core.deploy.calibration.choice import choose_calibration
 from lifelong_core.deploy.calibration.cross_entropy import chunks
 from lifelong_core.deploy.numerics.scores import one_hot
@@ -16,6 +15,7 @@ from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
 from lifelong_core.deploy.quantification.score_adapted import ScoreAdaptedCount
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.deploy.quantification.uncertainty import Influence
+from lifelong_core.values.arrays import Floats, Logits, softmax
 
 PRIOR_SAMPLES = 0.3
 """Certain samples of each class that join every window: the Dirichlet prior."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Logits, as_groups, as_logits, centre_rows
 from lifelong_core.deploy.calibration.affine import AffineCalibration, fit_weighted
 from lifelong_core.deploy.calibration.held_out import HeldOutHeads, held_out_heads
 from lifelong_core.deploy.checks import as_level
@@ -35,7 +34,8 @@ from lifelong_core.deploy.quantification.uncertainty import (
 )
 from lifelong_core.deploy.shift.label_shift.assumption_test import AssumptionReference
 from lifelong_core.deploy.shift.sequential.reference import ScoreReference
-from lifelong_core.errors import InvalidInputError, UnidentifiableError
+from lifelong_core.values.arrays import Floats, Logits, as_groups, as_logits, centre_rows
+from lifelong_core.values.errors import InvalidInputError, UnidentifiableError
 
 if TYPE_CHECKING:
     from lifelong_core.deploy.performance.choice import MethodChoice

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.grouping import independent_cases
+from lifelong_core.values.arrays import Floats
 
 FEW_SAMPLES = 200
 FEW_OF_A_CLASS = 30

@@ -4,10 +4,10 @@ from abc import abstractmethod
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Logits, softmax
 from lifelong_core.deploy.numerics.scores import one_hot
 from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.uncertainty import Influence
+from lifelong_core.values.arrays import Floats, Logits, softmax
 
 
 class UnadjustedCount(FittedQuantifier):

@@ -5,7 +5,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Logits, centre_rows, softmax
 from lifelong_core.deploy.calibration.affine import (
     MAXIMUM_SCALED_INVERSE,
     MINIMUM_SCALED_INVERSE,
@@ -20,6 +19,7 @@ from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
 from lifelong_core.deploy.quantification.score_adapted import ScoreAdaptedCount
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.deploy.quantification.uncertainty import Influence, pseudo_weights
+from lifelong_core.values.arrays import Floats, Logits, centre_rows, softmax
 
 FOLDS = 5
 

@@ -6,12 +6,12 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, as_parameter, as_prevalence, read_only
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import take_fields
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.scientific import t_quantile
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats, as_parameter, as_prevalence, read_only
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.scientific import t_quantile
 
 
 @dataclass(frozen=True, eq=False)

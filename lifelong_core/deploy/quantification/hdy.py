@@ -5,7 +5,6 @@ from types import MappingProxyType
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Logits, softmax
 from lifelong_core.deploy.checks import as_whole_number
 from lifelong_core.deploy.labeled import class_means
 from lifelong_core.deploy.numerics.scores import one_hot
@@ -13,6 +12,7 @@ from lifelong_core.deploy.numerics.simplex import simplex_least_squares, simplex
 from lifelong_core.deploy.quantification.adjusted import matching_directions, matching_influence
 from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.uncertainty import Influence
+from lifelong_core.values.arrays import Floats, Logits, softmax
 
 LEAST_DISTANCE = 1e-4
 """Lower bound of the distance between a histogram and its match: at 0 the slope of the Hellinger distance is

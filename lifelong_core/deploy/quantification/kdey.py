@@ -5,7 +5,6 @@ from types import MappingProxyType
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Logits, as_bandwidth, softmax
 from lifelong_core.deploy.labeled import class_means
 from lifelong_core.deploy.numerics.folds import stratified_folds
 from lifelong_core.deploy.numerics.simplex import mixture_weights, simplex_least_squares, smooth
@@ -13,6 +12,7 @@ from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feat
 from lifelong_core.deploy.quantification.kernels import MINIMUM_BANDWIDTH, ClassKernels, Points
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
 from lifelong_core.deploy.quantification.uncertainty import Influence, pseudo_weights
+from lifelong_core.values.arrays import Floats, Logits, as_bandwidth, softmax
 
 FLOOR = 1e-12
 """Constant added to every density, as in QuaPy: without it a sample far from all kernels would dominate the

@@ -5,7 +5,6 @@ from types import MappingProxyType
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Logits, as_bandwidth, softmax
 from lifelong_core.deploy.checks import as_whole_number
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.numerics.simplex import (
@@ -17,6 +16,7 @@ from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feat
 from lifelong_core.deploy.quantification.kdey import KernelDensityQuantifier
 from lifelong_core.deploy.quantification.kernels import MINIMUM_BANDWIDTH, ClassKernels, Points, kernel_chunks
 from lifelong_core.deploy.quantification.uncertainty import Influence
+from lifelong_core.values.arrays import Floats, Logits, as_bandwidth, softmax
 
 MOST_TRIALS = 1_000_000
 

@@ -8,8 +8,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.values.arrays import Floats, Integers
 
 CELLS_PER_BANDWIDTH = 50
 """Grid cells per bandwidth. Points in one cell are evaluated once, at their mean, which changes densities by some 1e-4

@@ -5,8 +5,8 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.numerics.simplex import tangent_basis
+from lifelong_core.values.arrays import Floats
 
 
 @dataclass(frozen=True)

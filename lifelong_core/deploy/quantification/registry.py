@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from lifelong_core.arrays import as_parameter
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.adjusted import (
     AdjustedClassifyAndCount,
@@ -24,7 +23,8 @@ from lifelong_core.deploy.quantification.kdey_divergence import (
     KernelDensityCauchySchwarz,
     KernelDensityHellinger,
 )
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import as_parameter
+from lifelong_core.values.errors import InvalidInputError
 
 _METHODS: Mapping[str, type[FittedQuantifier]] = MappingProxyType(
     {

@@ -5,12 +5,12 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import MANY_CLASSES, Floats, Mask
 from lifelong_core.deploy.calibration.cross_entropy import chunks
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.numerics.scores import one_hot
 from lifelong_core.deploy.numerics.simplex import tangent_basis
-from lifelong_core.scientific import chi_square_quantile
+from lifelong_core.values.arrays import MANY_CLASSES, Floats, Mask
+from lifelong_core.values.scientific import chi_square_quantile
 
 MINIMUM_SEPARATION = 1e-4
 """Smallest allowed singular value of the simplex of the classes' mean features, on directions that sum to zero, in

@@ -6,10 +6,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.grouping import independent_cases, member_sums
 from lifelong_core.deploy.numerics.simplex import PSEUDO_SAMPLES
+from lifelong_core.values.arrays import Floats, Integers
 
 
 def pseudo_weights(calibration: LabeledLogits) -> Floats:

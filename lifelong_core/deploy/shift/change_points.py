@@ -16,7 +16,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from lifelong_core.arrays import LARGEST_NUMBER, Floats
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.shift.efficient_scores import EfficientScores
 from lifelong_core.deploy.shift.fluctuation import Fluctuation, scatter_since
@@ -24,8 +23,9 @@ from lifelong_core.deploy.shift.location import LOCATION_DROP, ChangeSearch, Mix
 from lifelong_core.deploy.shift.ordered_window import OrderedWindow
 from lifelong_core.deploy.shift.rhythm import Pattern
 from lifelong_core.deploy.shift.segmentation import SHORTEST_SEGMENT
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.scientific import normal_quantile
+from lifelong_core.values.arrays import LARGEST_NUMBER, Floats
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.scientific import normal_quantile
 
 CONFIDENCE = 0.95
 _END_OF_INTERVAL = 0.125

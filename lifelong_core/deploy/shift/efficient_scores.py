@@ -7,7 +7,6 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.numerics.simplex import mixture_weights, smooth, tangent_basis
 from lifelong_core.deploy.shift.ordered_window import LEAST_GROUPS, OrderedWindow
 from lifelong_core.deploy.shift.segmentation import (
@@ -16,7 +15,8 @@ from lifelong_core.deploy.shift.segmentation import (
     block_bounds,
     change_threshold,
 )
-from lifelong_core.scientific import cholesky, lower_solve
+from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.values.scientific import cholesky, lower_solve
 
 MOST_BLOCKS = 200
 RARE_SAMPLES = 5.0

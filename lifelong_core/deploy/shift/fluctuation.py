@@ -7,12 +7,12 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.shift.efficient_scores import EfficientScores
 from lifelong_core.deploy.shift.location import LOCATION_DROP, Mixture, Split
 from lifelong_core.deploy.shift.ordered_window import OrderedWindow
 from lifelong_core.deploy.shift.rhythm import Pattern, find_lasting_change, find_pattern, remove_rhythm
 from lifelong_core.deploy.shift.segmentation import SHORTEST_SEGMENT, best_partition
+from lifelong_core.values.arrays import Floats, Integers
 
 
 @dataclass(frozen=True)

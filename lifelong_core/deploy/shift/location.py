@@ -6,9 +6,9 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.numerics.simplex import mixture_weights, smooth, tangent_basis
 from lifelong_core.deploy.shift.ordered_window import LEAST_GROUPS, OrderedWindow
+from lifelong_core.values.arrays import Floats
 
 LOCATION_DROP = 3.676
 """The log likelihood of the true time lies this far below its maximum with probability 0.05: on either side of the

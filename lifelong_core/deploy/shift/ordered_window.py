@@ -12,12 +12,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, as_groups, as_logits
 from lifelong_core.deploy.numerics.grouping import member_sums
 from lifelong_core.deploy.quantification.base import FittedQuantifier
 from lifelong_core.deploy.quantification.summaries.group_sketch import Hashes
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
-from lifelong_core.scientific import SparseMatrix, sparse_rows
+from lifelong_core.values.arrays import Floats, Integers, as_groups, as_logits
+from lifelong_core.values.scientific import SparseMatrix, sparse_rows
 
 LEAST_GROUPS = 10.0
 """Fewest groups of equal size in a segment."""

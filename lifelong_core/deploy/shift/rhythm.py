@@ -5,9 +5,9 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.numerics.scores import one_hot
-from lifelong_core.scientific import f_tail
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.scientific import f_tail
 
 Pattern: TypeAlias = Literal["time of day", "day of week", "jitter"]
 

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
-from lifelong_core.scientific import log_gamma
+from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.values.scientific import log_gamma
 
 SHORTEST_SEGMENT = 60.0
 """Effective samples; with fewer, a mean of posteriors is not approximately normal."""

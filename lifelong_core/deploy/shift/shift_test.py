@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.documents import FlatDocument
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
-from lifelong_core.scientific import t_probability
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.scientific import t_probability
 
 _SMALLEST_ERROR = 1e-9
 

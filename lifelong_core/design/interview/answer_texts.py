@@ -14,8 +14,8 @@ from lifelong_core.design.interview.rule_wording import rule_of, rules_hint
 from lifelong_core.design.method.conditions import Answers
 from lifelong_core.design.method.schema import AnswerText, Question
 from lifelong_core.design.problem_fingerprint import MOST_CLASSES, ProblemFingerprint
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.validation_errors import format_value
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.validation_errors import format_value
 
 YES_NO: Mapping[str, bool] = MappingProxyType(
     {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
@@ -74,7 +74,7 @@ def parse_answer(
         >>> parse_answer(scores, "perhaps")
         Traceback (most recent call last):
         ...
-        lifelong_core.errors.InvalidInputError: class_scores_available: expected yes or no, got 'perhaps'. \
+        lifelong_core.values.errors.InvalidInputError: class_scores_available: expected yes or no, got 'perhaps'. \
 Type y (yes, scores) or n (no, decisions only).
     """
     longest = LONGEST_TABLE if question.kind == "matrix" else LONGEST_RULE

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from lifelong_core.arrays import Floats
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.method.schema import Method, Resolution
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
-from lifelong_core.documents import Frozen
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.documents import Frozen
 
 THRESHOLD_TOLERANCE = 0.005
 """Thresholds that differ by less count as equal, since costs are often rounded."""

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from lifelong_core.arrays import LARGEST_NUMBER
 from lifelong_core.design.interview.class_names import list_class_names
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import LARGEST_NUMBER
+from lifelong_core.values.errors import InvalidInputError
 
 Costs: TypeAlias = tuple[tuple[float, ...], ...]
 """shape (C, D): cost of deciding on class j where class i is true, row i, column j"""

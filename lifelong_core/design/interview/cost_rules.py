@@ -15,7 +15,7 @@ from lifelong_core.design.interview.cost_builders import (
     ordinal_costs,
 )
 from lifelong_core.design.interview.rule_wording import rules_hint
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 LONGEST_RULE = 250_000
 """Characters of a rule: 1,000 classes with names of 200 characters, and the signs between them."""

@@ -20,9 +20,9 @@ from lifelong_core.design.recommendation.engine import (
     next_questions,
     recommend,
 )
-from lifelong_core.documents import FrozenDocument
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.validation_errors import format_value
+from lifelong_core.values.documents import FrozenDocument
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.validation_errors import format_value
 
 SCHEMA_VERSION = 1
 

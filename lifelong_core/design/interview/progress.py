@@ -10,7 +10,7 @@ from lifelong_core.design.method.schema import Guide, Method, MetricEntry, Optio
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 from lifelong_core.design.recommendation.parameters import fields_behind
 from lifelong_core.design.recommendation.walk import Choices, walk, with_implied
-from lifelong_core.documents import Frozen
+from lifelong_core.values.documents import Frozen
 
 
 class Progress(Frozen):

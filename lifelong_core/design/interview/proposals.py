@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import Field
 
-from lifelong_core.arrays import (
+from lifelong_core.design.problem_fingerprint import ProblemFingerprint
+from lifelong_core.metrics.computation.inputs import MOST_CLASSES_GUESSED
+from lifelong_core.values.arrays import (
     Floats,
     Integers,
     as_decisions,
@@ -15,11 +17,9 @@ from lifelong_core.arrays import (
     as_prevalence,
     as_probabilities,
 )
-from lifelong_core.design.problem_fingerprint import ProblemFingerprint
-from lifelong_core.documents import Frozen
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.computation.inputs import MOST_CLASSES_GUESSED
-from lifelong_core.scientific import normal_probability
+from lifelong_core.values.documents import Frozen
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.scientific import normal_probability
 
 IMBALANCE = 2.0
 """Classes are called imbalanced where one is at least this many times as frequent as another. No source has a limit."""

@@ -1,6 +1,6 @@
 """Error of a damaged recommendation document."""
 
-from lifelong_core.errors import ConfigurationError
+from lifelong_core.values.errors import ConfigurationError
 
 
 class MethodError(ConfigurationError, LookupError):

@@ -12,7 +12,7 @@ from lifelong_core.design.method.conditions import (
     ConditionData,
     OfferData,
 )
-from lifelong_core.documents import Frozen
+from lifelong_core.values.documents import Frozen
 
 Confidence: TypeAlias = Literal["stated", "forced", "inferred", "not_in_source"]
 CONFIDENCES: tuple[Confidence, ...] = ("stated", "forced", "inferred", "not_in_source")

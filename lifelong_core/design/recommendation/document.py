@@ -9,7 +9,7 @@ from lifelong_core.design.method.conditions import Answer
 from lifelong_core.design.method.schema import Argument, Category, Confidence, Display, weakest
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 from lifelong_core.design.recommendation.parameters import Matrix, ParameterValue
-from lifelong_core.documents import Frozen, FrozenDocument
+from lifelong_core.values.documents import Frozen, FrozenDocument
 
 SCHEMA_VERSION = 1
 

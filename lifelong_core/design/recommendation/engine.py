@@ -13,7 +13,7 @@ from lifelong_core.design.recommendation.document import Advice, Recommendation,
 from lifelong_core.design.recommendation.explanation import step_of
 from lifelong_core.design.recommendation.relations import warnings_among
 from lifelong_core.design.recommendation.walk import Choices, WalkResult, walk
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 GivenChoices = Mapping[str, str | Sequence[str]]
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias
 
-from lifelong_core.arrays import Floats
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 from lifelong_core.metrics import zero_one_costs
+from lifelong_core.values.arrays import Floats
 
 Matrix: TypeAlias = tuple[tuple[float, ...], ...]
 ParameterValue: TypeAlias = int | float | tuple[float, ...] | tuple[str, float] | Matrix

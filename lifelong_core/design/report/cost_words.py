@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.design.report.words import RESOLUTION, interval_in_words, number
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.values.by_group import groups_with_value
 from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.metrics import linear_costs, quadratic_costs, zero_one_costs
+from lifelong_core.values.arrays import Floats
 
 WITH_COSTS = ("EC", "NEC", "WCK")
 """metrics of costs"""

@@ -14,7 +14,7 @@ from lifelong_core.design.validation.displays import (
     RocPoints,
 )
 from lifelong_core.design.validation.result import ValidationResult
-from lifelong_core.scientific import normal_quantile
+from lifelong_core.values.scientific import normal_quantile
 
 MOST_CURVES = 12
 """most panels of a kind; the page names the classes that are left out"""

@@ -22,8 +22,8 @@ from lifelong_core.design.report.forest import Entry, Forest, entries_of, forest
 from lifelong_core.design.validation.comparison import MetricRanking, ModelComparison, OverallRanking
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.values.metric_value import MetricValue
-from lifelong_core.documents import FrozenDocument
 from lifelong_core.metrics import METRICS
+from lifelong_core.values.documents import FrozenDocument
 
 LARGEST_DOCUMENT = 1_000_000
 """most characters of a document that its page embeds"""

@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from lifelong_core.arrays import LARGEST_NUMBER
 from lifelong_core.design.interview.wording import format_distinct
 from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
 from lifelong_core.design.recommendation.labels import label_metrics
 from lifelong_core.design.validation.values.metric_value import MetricValue
-from lifelong_core.documents import Frozen
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import LARGEST_NUMBER
+from lifelong_core.values.documents import Frozen
+from lifelong_core.values.errors import InvalidInputError
 
 ROUNDING = 1e-12
 """Relative difference between a value and its threshold that sums of shares may make"""

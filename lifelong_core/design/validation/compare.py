@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats
 from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.design.stated_rule import recommended_rule
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
@@ -27,8 +26,9 @@ from lifelong_core.design.validation.uncertainty.settings import UncertaintySett
 from lifelong_core.design.validation.validate_one import ResampledValidation, validate_one
 from lifelong_core.design.validation.validation_settings import ValidationSettings
 from lifelong_core.design.validation.values.metric_value import MetricValue
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import CustomMetric
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
 
 
 def compare(

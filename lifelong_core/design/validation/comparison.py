@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.values.metric_value import Number
-from lifelong_core.documents import Frozen, FrozenDocument
+from lifelong_core.values.documents import Frozen, FrozenDocument
 
 SCHEMA_VERSION = 2
 

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.design.validation.displays import (
     ConfusionTable,
@@ -18,6 +17,7 @@ from lifelong_core.design.validation.values.class_mix import ClassMix
 from lifelong_core.design.validation.values.metric_value import Number
 from lifelong_core.metrics import decision_curve, precision_recall_curve, reliability_diagram, roc_curve
 from lifelong_core.metrics.counting.confusion import confusion_matrix, ratio
+from lifelong_core.values.arrays import Floats, Integers
 
 MOST_POINTS = 500
 """Of a curve"""

@@ -12,12 +12,12 @@ from typing import Literal, Self, TypeAlias
 import numpy as np
 from pydantic import Field
 
-from lifelong_core.arrays import Floats
 from lifelong_core.design.validation.values.intervals import ValueBounds, difference_bounds
 from lifelong_core.design.validation.values.metric_value import EstimatedValue, Number, Orientation
 from lifelong_core.design.validation.values.parts import PartValue, as_fields
 from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.resampling.intervals import Bootstrap, LeftOut
+from lifelong_core.values.arrays import Floats
 
 Side: TypeAlias = Literal["new", "current"]
 Direction: TypeAlias = Literal["better", "worse", "open"]

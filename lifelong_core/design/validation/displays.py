@@ -4,7 +4,7 @@ from pydantic import Field
 
 from lifelong_core.design.recommendation.parameters import Matrix
 from lifelong_core.design.validation.values.metric_value import EstimatedValue, MetricValue, Number
-from lifelong_core.documents import Frozen
+from lifelong_core.values.documents import Frozen
 
 
 class ConfusionTable(Frozen):

@@ -6,9 +6,9 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Mask
 from lifelong_core.design.validation.comparison import ModelRank
 from lifelong_core.design.validation.values.metric_value import Number
+from lifelong_core.values.arrays import Floats, Mask
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import (
+from lifelong_core.values.arrays import (
     Floats,
     Integers,
     Mask,
@@ -18,7 +18,7 @@ from lifelong_core.arrays import (
     as_probabilities,
     softmax,
 )
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 INVALID = -1
 """The decision on a sample for which the model gave no valid output."""

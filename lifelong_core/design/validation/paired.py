@@ -7,7 +7,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.recommendation.parameters import as_matrix
 from lifelong_core.design.validation.differences import (
@@ -22,7 +21,8 @@ from lifelong_core.design.validation.validation_settings import ValidationSettin
 from lifelong_core.design.validation.values.evaluation import Recipe
 from lifelong_core.design.validation.values.metric_values import EvaluatedMetric, evaluate_metric
 from lifelong_core.design.validation.values.parts import PartValue
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import as_prevalence
 from lifelong_core.decision_rules.rules import TargetValue
 from lifelong_core.design.recommendation.labels import label_metrics
 from lifelong_core.design.stated_rule import recommended_rule
@@ -14,7 +13,8 @@ from lifelong_core.design.validation.outputs import ModelOutputs, Samples
 from lifelong_core.design.validation.validation_settings import ValidationSettings
 from lifelong_core.design.validation.values.class_mix import ClassMix
 from lifelong_core.design.validation.values.evaluation import Recipe, Split, class_weights_of
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import as_prevalence
+from lifelong_core.values.errors import InvalidInputError
 
 
 def decided_samples(

@@ -20,8 +20,8 @@ from lifelong_core.design.validation.uncertainty.document import UncertaintyAwar
 from lifelong_core.design.validation.values.calibration_agreement import CalibrationAgreement
 from lifelong_core.design.validation.values.custom_value import CustomValue
 from lifelong_core.design.validation.values.metric_value import MetricValue, Number
-from lifelong_core.documents import FrozenDocument
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.documents import FrozenDocument
+from lifelong_core.values.errors import InvalidInputError
 
 SCHEMA_VERSION = 3
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Integers
 from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupResult
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.evaluation import Recipe, estimate_metric
@@ -16,6 +15,7 @@ from lifelong_core.design.validation.values.parts import PartValue, part_values
 from lifelong_core.design.validation.values.resampled_metrics import KERNELS, SLOW_REPLICATES
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics.resampling.aggregation import Subgroup, subgroup_values
+from lifelong_core.values.arrays import Integers
 
 JUDGED = re.compile(r"Judged on (\d+) of \d+ samples: a cut-off was chosen on the others\.")
 """The note of a value that rests on a part of the subgroup's samples"""

@@ -38,8 +38,8 @@ from lifelong_core.design.validation.values.evaluation import Recipe
 from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.design.validation.values.metric_values import EvaluatedMetric, evaluate_metric
 from lifelong_core.design.validation.warnings import validation_warnings
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import Bootstrap, zero_one_costs
+from lifelong_core.values.errors import InvalidInputError
 
 
 @dataclass(frozen=True, eq=False)

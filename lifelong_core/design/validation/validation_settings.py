@@ -7,16 +7,16 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Integers, as_column, as_labels
 from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold, check_thresholds
 from lifelong_core.design.validation.outputs import units_of
 from lifelong_core.design.validation.result import Aggregation
 from lifelong_core.design.validation.uncertainty.settings import UncertaintySettings
 from lifelong_core.design.validation.values.resamples import Resamples
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import CustomMetric
 from lifelong_core.metrics.custom_metric import custom_by_acronym
+from lifelong_core.values.arrays import Integers, as_column, as_labels
+from lifelong_core.values.errors import InvalidInputError
 
 FEWEST_REPLICATES = 10
 MOST_REPLICATES = 100_000

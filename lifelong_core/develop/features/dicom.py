@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
 
 MOST_FRAMES = 1_000_000
 

@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.features.backbone import Backbone
 from lifelong_core.develop.features.collection import LabelledFeatures
 from lifelong_core.develop.features.decoding import DecodedImage
 from lifelong_core.develop.features.sources.entry import Entry
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
 from lifelong_core.develop.fingerprints.fisher import FisherFingerprint
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
 
 LATER_SHARE = 0.6
 """of the convolutions and linear layers: those that the embedding covers"""

@@ -8,8 +8,8 @@ from pydantic import Field
 from lifelong_core.develop.features.sampling import Survey
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.knowledge.entry import TaskCard
-from lifelong_core.documents import Frozen, FrozenDocument
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.documents import Frozen, FrozenDocument
+from lifelong_core.values.errors import InvalidInputError
 
 
 class UnreadableImage(Frozen):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lifelong_core.develop.features.sources.entry import Entry
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 MOST_CLASSES = 100_000
 

@@ -16,8 +16,8 @@ from lifelong_core.develop.features.sources.kinds import DICOM_SUFFIXES
 from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, Limits
 from lifelong_core.develop.features.sources.opening import open_images
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.images import IMAGE_SUFFIXES
+from lifelong_core.values.errors import InvalidInputError
 
 DEFAULT_SAMPLES = 10_000
 """as in the thesis, section 5.1.1, figure 5.4"""

@@ -6,7 +6,7 @@ from lifelong_core.develop.fingerprints.gaussian import GaussianFingerprint
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
 from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
 from lifelong_core.develop.fingerprints.privacy import Privacy
-from lifelong_core.documents import FrozenDocument
+from lifelong_core.values.documents import FrozenDocument
 
 
 class Disclosure(FrozenDocument):

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.fingerprints.extractor import MOST_FEATURES, ExtractorReference
 from lifelong_core.develop.fingerprints.fingerprint import (
     Arrays,
@@ -17,7 +16,8 @@ from lifelong_core.develop.fingerprints.fingerprint import (
     as_features,
     as_single,
 )
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
 
 
 class FeatureSetHeader(FeatureHeader):

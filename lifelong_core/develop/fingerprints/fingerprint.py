@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, Field
 
-from lifelong_core.arrays import Floats
-from lifelong_core.documents import FrozenDocument
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.npz import DAMAGED_HINT, array_digest, read_npz, write_npz
-from lifelong_core.validation_errors import read_json
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.documents import FrozenDocument
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.npz import DAMAGED_HINT, array_digest, read_npz, write_npz
+from lifelong_core.values.validation_errors import read_json
 
 SCHEMA_VERSION = 1
 

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.fingerprints.fingerprint import (
     Arrays,
     FeatureHeader,
@@ -14,7 +13,8 @@ from lifelong_core.develop.fingerprints.fingerprint import (
     Header,
     as_single,
 )
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
 
 
 class FisherHeader(FeatureHeader):

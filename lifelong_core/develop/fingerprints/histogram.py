@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.fingerprints.extractor import MOST_FEATURES, ExtractorReference
 from lifelong_core.develop.fingerprints.fingerprint import (
     Arrays,
@@ -18,7 +17,8 @@ from lifelong_core.develop.fingerprints.fingerprint import (
     as_single,
 )
 from lifelong_core.develop.fingerprints.privacy import Privacy
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
 
 MOST_BINS = 10_000
 

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from lifelong_core.documents import FrozenDocument
+from lifelong_core.values.documents import FrozenDocument
 
 
 class Privacy(FrozenDocument):

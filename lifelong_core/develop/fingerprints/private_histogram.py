@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint, normalise_features
 from lifelong_core.develop.fingerprints.privacy import Privacy
 from lifelong_core.develop.fingerprints.private_noise import add_noise
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.values.errors import InvalidInputError
 
 CELLS = 10
 """Default number of counts for each feature that get noise: fewer, larger counts lose less.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.develop.fingerprints.privacy import Privacy
-from lifelong_core.errors import ConfigurationError, InvalidInputError
+from lifelong_core.values.errors import ConfigurationError, InvalidInputError
 
 MOST_EPSILON = 100.0
 """of approximate differential privacy"""

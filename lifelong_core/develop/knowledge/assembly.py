@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.knowledge.entry import SCENARIOS, KnowledgeEntry, Scenario, Training
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.metrics import METRICS
+from lifelong_core.values.arrays import Floats
 
 _Key = tuple[Scenario | None, str | None]
 """Scenario and source; None, None: the baseline."""

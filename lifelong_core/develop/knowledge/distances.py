@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.fingerprints.distances.method import Method, comparison_key
 from lifelong_core.develop.fingerprints.distances.registry import find_method
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.knowledge.stored_fingerprints import Slot, select_fingerprints
+from lifelong_core.values.arrays import Floats
 
 
 def distances_between(knowledge: KnowledgeBase, tasks: Sequence[str], method: str) -> Floats:

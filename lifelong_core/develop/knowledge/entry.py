@@ -4,8 +4,8 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from pydantic import Field, JsonValue, model_validator
 
-from lifelong_core.documents import Frozen, FrozenDocument
-from lifelong_core.names import Name
+from lifelong_core.values.documents import Frozen, FrozenDocument
+from lifelong_core.values.names import Name
 
 Scenario: TypeAlias = Literal["architecture", "pretraining", "augmentation", "co_training"]
 """What is transferred from a source task (thesis, section 5.1.3)."""

@@ -22,10 +22,10 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.runtime.disk_space import reserve
+from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.values.errors import InvalidInputError
 
 SCHEMA_VERSION = 1
 

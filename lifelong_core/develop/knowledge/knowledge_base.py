@@ -14,7 +14,7 @@ from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Trai
 from lifelong_core.develop.knowledge.knowledge_index import KnowledgeIndex
 from lifelong_core.develop.knowledge.stored_fingerprints import StoredFingerprints
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
-from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
 
 
 @dataclass(frozen=True)

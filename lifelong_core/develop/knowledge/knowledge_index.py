@@ -15,7 +15,7 @@ from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
 from lifelong_core.develop.knowledge.index_file import IndexFile, remove_other_indexes
 from lifelong_core.develop.knowledge.query_index import Neighbour, QueryIndex
 from lifelong_core.develop.knowledge.stored_fingerprints import Slot, StoredFingerprints, slot_of
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 class KnowledgeIndex:

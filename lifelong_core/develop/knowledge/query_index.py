@@ -17,12 +17,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, softmax
 from lifelong_core.develop.fingerprints.distances.binned_kld import Weighting, entropies
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
 from lifelong_core.develop.knowledge.index_file import IndexFile, residual_lengths
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.runtime.cores import usable_cores
+from lifelong_core.values.arrays import Floats, softmax
+from lifelong_core.values.errors import InvalidInputError
 
 _ROWS = 1000
 """Tasks that are converted to float32 at once: 400 kB for 100 bins stay in the cache of a core."""

@@ -6,7 +6,7 @@ Each function imports cryptography itself, so that a serving process starts with
 import re
 from typing import TYPE_CHECKING
 
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

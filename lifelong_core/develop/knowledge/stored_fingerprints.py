@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
-from lifelong_core.errors import UnavailableError
+from lifelong_core.values.errors import UnavailableError
 
 Slot: TypeAlias = tuple[str, str | None, int | None]
 """Kind, extractor and number of bins of a fingerprint; None: it has none."""

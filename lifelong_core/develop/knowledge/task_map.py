@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
 
 _TOLERANCE = 1e-6
 """Smallest relative decrease of the error that is worth another step."""

@@ -15,13 +15,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.knowledge.assembly import make_trainings
 from lifelong_core.develop.knowledge.entry import SCENARIOS, Scenario, TaskCard
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.npz import DAMAGED_HINT, read_npz
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.npz import DAMAGED_HINT, read_npz
 
 TargetSize: TypeAlias = Literal["shrunk", "full"]
 """Were large targets reduced to `SHRUNK_SAMPLES` images before training?"""

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.knowledge.entry import Scenario, TaskCard
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ from typing import Literal
 
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, Training
 from lifelong_core.develop.training.policy import AugmentationPolicy
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS
+from lifelong_core.values.errors import InvalidInputError
 
 INITIAL_WEIGHTS = "initial_weights"
 """Key of `Training.hyperparameters`: pretrained or random."""

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from lifelong_core.arrays import Floats, as_labels
 from lifelong_core.develop.localization.mean_score import MeanScore, mean_score
 from lifelong_core.develop.localization.stability import SCORES, THRESHOLD, Stability, stability
-from lifelong_core.documents import Frozen, FrozenDocument
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, as_labels
+from lifelong_core.values.documents import Frozen, FrozenDocument
+from lifelong_core.values.errors import InvalidInputError
 
 Maps: TypeAlias = Sequence[ArrayLike]
 """One map for each image: a score in [0, 1], or whether it is positive, for each of its instances."""

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from lifelong_core.scientific import t_quantile
+from lifelong_core.values.scientific import t_quantile
 
 SCORE_NAMES: Mapping[str, str] = MappingProxyType(
     {

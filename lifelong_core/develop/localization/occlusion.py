@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.scientific import gaussian_blur
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.scientific import gaussian_blur
 
 LogitsOf: TypeAlias = Callable[[NDArray[np.float32]], NDArray[np.floating]]
 """Logits (n, C) of preprocessed images (n, ...)."""

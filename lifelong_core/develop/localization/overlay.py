@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from lifelong_core.arrays import Floats, Mask
 from lifelong_core.develop.localization.stability import THRESHOLD
+from lifelong_core.values.arrays import Floats, Mask
 
 EDGE = 176
 """Longer edge of an overlay in pixels: the page shows it at about this size."""

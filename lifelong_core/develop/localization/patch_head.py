@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lifelong_core.develop.localization.pooling_modules import POOLINGS, PoolingName
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 class PatchClassifier(nn.Module):

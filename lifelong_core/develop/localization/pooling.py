@@ -8,8 +8,8 @@ training, on logits.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Mask
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, Mask
+from lifelong_core.values.errors import InvalidInputError
 
 SHARPNESS = 10.0
 """r of log-sum-exp pooling where none is given"""

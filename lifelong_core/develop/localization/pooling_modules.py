@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from lifelong_core.develop.localization.pooling import SHARPNESS
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 PoolingName: TypeAlias = Literal["max", "mean", "log_sum_exp", "noisy_or"]
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting import stability as scores
 from lifelong_core.metrics.counting.stability import Agreement
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
 
 THRESHOLD = 0.5
 """that of the publication (section IV-G)"""

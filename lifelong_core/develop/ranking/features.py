@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.knowledge.entry import TaskCard
-from lifelong_core.scientific import mean_ranks
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.scientific import mean_ranks
 
 DISTANCES = ("bKLD(small,target)", "VDNA")
 """Distances that one small fingerprint gives; more of them did not rank better on measured transfers."""

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor  # pyright: ignore[reportMissingTypeStubs]
 
-from lifelong_core.arrays import Floats, Mask
 from lifelong_core.develop.knowledge.entry import Scenario, dataset_of
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
@@ -30,7 +29,8 @@ from lifelong_core.develop.ranking.standardised_gains import (
     mean_baselines,
     measured_pairs,
 )
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, Mask
+from lifelong_core.values.errors import InvalidInputError
 
 FEWEST_DATASETS = 5
 """Data sets with measured transfers that a scenario needs: one is left out at a time, to tell how well it is ranked."""

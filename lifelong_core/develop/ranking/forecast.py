@@ -5,10 +5,10 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.ranking.question import Question
 from lifelong_core.develop.ranking.ranker import ScenarioRanker
-from lifelong_core.scientific import normal_quantile
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.scientific import normal_quantile
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Mask
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats, Mask
+from lifelong_core.values.errors import InvalidInputError
 
 _LARGEST_BLOCK = 2_000_000
 """Nodes that are visited at once."""

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

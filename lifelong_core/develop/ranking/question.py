@@ -7,7 +7,6 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.fingerprints.distances.registry import METHODS
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.knowledge.entry import Scenario, TaskCard, dataset_of
@@ -17,6 +16,7 @@ from lifelong_core.develop.ranking.features import DISTANCES
 from lifelong_core.develop.ranking.ranker import mean_baseline
 from lifelong_core.develop.ranking.source_distances import source_distances
 from lifelong_core.develop.ranking.standardised_gains import gain_variances, gains
+from lifelong_core.values.arrays import Floats
 
 
 @dataclass(frozen=True)

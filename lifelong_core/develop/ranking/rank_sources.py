@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.fingerprints.distances.registry import METHODS
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.knowledge.entry import SCENARIOS, Scenario, TaskCard
@@ -15,8 +14,9 @@ from lifelong_core.develop.ranking.question import Question
 from lifelong_core.develop.ranking.ranker import FittedRanker, ScenarioRanker
 from lifelong_core.develop.ranking.reasons import explain, find_limits
 from lifelong_core.develop.ranking.suggestion import Evidence, Neighbour, Ranking, Suggestion
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.validation_errors import suggest
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.validation_errors import suggest
 
 LEARNED, SMALLEST, RANDOM = "learned", "smallest source first", "random"
 CONFIDENCE = 0.8

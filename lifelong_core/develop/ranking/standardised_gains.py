@@ -6,10 +6,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Mask
 from lifelong_core.develop.knowledge.entry import TaskCard, dataset_of
 from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats, Mask
 
 FEWEST_SOURCES = 4
 """A target with fewer measured sources says too little of their order."""

@@ -3,8 +3,8 @@
 from pydantic import Field
 
 from lifelong_core.develop.knowledge.entry import Scenario
-from lifelong_core.documents import Frozen, FrozenDocument
-from lifelong_core.names import Name
+from lifelong_core.values.documents import Frozen, FrozenDocument
+from lifelong_core.values.names import Name
 
 
 class Evidence(Frozen):

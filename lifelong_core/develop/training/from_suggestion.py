@@ -9,9 +9,9 @@ from lifelong_core.develop.knowledge.transferable import (
     transferable_without_images,
 )
 from lifelong_core.develop.training.recipe import Recipe
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.names import check_name
-from lifelong_core.validation_errors import suggest
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.names import check_name
+from lifelong_core.values.validation_errors import suggest
 
 _FIELD = "suggestion"
 _WITHOUT_IMAGES = "Architecture and augmentation policy are transferred without images."

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.training.augmentation.transform import policy_transform
 from lifelong_core.develop.training.data.prepared import PreparedImages
 from lifelong_core.develop.training.optimisation.batches import TrainingBatches, class_mix, generator_of
@@ -34,7 +33,8 @@ from lifelong_core.develop.training.optimisation.trainer import Phase, train_pha
 from lifelong_core.develop.training.progress_report import ProgressReport
 from lifelong_core.develop.training.recipe import Optimisation, Recipe
 from lifelong_core.develop.training.result import EpochRecord
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
 
 READING_ENDS, TRAINING_ENDS = 0.05, 0.95
 """Fractions of the whole work."""

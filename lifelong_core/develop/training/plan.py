@@ -11,7 +11,7 @@ from pydantic import Field
 
 from lifelong_core.develop.training.progress import Phase
 from lifelong_core.develop.training.recipe import Recipe, SplitName
-from lifelong_core.documents import Frozen, FrozenDocument
+from lifelong_core.values.documents import Frozen, FrozenDocument
 
 Basis: TypeAlias = Literal["measured", "stated", "guessed"]
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from lifelong_core.documents import Frozen, FrozenDocument
+from lifelong_core.values.documents import Frozen, FrozenDocument
 
 Operation: TypeAlias = Literal[
     "identity",

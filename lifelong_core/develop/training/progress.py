@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from lifelong_core.documents import FrozenDocument
+from lifelong_core.values.documents import FrozenDocument
 
 Phase: TypeAlias = Literal[
     "reading", "learning_rate", "pretraining", "training", "searching", "evaluating", "exporting"

@@ -6,8 +6,8 @@ from pydantic import Field, model_validator
 
 from lifelong_core.develop.knowledge.entry import Scenario
 from lifelong_core.develop.training.policy import LIGHT, AugmentationPolicy
-from lifelong_core.documents import Frozen, FrozenDocument
-from lifelong_core.names import Name
+from lifelong_core.values.documents import Frozen, FrozenDocument
+from lifelong_core.values.names import Name
 
 SplitName: TypeAlias = Literal["training", "validation", "calibration", "test"]
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)

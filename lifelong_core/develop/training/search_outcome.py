@@ -6,7 +6,7 @@ from pydantic import Field
 
 from lifelong_core.develop.training.policy import AugmentationPolicy, SubPolicy
 from lifelong_core.develop.training.recipe import Recipe
-from lifelong_core.documents import Frozen, FrozenDocument
+from lifelong_core.values.documents import Frozen, FrozenDocument
 
 
 class TriedSubPolicy(Frozen):

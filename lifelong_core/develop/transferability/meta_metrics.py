@@ -7,9 +7,9 @@ computed at once.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, Mask
 from lifelong_core.develop.transferability.order import as_floats, count, places, signs
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, Integers, Mask
+from lifelong_core.values.errors import InvalidInputError
 
 
 def improvement(outcomes: ArrayLike, baseline: ArrayLike) -> Floats:

@@ -7,9 +7,9 @@ positively oriented: negate `regret`.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Mask
 from lifelong_core.develop.transferability.order import as_floats, places, signs
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, Mask
+from lifelong_core.values.errors import InvalidInputError
 
 DECIMALS = 10
 """Figures that agree in so many decimals are equal: two methods may sum the same sources in another order."""

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Floats, Integers, Mask
+from lifelong_core.values.arrays import Floats, Integers, Mask
 
 
 def as_floats(values: ArrayLike) -> Floats:

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import LARGEST_NUMBER, Floats, Integers, Mask, read_only
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.scores.labelled_probabilities import (
     EqualPredictions,
     as_class,
@@ -14,6 +12,8 @@ from lifelong_core.metrics.scores.labelled_probabilities import (
     equal_predictions,
 )
 from lifelong_core.metrics.scores.ranking import Ranking, rank
+from lifelong_core.values.arrays import LARGEST_NUMBER, Floats, Integers, Mask, read_only
+from lifelong_core.values.errors import InvalidInputError
 
 DEFAULT_BINS = 15
 LARGEST_BINS = 1_000_000

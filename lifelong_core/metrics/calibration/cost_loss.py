@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, as_costs, as_groups, as_prevalence, softmax
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.cost import zero_one_costs
 from lifelong_core.metrics.scores.labelled_probabilities import as_labelled_probabilities
 from lifelong_core.metrics.scores.prior_correction import corrected_probabilities
-from lifelong_core.scientific import solve
+from lifelong_core.values.arrays import Floats, Integers, as_costs, as_groups, as_prevalence, softmax
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.scientific import solve
 
 DEFAULT_FOLDS = 5
 SMALLEST = 1e-12

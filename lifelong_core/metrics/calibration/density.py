@@ -7,13 +7,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, as_bandwidth
 from lifelong_core.metrics.calibration.binned import as_norm
 from lifelong_core.metrics.calibration.kernel import Estimate, as_subsample, draw_subsample
 from lifelong_core.metrics.scores.blockwise import blocks
 from lifelong_core.metrics.scores.labelled_probabilities import as_labelled_probabilities
 from lifelong_core.metrics.scores.scoring_rules import truth_gaps
-from lifelong_core.scientific import log_gamma
+from lifelong_core.values.arrays import Floats, Integers, as_bandwidth
+from lifelong_core.values.scientific import log_gamma
 
 KERNEL_EVALUATIONS = 10_000_000
 """Default limit of the kernel evaluations of `ece_kde`: 0.2 s."""

@@ -6,12 +6,12 @@ from typing import Literal, Self, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import LARGEST_NUMBER, Floats, Integers, as_bandwidth, as_probabilities
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.scores.blockwise import blocks
 from lifelong_core.metrics.scores.labelled_probabilities import as_labelled_probabilities
 from lifelong_core.metrics.scores.scoring_rules import mean_squared_distance, truth_gaps
-from lifelong_core.scientific import distances, distances_of_pairs
+from lifelong_core.values.arrays import LARGEST_NUMBER, Floats, Integers, as_bandwidth, as_probabilities
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.scientific import distances, distances_of_pairs
 
 Estimator: TypeAlias = Literal["unbiased", "biased", "root"]
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, as_groups, read_only
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.calibration.relabelled import CALIBRATION_ERRORS, error_of_labels
 from lifelong_core.metrics.catalogue.parameters import Parameters
 from lifelong_core.metrics.scores.labelled_probabilities import as_labelled_probabilities
 from lifelong_core.metrics.scores.scoring_rules import truth_gaps
+from lifelong_core.values.arrays import Floats, Integers, as_groups, read_only
+from lifelong_core.values.errors import InvalidInputError
 
 DEFAULT_DRAWS = 200
 SHARED_NUMBERS = 50

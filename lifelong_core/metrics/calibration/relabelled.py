@@ -7,7 +7,6 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.metrics.calibration.binned import as_norm, bin_edges
 from lifelong_core.metrics.calibration.density import Smoothing, evaluated_rows
 from lifelong_core.metrics.calibration.kernel import (
@@ -19,7 +18,8 @@ from lifelong_core.metrics.calibration.kernel import (
 )
 from lifelong_core.metrics.catalogue.parameters import Parameters
 from lifelong_core.metrics.scores.scoring_rules import truth_gaps
-from lifelong_core.scientific import distances, weighted_counts
+from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.values.scientific import distances, weighted_counts
 
 CALIBRATION_ERRORS = ("ECE", "CWCE", "TCE", "MCE", "CE", "KCE", "ECE_KDE")
 """Metrics that are not 0 for perfectly calibrated predictions of few cases, but for the unbiased KCE."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Mask
 from lifelong_core.metrics.counting.confusion import ratio
 from lifelong_core.metrics.scores.labelled_probabilities import as_labelled_probabilities
+from lifelong_core.values.arrays import Floats, Mask
 
 SMALLEST = 1e-12
 """Probabilities are taken as at least this, and as at most 1 less it: the logit of 0 is infinite"""

@@ -6,7 +6,6 @@ Otherwise the resampled errors would be too large.
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.metrics.calibration.binned import as_norm
 from lifelong_core.metrics.calibration.density import Smoothing, evaluated_rows
 from lifelong_core.metrics.calibration.kernel import (
@@ -19,7 +18,8 @@ from lifelong_core.metrics.catalogue.parameters import Parameters
 from lifelong_core.metrics.counting.confusion import ratio
 from lifelong_core.metrics.scores.scoring_rules import truth_gaps
 from lifelong_core.metrics.scores.weighted_scores import Counts, Weighted
-from lifelong_core.scientific import distances
+from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.values.scientific import distances
 
 
 def weighted_kernel_error(

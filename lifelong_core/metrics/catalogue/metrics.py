@@ -5,13 +5,13 @@ from dataclasses import replace
 from difflib import get_close_matches
 from types import MappingProxyType
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.catalogue.agreement import AGREEMENT
 from lifelong_core.metrics.catalogue.metric_info import MetricInfo
 from lifelong_core.metrics.catalogue.multiclass import MULTICLASS
 from lifelong_core.metrics.catalogue.per_class import PER_CLASS
 from lifelong_core.metrics.catalogue.relations import RELATIONS
 from lifelong_core.metrics.catalogue.scores import SCORES
+from lifelong_core.values.errors import InvalidInputError
 
 METRICS: Mapping[str, MetricInfo] = MappingProxyType(
     {
@@ -48,7 +48,7 @@ def metric_info(name: str) -> MetricInfo:
         >>> metric_info("balanced accuracy")
         Traceback (most recent call last):
         ...
-        lifelong_core.errors.InvalidInputError: names: there is no metric 'balanced accuracy'. Did you mean BA?
+        lifelong_core.values.errors.InvalidInputError: names: there is no metric 'balanced accuracy'. Did you mean BA?
     """
     card = METRICS.get(name)
     if card is None:

@@ -8,9 +8,9 @@ from typing import Any, Self, cast
 
 from numpy.typing import ArrayLike
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.calibration.binned import DEFAULT_BINS
 from lifelong_core.metrics.calibration.kernel import Estimator
+from lifelong_core.values.errors import InvalidInputError
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Parameters:
         >>> Parameters.of({"bin": 10})
         Traceback (most recent call last):
         ...
-        lifelong_core.errors.InvalidInputError: bin: no metric has such a parameter. Did you mean bins?
+        lifelong_core.values.errors.InvalidInputError: bin: no metric has such a parameter. Did you mean bins?
     """
 
     beta: float = 1.0

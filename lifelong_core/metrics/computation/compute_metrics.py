@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, read_only
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.calibration.kernel import Estimate
 from lifelong_core.metrics.catalogue.metrics import metric_info
 from lifelong_core.metrics.catalogue.parameters import Parameters
@@ -18,6 +16,8 @@ from lifelong_core.metrics.computation.inputs import CheckedInputs, Inputs
 from lifelong_core.metrics.computation.invalid_outputs import value_of
 from lifelong_core.metrics.computation.workbench import SharedComputations
 from lifelong_core.metrics.custom_metric import CustomMetric, custom_by_acronym
+from lifelong_core.values.arrays import Floats, read_only
+from lifelong_core.values.errors import InvalidInputError
 
 UNDEFINED = "its function gave no number"
 """Reason of a custom metric that is nan."""

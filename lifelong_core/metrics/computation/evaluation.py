@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.metrics.calibration.binned import canonical_gap
 from lifelong_core.metrics.calibration.cost_loss import ec_calibration_loss
 from lifelong_core.metrics.calibration.density import ece_kde
@@ -19,6 +18,7 @@ from lifelong_core.metrics.counting.multiclass import weighted_cohen_kappa
 from lifelong_core.metrics.counting.net_benefit import net_benefit_from_probabilities
 from lifelong_core.metrics.scores.labelled_probabilities import equal_prediction_blocks
 from lifelong_core.metrics.scores.scoring_rules import mean_log_loss, naive_brier_score, skill
+from lifelong_core.values.arrays import Floats
 
 Value: TypeAlias = float | Floats
 Evaluator: TypeAlias = Callable[[SharedComputations], Value]

@@ -6,7 +6,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import (
+from lifelong_core.metrics.counting.confusion import confusion_matrix as count
+from lifelong_core.values.arrays import (
     Floats,
     Integers,
     Mask,
@@ -16,8 +17,7 @@ from lifelong_core.arrays import (
     as_prevalence,
     as_probabilities,
 )
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.metrics.counting.confusion import confusion_matrix as count
+from lifelong_core.values.errors import InvalidInputError
 
 INVALID = -1
 """Decision of a sample without a valid output."""

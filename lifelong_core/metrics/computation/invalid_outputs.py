@@ -14,7 +14,6 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.metrics.calibration.kernel import Estimate
 from lifelong_core.metrics.catalogue.metrics import METRICS
 from lifelong_core.metrics.computation.evaluation import EVALUATORS, Value
@@ -22,6 +21,7 @@ from lifelong_core.metrics.computation.workbench import SharedComputations
 from lifelong_core.metrics.counting.confusion import ratio
 from lifelong_core.metrics.counting.cost import linear_costs, quadratic_costs, zero_one_costs
 from lifelong_core.metrics.scores.scoring_rules import skill
+from lifelong_core.values.arrays import Floats
 
 
 def value_of(acronym: str, work: SharedComputations) -> Value:

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, Mask
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.calibration.binned import Reliability, exact_reliability, reliability, top_label
 from lifelong_core.metrics.catalogue.metrics import METRICS, PER_CLASS_COUNTS
 from lifelong_core.metrics.catalogue.parameters import Parameters
@@ -21,6 +19,8 @@ from lifelong_core.metrics.scores.blockwise import columns_of
 from lifelong_core.metrics.scores.labelled_probabilities import as_labelled_probabilities
 from lifelong_core.metrics.scores.ranking import Ranking, class_rankings, rank
 from lifelong_core.metrics.scores.scoring_rules import mean_squared_distance
+from lifelong_core.values.arrays import Floats, Integers, Mask
+from lifelong_core.values.errors import InvalidInputError
 
 OF_RANKING: Mapping[str, Callable[[Ranking, Parameters], float]] = MappingProxyType(
     {

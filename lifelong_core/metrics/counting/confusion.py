@@ -6,8 +6,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Floats, Integers, as_confusion, as_labels, as_prevalence
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, Integers, as_confusion, as_labels, as_prevalence
+from lifelong_core.values.errors import InvalidInputError
 
 
 def confusion_matrix(

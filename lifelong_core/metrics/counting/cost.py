@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, as_confusion, as_costs, as_prevalence
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.confusion import as_confusions, ratio
+from lifelong_core.values.arrays import Floats, as_confusion, as_costs, as_prevalence
+from lifelong_core.values.errors import InvalidInputError
 
 
 def expected_cost(confusion: ArrayLike, costs: ArrayLike, *, prevalence: ArrayLike | None = None) -> float:

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.uncertainties import LARGEST_SPREAD, check_members
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.uncertainties import LARGEST_SPREAD, check_members
 
 
 def member_spread(probabilities: ArrayLike) -> Floats:

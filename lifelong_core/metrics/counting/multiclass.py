@@ -7,10 +7,10 @@ resampled ones. Where abstaining is a decision, the last column is wrong for eve
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, as_confusion
 from lifelong_core.metrics.counting.confusion import OneVersusRest, as_confusions, ratio
 from lifelong_core.metrics.counting.cost import costs_of, expected_costs
 from lifelong_core.metrics.counting.one_versus_rest import sensitivity
+from lifelong_core.values.arrays import Floats, as_confusion
 
 
 def accuracy(confusion: ArrayLike) -> float:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, as_prevalence, read_only
 from lifelong_core.metrics.counting.confusion import OneVersusRest, as_confusions, ratio, reweight_classes
 from lifelong_core.metrics.scores.blockwise import columns_of
 from lifelong_core.metrics.scores.labelled_probabilities import as_class, as_labelled_probabilities
 from lifelong_core.metrics.scores.values import as_values
+from lifelong_core.values.arrays import Floats, Integers, as_prevalence, read_only
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,9 @@ the last column, it counts as a decision against every class.
 
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import LARGEST_NUMBER, Floats
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.confusion import OneVersusRest, as_confusions, ratio
+from lifelong_core.values.arrays import LARGEST_NUMBER, Floats
+from lifelong_core.values.errors import InvalidInputError
 
 
 def sensitivity(confusion: ArrayLike) -> Floats:

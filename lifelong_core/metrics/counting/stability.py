@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, as_confusion, as_labels
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.confusion import as_confusions, confusion_matrix, ratio
 from lifelong_core.metrics.counting.multiclass import accuracy, cohen_kappa
 from lifelong_core.metrics.counting.one_versus_rest import f_beta, jaccard
 from lifelong_core.metrics.scores.values import as_values
-from lifelong_core.scientific import kendall_tau_b, mean_ranks
+from lifelong_core.values.arrays import Floats, as_confusion, as_labels
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.scientific import kendall_tau_b, mean_ranks
 
 
 class Agreement(NamedTuple):

@@ -16,12 +16,12 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import LARGEST_NUMBER, Floats
 from lifelong_core.metrics.counting.confusion import ratio
 from lifelong_core.metrics.counting.multiclass import accuracies
 from lifelong_core.metrics.counting.one_versus_rest import f_beta, fall_out, precision, sensitivity
 from lifelong_core.metrics.scores.values import as_values
-from lifelong_core.scientific import error_function, weighted_counts
+from lifelong_core.values.arrays import LARGEST_NUMBER, Floats
+from lifelong_core.values.scientific import error_function, weighted_counts
 
 UNCERTAINTY_AWARE: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
     {

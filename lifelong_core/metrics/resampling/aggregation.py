@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Floats, Integers, as_column, as_groups, as_labels
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.confusion import ratio
 from lifelong_core.metrics.scores.values import as_values
-from lifelong_core.scientific import weighted_counts
+from lifelong_core.values.arrays import Floats, Integers, as_column, as_groups, as_labels
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.scientific import weighted_counts
 
 SMALL_SUBGROUP = 30
 """With fewer independent cases, a share of 1/2 has a 95 % interval of +-0.18 or wider."""

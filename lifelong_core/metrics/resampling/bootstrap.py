@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, as_groups
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.confusion import confusion_cells
 from lifelong_core.metrics.resampling.intervals import Bootstrap, LeftOut
-from lifelong_core.scientific import weighted_counts
+from lifelong_core.values.arrays import Floats, Integers, as_groups
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.scientific import weighted_counts
 
 DELETIONS = 200
 """Most parts that are left out in turn for the acceleration of BCa intervals: each unit or, with more units, each of

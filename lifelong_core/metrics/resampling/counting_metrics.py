@@ -6,8 +6,6 @@ from types import MappingProxyType
 
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.catalogue.metrics import METRICS, PER_CLASS_COUNTS, metric_info
 from lifelong_core.metrics.counting.cost import expected_costs, normalised_expected_costs
 from lifelong_core.metrics.counting.multiclass import (
@@ -18,6 +16,8 @@ from lifelong_core.metrics.counting.multiclass import (
     matthews_correlations,
     weighted_cohen_kappas,
 )
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
 
 _OF_ALL_CLASSES: Mapping[str, Callable[..., Floats]] = MappingProxyType(
     {

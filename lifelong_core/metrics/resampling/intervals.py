@@ -5,10 +5,10 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.confusion import ratio
-from lifelong_core.scientific import normal_probability, normal_quantile
+from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.scientific import normal_probability, normal_quantile
 
 IntervalMethod: TypeAlias = Literal["bca", "percentile"]
 

@@ -6,8 +6,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Mask, as_labels, as_prevalence
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.one_versus_rest import (
     fall_out,
     false_discovery_rate,
@@ -24,6 +22,8 @@ from lifelong_core.metrics.counting.one_versus_rest import (
 from lifelong_core.metrics.scores.labelled_probabilities import as_class, as_labelled_probabilities
 from lifelong_core.metrics.scores.operating_points import OperatingPoints
 from lifelong_core.metrics.scores.ranking import Ranking, class_rankings, rank
+from lifelong_core.values.arrays import Floats, Mask, as_labels, as_prevalence
+from lifelong_core.values.errors import InvalidInputError
 
 PerClassMetric: TypeAlias = Callable[[Floats], Floats]
 """from confusion matrices (..., 2, 2) to values (..., 2), such as `sensitivity` or `partial(f_beta, beta=2)`; more true

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
+from lifelong_core.values.arrays import Floats
 
 BLOCK = 1 << 20
 """Values in memory at a time: 8 MB."""

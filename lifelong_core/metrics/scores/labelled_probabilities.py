@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Floats, Integers, as_labels, as_probabilities
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.scores.blockwise import blocks, columns_of
+from lifelong_core.values.arrays import Floats, Integers, as_labels, as_probabilities
+from lifelong_core.values.errors import InvalidInputError
 
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 """odd, without a pattern in its bits (2**64 / golden ratio)"""

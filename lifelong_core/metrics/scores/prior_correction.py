@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, as_prevalence, as_probabilities
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, as_prevalence, as_probabilities
+from lifelong_core.values.errors import InvalidInputError
 
 
 def corrected_probabilities(probabilities: ArrayLike, *, given: ArrayLike, wanted: ArrayLike) -> Floats:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, Mask, read_only
 from lifelong_core.metrics.scores.blockwise import columns_of
 from lifelong_core.metrics.scores.labelled_probabilities import as_class, as_labelled_probabilities
+from lifelong_core.values.arrays import Floats, Integers, Mask, read_only
 
 
 @dataclass(frozen=True, eq=False)

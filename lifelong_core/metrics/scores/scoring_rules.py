@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.metrics.scores.blockwise import blocks
 from lifelong_core.metrics.scores.labelled_probabilities import (
     EqualPredictions,
     as_labelled_probabilities,
     equal_predictions,
 )
+from lifelong_core.values.arrays import Floats, Integers
 
 
 def brier_score(labels: ArrayLike, probabilities: ArrayLike) -> float:

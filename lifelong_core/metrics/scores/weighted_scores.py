@@ -7,11 +7,11 @@ from typing import Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers, Mask
 from lifelong_core.metrics.calibration.binned import bin_edges, top_label
 from lifelong_core.metrics.catalogue.parameters import Parameters
 from lifelong_core.metrics.counting.confusion import ratio
 from lifelong_core.metrics.scores.scoring_rules import truth_gaps
+from lifelong_core.values.arrays import Floats, Integers, Mask
 
 Counts: TypeAlias = NDArray[np.integer]
 Weighted: TypeAlias = Callable[[Counts], Floats]

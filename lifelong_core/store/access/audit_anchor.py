@@ -4,10 +4,10 @@ import logging
 import time
 from pathlib import Path
 
-from lifelong_core.errors import ConfigurationError, ConflictError, UnavailableError
 from lifelong_core.store.access.audit_chain import Anchor
 from lifelong_core.store.access.audit_log import AuditLog
 from lifelong_core.store.files import write_whole
+from lifelong_core.values.errors import ConfigurationError, ConflictError, UnavailableError
 
 DAY_SECONDS = 86_400.0
 """The anchor is logged again after this time, so that a log of some weeks always holds one."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Literal, Self
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.access.records import AuditEntry
+from lifelong_core.values.errors import InvalidInputError
 
 GENESIS = "0" * 64
 """The digest before the first entry."""

@@ -11,7 +11,6 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import UnauthenticatedError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.access.records import ConsoleSession, Token
 from lifelong_core.store.access.rows import token_of
@@ -20,6 +19,7 @@ from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import Moment, read_record
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import UnauthenticatedError
 
 MOST_SESSIONS = 20
 """Largest number of open sessions of one token; a further login ends the least recently used one."""

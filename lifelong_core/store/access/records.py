@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from lifelong_core.names import DEFAULT_ENVIRONMENT
+from lifelong_core.values.names import DEFAULT_ENVIRONMENT
 
 
 class Scope(StrEnum):

@@ -5,12 +5,12 @@ import hmac
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import NotFoundError
 from lifelong_core.store.access.records import Token
 from lifelong_core.store.access.rows import tokens_by_secret
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import NotFoundError
 
 _tokens = tables.tokens
 

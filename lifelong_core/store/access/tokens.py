@@ -7,8 +7,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError, InvalidInputError
-from lifelong_core.names import check_name
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.access.console_sessions import end_sessions
 from lifelong_core.store.access.records import BOUND_SCOPES, Scope, Token
@@ -20,6 +18,8 @@ from lifelong_core.store.engine.database import Database
 from lifelong_core.store.registry.environments import ensure_environment
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, InvalidInputError
+from lifelong_core.values.names import check_name
 
 _PREFIX = "ll_"
 _SECRET_BYTES = 32

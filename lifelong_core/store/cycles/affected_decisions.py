@@ -9,7 +9,6 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Mask
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, find_affected
 from lifelong_core.store.cycles.affected_counts import AffectedFigures, Swaps
 from lifelong_core.store.cycles.affected_periods import AffectedPeriod, period_of
@@ -22,6 +21,7 @@ from lifelong_core.store.log.commit_order import read_log_position
 from lifelong_core.store.log.identifiers import first_id_at, logged_on
 from lifelong_core.store.log.quarantine import usable_rows
 from lifelong_core.store.schema import tables
+from lifelong_core.values.arrays import Mask
 
 BLOCK_ROWS = 10_000
 """Number of predictions in memory at once."""

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any, TextIO
 
-from lifelong_core.csv_writing import csv_writer
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.affected_decisions import AffectedList, AffectedPrediction
 from lifelong_core.store.cycles.affected_periods import AffectedPeriod
 from lifelong_core.store.log.identifiers import logged_at
+from lifelong_core.values.csv_files import csv_writer
 
 
 def figures_document(figures: AffectedFigures) -> dict[str, Any]:

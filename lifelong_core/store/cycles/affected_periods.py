@@ -8,7 +8,6 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.errors import ConflictError, InvalidInputError
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.heads import activations
@@ -16,6 +15,7 @@ from lifelong_core.store.heads.heads import head_of_version
 from lifelong_core.store.log.identifiers import logged_at
 from lifelong_core.store.registry.models import model_with_id
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, InvalidInputError
 
 _log = tables.predictions
 LATE = timedelta(hours=1)

@@ -9,8 +9,8 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.values.errors import InvalidInputError
 
 _SPARE = 65_536
 """Number of entries beyond the limit that are kept before the least costly ones are dropped."""

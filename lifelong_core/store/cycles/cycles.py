@@ -10,10 +10,8 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from lifelong_core.configuration.policy_defaults import Mode
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.names import check_reason
-from lifelong_core.policy_defaults import Mode
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.cycles.affected_counts import add_swap
 from lifelong_core.store.cycles.records import Cycle, Outcome, Rejection
@@ -30,6 +28,8 @@ from lifelong_core.store.registry.models import model_with_id
 from lifelong_core.store.registry.records import Model
 from lifelong_core.store.registry.registry import bump_revision, change_registry
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.values.names import check_reason
 
 MONITOR = "monitor"
 """Actor of the heads that due cycles publish."""

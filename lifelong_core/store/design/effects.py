@@ -6,13 +6,13 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.store.design.records import AttachedRecommendation
 from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.heads.refitting import is_same_mix, stated_prevalences
 from lifelong_core.store.registry.records import Registry, Task
 from lifelong_core.store.store import Store
+from lifelong_core.values.arrays import Floats
 
 MOST_NAMED = 4
 """Classes whose shares are named"""

@@ -8,7 +8,6 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.design.records import InterviewRecord
 from lifelong_core.store.engine.clock import now
@@ -18,6 +17,7 @@ from lifelong_core.store.engine.documents import document_text
 from lifelong_core.store.log.identifiers import new_prediction_id
 from lifelong_core.store.registry.tasks import task_named
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, NotFoundError
 
 if TYPE_CHECKING:
     from lifelong_core.design.interview.interview import Interview

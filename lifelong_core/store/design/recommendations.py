@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from lifelong_core.arrays import Floats, as_costs
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.design.records import AttachedRecommendation
 from lifelong_core.store.engine.clock import now
@@ -18,6 +16,8 @@ from lifelong_core.store.registry.records import Task
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import replace_costs, replace_decision_rule, task_named
 from lifelong_core.store.schema import tables
+from lifelong_core.values.arrays import Floats, as_costs
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation

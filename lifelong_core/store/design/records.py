@@ -137,7 +137,7 @@ def _thresholds_in(text: str) -> "tuple[AcceptanceThreshold, ...]":
     from pydantic import TypeAdapter, ValidationError
 
     from lifelong_core.design.validation.acceptance import AcceptanceThreshold
-    from lifelong_core.validation_errors import as_input_error
+    from lifelong_core.values.validation_errors import as_input_error
 
     try:
         return TypeAdapter(tuple[AcceptanceThreshold, ...]).validate_json(text)

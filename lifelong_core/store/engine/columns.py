@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.types import TypeDecorator
 
-from lifelong_core.arrays import Floats, Logits, read_only
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, Logits, read_only
+from lifelong_core.values.errors import InvalidInputError
 
 _FLOAT32 = np.dtype("<f4")
 

@@ -13,7 +13,6 @@ import sqlalchemy as sa
 from sqlalchemy import event, exc
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
 from lifelong_core.store.engine.errors import (
     URL_HINT,
     lies_in_the_database,
@@ -23,6 +22,7 @@ from lifelong_core.store.engine.errors import (
 )
 from lifelong_core.store.engine.kept_connection import KeptConnection
 from lifelong_core.store.files import file_identity
+from lifelong_core.values.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
 
 Durability: TypeAlias = Literal["process", "power"]
 """Failures that a commit survives: the end of any process, or a power failure, too."""

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from lifelong_core.deploy.documents import canonical
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
 
 LARGEST_DOCUMENT = 4 * 2**20
 """Largest size in bytes of an interview or a recommendation: enough for a cost matrix of about 500 classes."""

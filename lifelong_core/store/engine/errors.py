@@ -6,8 +6,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConfigurationError, LifelongError, SchemaError, UnavailableError
 from lifelong_core.runtime.redaction import redact
+from lifelong_core.values.errors import ConfigurationError, LifelongError, SchemaError, UnavailableError
 
 _FIELD = "LIFELONG_DATABASE_URL"
 _FULL_BELOW_BYTES = 64 * 1024

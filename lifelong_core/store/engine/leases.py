@@ -18,11 +18,11 @@ from functools import cache
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.log.identifiers import EPOCH
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError
 
 _leases = tables.leases
 _LONGEST_NAME = 128

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lifelong_core.arrays import expect_logits, softmax
 from lifelong_core.deploy.labelled_set import LabelledSet
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store.heads.calibration_sets import check_classes
 from lifelong_core.store.jobs.records import Job
 from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.store.store import Store
+from lifelong_core.values.arrays import expect_logits, softmax
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 
 if TYPE_CHECKING:
     from lifelong_core.design import UncertaintySettings

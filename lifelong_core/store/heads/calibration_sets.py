@@ -7,7 +7,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import now
@@ -22,6 +21,7 @@ from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ import numpy as np
 import sqlalchemy as sa
 
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import InvalidInputError
 
 
 def check_fit(task: Task, head: PostProcessingHead, *, field: str = "head") -> None:

@@ -6,7 +6,6 @@ from types import MappingProxyType
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.documents import as_bytes
 from lifelong_core.store.heads.checks import check_fit
@@ -14,6 +13,7 @@ from lifelong_core.store.heads.records import HeadPopulation, HeadRecord
 from lifelong_core.store.heads.rows import head_of
 from lifelong_core.store.registry.records import Registry, Task
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import InvalidInputError, UnavailableError
 
 _heads = tables.heads
 

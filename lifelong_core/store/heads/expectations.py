@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from lifelong_core.arrays import LARGEST_NUMBER
 from lifelong_core.decision_rules.rules import needs_cut_off
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion, expected_criterion
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.errors import LifelongError
+from lifelong_core.values.arrays import LARGEST_NUMBER
+from lifelong_core.values.errors import LifelongError
 
 KEY = "expected_criterion"
 """of the provenance"""

@@ -5,10 +5,8 @@ from typing import Any, Literal
 import numpy as np
 import sqlalchemy as sa
 
+from lifelong_core.configuration.plausibility import check_costs
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.errors import NotFoundError
-from lifelong_core.names import check_reason
-from lifelong_core.plausibility import check_costs
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
@@ -24,6 +22,8 @@ from lifelong_core.store.registry.records import Model
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import NotFoundError
+from lifelong_core.values.names import check_reason
 
 _UNKNOWN = (
     "Check the spelling. An unused environment cannot be pinned; "

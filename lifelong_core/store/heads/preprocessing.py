@@ -2,11 +2,11 @@
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError
-from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.preprocessing_digest import check_preprocessing_digest, differs
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing_digest import check_preprocessing_digest, differs
 from lifelong_core.store.registry.records import Model
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError
 
 
 class CalibratedOtherwiseError(ConflictError):

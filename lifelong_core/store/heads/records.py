@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats
 
 HeadPopulation: TypeAlias = tuple[int, str | None]
 """Model id and environment that a head serves; environment None: the model's default head."""

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sqlalchemy as sa
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy import PostProcessingHead, fit_head
-from lifelong_core.errors import ConflictError, InvalidInputError
 from lifelong_core.store.design.recommendations import attach_recommendation, task_after
 from lifelong_core.store.design.records import KeptHead, PublishedHead, Refit
 from lifelong_core.store.heads.checks import follows_task
@@ -25,6 +23,8 @@ from lifelong_core.store.registry.registry import active_versions, change_regist
 from lifelong_core.store.registry.tasks import task_named
 from lifelong_core.store.schema import tables
 from lifelong_core.store.store import Store
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import ConflictError, InvalidInputError
 
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation

@@ -5,7 +5,6 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import expect_logits
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
 from lifelong_core.deploy.calibration.acceptance.findings import Finding
 from lifelong_core.deploy.calibration.acceptance.report import (
@@ -13,9 +12,7 @@ from lifelong_core.deploy.calibration.acceptance.report import (
     compare_with_promoted,
     examine_calibration,
 )
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnidentifiableError
-from lifelong_core.names import check_reason
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store.evaluations.acceptance import check_accepted
 from lifelong_core.store.evaluations.comparisons import advice_against
 from lifelong_core.store.heads.calibration_sets import check_classes, insert_calibration_set
@@ -37,6 +34,9 @@ from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.rollouts.candidate_heads import fit_candidate_heads, publish_candidate_heads
 from lifelong_core.store.store import Store
+from lifelong_core.values.arrays import expect_logits
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError, UnidentifiableError
+from lifelong_core.values.names import check_reason
 
 _FORCE = "If the set is right all the same, give the reason as `force_reason` (`--force-because`)."
 

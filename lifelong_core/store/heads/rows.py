@@ -3,11 +3,11 @@
 from functools import lru_cache
 
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.errors import InvalidInputError, UnavailableError
-from lifelong_core.names import check_name
 from lifelong_core.store.engine.columns import Row, read_record, unpack_floats
 from lifelong_core.store.heads.records import Activation, CalibrationSet, HeadPin, HeadRecord
 from lifelong_core.store.schema.tables import DEFAULT_HEAD
+from lifelong_core.values.errors import InvalidInputError, UnavailableError
+from lifelong_core.values.names import check_name
 
 
 def environment_key(environment: str | None) -> str:

@@ -9,12 +9,12 @@ from contextlib import suppress
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError, UnavailableError
 from lifelong_core.store.artifacts import Artifacts, digest_of
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.jobs.fencing import change_job, lock_job
 from lifelong_core.store.jobs.records import Job
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, UnavailableError
 
 _jobs = tables.jobs
 _PREFIX = 16

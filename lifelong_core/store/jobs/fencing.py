@@ -5,11 +5,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.jobs.records import Job
 from lifelong_core.store.jobs.rows import job_of
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError
 
 _jobs = tables.jobs
 

@@ -6,7 +6,6 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import NotFoundError
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.database import Database
@@ -17,6 +16,7 @@ from lifelong_core.store.jobs.job_log import append_lines, read_lines
 from lifelong_core.store.jobs.records import Job, JobsState, JobState, LogLine
 from lifelong_core.store.jobs.rows import existing_job, job_of, state_of_jobs
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import NotFoundError
 
 LARGEST_PROGRESS = 8 * 2**10
 

@@ -5,12 +5,12 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.control_characters import escape_controls
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import read_record
 from lifelong_core.store.jobs.fencing import lock_job
 from lifelong_core.store.jobs.records import Job, LogLine
 from lifelong_core.store.schema import tables
+from lifelong_core.values.control_characters import escape_controls
 
 MOST_LINES = 1000
 """Lines that are kept of a job; the oldest are deleted."""

@@ -20,13 +20,6 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import (
-    ConflictError,
-    InvalidInputError,
-    LifelongError,
-    UnavailableError,
-)
-from lifelong_core.names import check_name
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import digest_of_file
 from lifelong_core.store.engine.clock import database_time, days_before, now
@@ -63,6 +56,13 @@ from lifelong_core.store.jobs.rows import (
 from lifelong_core.store.jobs.submission import find_or_insert_job
 from lifelong_core.store.lifecycle.retention import ACTOR
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import (
+    ConflictError,
+    InvalidInputError,
+    LifelongError,
+    UnavailableError,
+)
+from lifelong_core.values.names import check_name
 
 LONGEST_KIND = 32
 LARGEST_RESULT = 2**20

@@ -9,11 +9,11 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.control_characters import escape_controls
-from lifelong_core.errors import LifelongError, NotFoundError
 from lifelong_core.store.engine.columns import Row, read_record
 from lifelong_core.store.jobs.records import Job, JobsState
 from lifelong_core.store.schema import tables
+from lifelong_core.values.control_characters import escape_controls
+from lifelong_core.values.errors import LifelongError, NotFoundError
 
 LONGEST_TEXTS = {"message": 2000, "field": 200, "hint": 1000}
 """Largest numbers of characters of an error's texts."""

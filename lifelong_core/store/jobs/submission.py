@@ -5,7 +5,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import TooManyRequestsError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.documents import values_text
@@ -13,6 +12,7 @@ from lifelong_core.store.jobs.records import Job
 from lifelong_core.store.jobs.rows import claim_values, job_of
 from lifelong_core.store.log.identifiers import new_prediction_id
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import TooManyRequestsError
 
 LARGEST_PAYLOAD = 128 * 2**10
 """Bytes, enough for all metadata keys of a labelled set; arrays belong in artifacts."""

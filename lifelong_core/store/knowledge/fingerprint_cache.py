@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lifelong_core.errors import NotFoundError, UnavailableError
 from lifelong_core.store.artifacts import Artifacts
+from lifelong_core.values.errors import NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
     from lifelong_core.develop.fingerprints.fingerprint import Fingerprint

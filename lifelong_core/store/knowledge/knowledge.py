@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts, digest_of
 from lifelong_core.store.engine.clock import now
@@ -43,6 +42,7 @@ from lifelong_core.store.knowledge.records import (
 )
 from lifelong_core.store.registry.tasks import find_task
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, NotFoundError
 
 if TYPE_CHECKING:
     from lifelong_core.develop.knowledge.entry import KnowledgeEntry, Training

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.store.knowledge.rankers import RANK
-from lifelong_core.validation_errors import suggest
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
+from lifelong_core.values.validation_errors import suggest
 
 if TYPE_CHECKING:
     from lifelong_core.develop.knowledge.entry import Scenario

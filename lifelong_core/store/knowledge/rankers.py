@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import now
@@ -18,6 +17,7 @@ from lifelong_core.store.jobs.submission import insert_job
 from lifelong_core.store.knowledge.changes import lock_knowledge, remove_unneeded, restore_missing
 from lifelong_core.store.knowledge.records import RankerRecord
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
 
 if TYPE_CHECKING:
     from lifelong_core.develop.ranking.ranker import FittedRanker

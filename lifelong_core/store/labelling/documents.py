@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from lifelong_core.class_labels import are_numbers
-from lifelong_core.csv_writing import csv_writer
 from lifelong_core.store.labelling.records import LabellingPlan, PlannedPrediction, PlanProgress
 from lifelong_core.store.log.identifiers import logged_at
+from lifelong_core.values.class_labels import are_numbers
+from lifelong_core.values.csv_files import csv_writer
 
 if TYPE_CHECKING:
     from lifelong_core.store.store import Store

@@ -8,7 +8,6 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.deploy.documents import parse_document
-from lifelong_core.errors import NotFoundError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row, read_record
@@ -30,6 +29,7 @@ from lifelong_core.store.labelling.samples import (
 )
 from lifelong_core.store.registry.models import model_with_id
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import NotFoundError
 
 KEPT = 20
 """Newest plans of a population that are kept: the labels of a plan may arrive long after it was made."""

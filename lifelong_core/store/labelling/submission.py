@@ -4,11 +4,11 @@ from typing import Annotated, Self
 
 from pydantic import Field
 
-from lifelong_core.documents import FrozenDocument
-from lifelong_core.errors import ConflictError
 from lifelong_core.store.jobs.records import Job
 from lifelong_core.store.registry.records import Model
 from lifelong_core.store.store import Store
+from lifelong_core.values.documents import FrozenDocument
+from lifelong_core.values.errors import ConflictError
 
 KIND = "labelling_plan"
 """Kind of the job."""

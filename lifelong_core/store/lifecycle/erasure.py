@@ -9,7 +9,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import Row
@@ -21,6 +20,7 @@ from lifelong_core.store.log.commit_order import read_log_position, read_order
 from lifelong_core.store.log.rows import split_ids
 from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.summaries import Summaries, bucket_of
+from lifelong_core.values.errors import InvalidInputError, UnavailableError
 
 SETTLING_SECONDS = 1.0
 """After this time, a transaction that was logging at the start of the erasure holds a lock or has ended."""

@@ -13,7 +13,6 @@ from typing import Self
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConfigurationError, ConflictError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.lifecycle.privacy import (
@@ -24,6 +23,7 @@ from lifelong_core.store.lifecycle.privacy import (
 )
 from lifelong_core.store.registry.registry import change_registry, known_keys
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConfigurationError, ConflictError
 
 _FIELD = "group_key_file"
 _RECORD = "group_keys.record"

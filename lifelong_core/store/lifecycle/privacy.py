@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Integers
-from lifelong_core.class_labels import composed, key_form
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError
 from lifelong_core.runtime.file_modes import PRIVATE_FILE
 from lifelong_core.store.files import make_folder, sync_to_disk, write_whole
+from lifelong_core.values.arrays import Integers
+from lifelong_core.values.class_labels import composed, key_form
+from lifelong_core.values.errors import ConfigurationError, ConflictError, InvalidInputError
 
 KEY_BYTES = 32
 HASH_BYTES = 16

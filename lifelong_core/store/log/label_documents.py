@@ -6,7 +6,6 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import NotFoundError
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.log.identifiers import is_prediction_id, logged_on
 from lifelong_core.store.log.label_revisions import revisions_of
@@ -14,6 +13,7 @@ from lifelong_core.store.log.records import LabelRevision
 from lifelong_core.store.registry.models import model_with_id
 from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import NotFoundError
 
 _log = tables.predictions
 

@@ -7,7 +7,6 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.statements import batched, upsert_into
@@ -15,6 +14,7 @@ from lifelong_core.store.log.identifiers import is_prediction_id, logged_on
 from lifelong_core.store.log.label_revisions import append_revisions, last_revisions
 from lifelong_core.store.log.records import LabelOutcome, LabelRevision, NewLabel
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import InvalidInputError
 
 _log, _labels = tables.predictions, tables.labels
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lifelong_core.arrays import Logits, Mask
 from lifelong_core.store.engine.columns import unpack_logit_rows
+from lifelong_core.values.arrays import Logits, Mask
 
 
 def usable_rows(blobs: Sequence[bytes], *, classes: int) -> tuple[Logits, Mask]:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from lifelong_core.errors import LifelongError
 from lifelong_core.store.engine.database import database_origin
 from lifelong_core.store.files import file_identity, make_folder, make_private_file
 from lifelong_core.store.log.records import LogEntry, RequestKey, StoredRequest
 from lifelong_core.store.spool.encoding import decode_entries, encode_entries
+from lifelong_core.values.errors import LifelongError
 
 Result = TypeVar("Result")
 

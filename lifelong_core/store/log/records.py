@@ -8,8 +8,8 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers, Logits
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats, Integers, Logits
 
 Population: TypeAlias = tuple[int, str]
 """Model id and environment."""

@@ -10,13 +10,13 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy.documents import parse_document
 from lifelong_core.deploy.performance.estimate import PerformanceEstimate
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import document_text, read_kept
 from lifelong_core.store.engine.statements import batched, upsert_into
 from lifelong_core.store.log.records import Population
 from lifelong_core.store.performance.records import PopulationPerformance
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import InvalidInputError
 
 _cycles, _table = tables.cycles, tables.performance_comparisons
 _INSTANT = timedelta(microseconds=1)

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.performance.class_mixes import MetricAtClassMix
 from lifelong_core.store.performance.rule_metric import RealisedRuleMetric
+from lifelong_core.values.errors import InvalidInputError
 
 METRICS = ("AC", "EC")
 """Metrics that are compared: accuracy and expected cost."""

@@ -7,10 +7,10 @@ from itertools import groupby
 from lifelong_core.decision_rules.wording import METRIC_NAMES
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
-from lifelong_core.errors import NotFoundError
 from lifelong_core.store.performance.class_mixes import CLASS_MIXES, MetricAtClassMix
 from lifelong_core.store.performance.records import ComparedPeriod, PopulationPerformance
 from lifelong_core.store.performance.rule_metric import RealisedRuleMetric
+from lifelong_core.values.errors import NotFoundError
 
 TITLES = {"AC": "accuracy", "EC": "expected cost"}
 """Names of the compared metrics, by acronym."""

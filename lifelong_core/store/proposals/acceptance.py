@@ -6,12 +6,12 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.jobs.records import Job
 from lifelong_core.store.proposals.proposals import accept_within, check_open
 from lifelong_core.store.proposals.records import RetrainingProposal
 from lifelong_core.store.registry.records import Task
 from lifelong_core.store.trainings.asking import KIND
+from lifelong_core.values.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from lifelong_core.store.store import Store

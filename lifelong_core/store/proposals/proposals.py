@@ -13,8 +13,6 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.deploy.adaptation.retraining import RetrainingNeed, RetrainingReason
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.names import check_reason
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record
@@ -25,6 +23,8 @@ from lifelong_core.store.log.identifiers import new_prediction_id
 from lifelong_core.store.proposals.records import Decision, ProposalState, RetrainingProposal
 from lifelong_core.store.registry.models import model_with_id
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.values.names import check_reason
 
 MONITOR = "monitor"
 """Actor of the proposals."""

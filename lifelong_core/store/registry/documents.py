@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 
 from lifelong_core.decision_rules.rules import BayesRule, rule_document, rule_from_document
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store.access.records import Scope, Token
 from lifelong_core.store.engine.columns import unpack_floats
 from lifelong_core.store.heads.records import HeadPin, HeadPopulation, HeadRecord
 from lifelong_core.store.registry.records import Model, Registry, Task
 from lifelong_core.store.rollouts.records import Rollout
+from lifelong_core.values.errors import InvalidInputError
 
 Value = TypeVar("Value")
 _TOKEN_MOMENTS = ("expires_at", "rotated_at", "previous_expires_at")

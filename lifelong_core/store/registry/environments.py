@@ -4,8 +4,6 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError, NotFoundError, TooManyRequestsError
-from lifelong_core.names import DEFAULT_ENVIRONMENT, check_name
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
@@ -13,6 +11,8 @@ from lifelong_core.store.engine.database import Database
 from lifelong_core.store.registry.records import Environment
 from lifelong_core.store.registry.registry import bump_revision, change_registry
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, NotFoundError, TooManyRequestsError
+from lifelong_core.values.names import DEFAULT_ENVIRONMENT, check_name
 
 _NAMED = 20
 """Largest number of environments that a message lists; above it, the message has their number."""

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import now
@@ -22,6 +21,7 @@ from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.rollouts.history import open_rollouts, rollback_models
 from lifelong_core.store.schema import tables
 from lifelong_core.store.trainings.trainings import artifacts_of_training
+from lifelong_core.values.errors import ConflictError
 
 _OF_MODEL = (
     tables.summary_cursors,

@@ -6,10 +6,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.names import check_name
-from lifelong_core.plausibility import check_normalisation
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.configuration.plausibility import check_normalisation
+from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store.access.audit_log import REFUSED_GRAPH, write_audit
 from lifelong_core.store.artifacts import Artifacts, DamagedArtifactError
 from lifelong_core.store.engine.clock import now
@@ -23,6 +21,8 @@ from lifelong_core.store.registry.tasks import task_named, task_with_id
 from lifelong_core.store.rollouts.history import add_promotion, close_rollout, open_rollout
 from lifelong_core.store.rollouts.records import PromotionReason
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.values.names import check_name
 
 
 class Models:

@@ -5,20 +5,20 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from lifelong_core.arrays import Floats
 from lifelong_core.decision_rules.rules import BayesRule, DecisionRule
-from lifelong_core.errors import (
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.store.access.records import Token
+from lifelong_core.store.heads.records import HeadPin, HeadPopulation, HeadRecord
+from lifelong_core.store.rollouts.records import Rollout
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import (
     ConflictError,
     ForbiddenError,
     InvalidInputError,
     NotFoundError,
     UnavailableError,
 )
-from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.store.access.records import Token
-from lifelong_core.store.heads.records import HeadPin, HeadPopulation, HeadRecord
-from lifelong_core.store.rollouts.records import Rollout
-from lifelong_core.values import ArrayValue
 
 ModelKind: TypeAlias = Literal["onnx", "external"]
 ModelRole: TypeAlias = Literal["promoted", "canary", "shadow", "former", "other"]

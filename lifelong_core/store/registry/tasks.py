@@ -6,12 +6,9 @@ from typing import Any
 import sqlalchemy as sa
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, as_costs
+from lifelong_core.configuration.plausibility import check_costs
 from lifelong_core.decision_rules.rules import BayesRule, DecisionRule, check_rule, rule_document
 from lifelong_core.deploy.checks import as_new_class_names
-from lifelong_core.errors import ConflictError, NotFoundError
-from lifelong_core.names import check_name
-from lifelong_core.plausibility import check_costs
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
@@ -19,6 +16,9 @@ from lifelong_core.store.registry.records import Task
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.rows import task_of
 from lifelong_core.store.schema import tables
+from lifelong_core.values.arrays import Floats, as_costs
+from lifelong_core.values.errors import ConflictError, NotFoundError
+from lifelong_core.values.names import check_name
 
 
 class Tasks:

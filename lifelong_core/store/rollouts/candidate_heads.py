@@ -12,10 +12,8 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats
 from lifelong_core.decision_rules.rules import DecisionRule
 from lifelong_core.deploy import PostProcessingHead, fit_head
-from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.heads.expectations import with_expectation
 from lifelong_core.store.heads.heads import publish_head
@@ -24,6 +22,8 @@ from lifelong_core.store.registry.records import Model, Registry, Task
 from lifelong_core.store.registry.registry import active_versions
 from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.store import Store
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import ConflictError, NotFoundError
 
 ORIGIN = "rollout"
 """Origin of these heads in their provenance."""

@@ -2,7 +2,6 @@
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.database import Database
@@ -17,6 +16,7 @@ from lifelong_core.store.rollouts.history import (
     rollback_target,
 )
 from lifelong_core.store.rollouts.records import Promotion
+from lifelong_core.values.errors import ConflictError
 
 
 class Promotions:

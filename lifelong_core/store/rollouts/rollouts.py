@@ -5,7 +5,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
@@ -17,6 +16,7 @@ from lifelong_core.store.rollouts.history import close_rollout, open_rollout
 from lifelong_core.store.rollouts.records import Rollout, Stage
 from lifelong_core.store.rollouts.rows import rollout_of
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 
 _rollouts = tables.rollouts
 

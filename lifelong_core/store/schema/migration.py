@@ -8,11 +8,11 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
-from lifelong_core.errors import SchemaError
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.errors import sqlite_file
 from lifelong_core.store.files import make_data_folder, make_private_file
 from lifelong_core.store.schema.version import SCRIPTS, current_revision
+from lifelong_core.values.errors import SchemaError
 
 _MIGRATION_LOCK = 0x6C6C_0001
 """Key of the PostgreSQL advisory lock that lets one process migrate at a time."""

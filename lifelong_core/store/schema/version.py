@@ -7,10 +7,10 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConfigurationError, SchemaError
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.errors import sqlite_file
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConfigurationError, SchemaError
 
 SCRIPTS = Path(__file__).parent / "migrations"
 

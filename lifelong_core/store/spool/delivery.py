@@ -9,7 +9,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
-from lifelong_core.errors import ConflictError, InvalidInputError
 from lifelong_core.store.log.identifiers import logged_at
 from lifelong_core.store.log.records import LogEntry
 from lifelong_core.store.spool.dead_letter import dead_letter_of, keep_dead_letter
@@ -20,6 +19,7 @@ from lifelong_core.store.spool.framing import DAMAGED, ENTRIES, Record, find_rec
 from lifelong_core.store.spool.locks import FileLock, LockBusyError
 from lifelong_core.store.spool.progress import Progress
 from lifelong_core.store.spool.segments import keys_path, segment_numbers, segment_path, whole_records
+from lifelong_core.values.errors import ConflictError, InvalidInputError
 
 Write: TypeAlias = Callable[[Sequence[LogEntry]], object]
 

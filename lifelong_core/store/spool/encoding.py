@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.engine.columns import pack_logits, unpack_logits
 from lifelong_core.store.log.identifiers import is_prediction_id
 from lifelong_core.store.log.records import LogEntry, Prediction, RequestKey
+from lifelong_core.values.errors import InvalidInputError
 
 _COUNT = struct.Struct("<I")
 _ENTRY = struct.Struct("<IHHiB")

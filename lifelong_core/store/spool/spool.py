@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from lifelong_core.errors import UnavailableError
 from lifelong_core.runtime.file_modes import PRIVATE_FILE
 from lifelong_core.store.files import sync_to_disk
 from lifelong_core.store.log.records import LogEntry, RequestKey, StoredRequest
@@ -27,6 +26,7 @@ from lifelong_core.store.spool.locks import FileLock, LockBusyError
 from lifelong_core.store.spool.segments import Segment, segment_numbers, segment_path
 from lifelong_core.store.spool.state import SpoolState
 from lifelong_core.store.spool.writing import append_bytes
+from lifelong_core.values.errors import UnavailableError
 
 PATIENCE_SECONDS = 1.0
 """Longest wait of a call for the lock of appends."""

@@ -7,7 +7,6 @@ from uuid import UUID
 import numpy as np
 import sqlalchemy as sa
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy import FittedQuantifier
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.store.engine.columns import Row
@@ -24,6 +23,7 @@ from lifelong_core.store.summaries.rows import (
     rows_by_time,
     sums_agree,
 )
+from lifelong_core.values.arrays import Floats
 
 _summaries = tables.window_summaries
 

@@ -9,10 +9,8 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Logits
 from lifelong_core.deploy import FittedQuantifier
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.log.commit_order import rows_behind, rows_of
 from lifelong_core.store.log.identifiers import EPOCH, first_id_of, logged_on
@@ -20,6 +18,8 @@ from lifelong_core.store.log.quarantine import usable_rows
 from lifelong_core.store.log.records import Population
 from lifelong_core.store.log.rows import group_keys
 from lifelong_core.store.schema import tables
+from lifelong_core.values.arrays import Floats, Logits
+from lifelong_core.values.errors import InvalidInputError
 
 _log = tables.predictions
 _summaries = tables.window_summaries

@@ -8,10 +8,10 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError
 from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.folding import Step
 from lifelong_core.store.summaries.rows import SummaryKey
+from lifelong_core.values.errors import ConflictError
 
 _summaries = tables.window_summaries
 _cursors = tables.summary_cursors

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lifelong_core.errors import InvalidInputError, LifelongError, NotFoundError
-from lifelong_core.image_counts import count_images
+from lifelong_core.images.image_counts import count_images
 from lifelong_core.store.registry.records import Model, Task
+from lifelong_core.values.errors import InvalidInputError, LifelongError, NotFoundError
 
 if TYPE_CHECKING:
+    from lifelong_core.configuration.settings import Settings
     from lifelong_core.develop.knowledge.entry import KnowledgeEntry
     from lifelong_core.develop.training.plan import Speed, TrainingPlan
     from lifelong_core.develop.training.recipe import Recipe
-    from lifelong_core.settings import Settings
     from lifelong_core.store.store import Store
 
 KIND = "retrain"

@@ -6,9 +6,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.errors import NotFoundError
-from lifelong_core.names import check_name
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import now
@@ -23,6 +21,8 @@ from lifelong_core.store.registry.records import Model
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.schema import tables
 from lifelong_core.store.trainings.records import StoredTraining
+from lifelong_core.values.errors import NotFoundError
+from lifelong_core.values.names import check_name
 
 if TYPE_CHECKING:
     from lifelong_core.develop.training.recipe import Recipe

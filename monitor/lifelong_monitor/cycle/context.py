@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy import AdaptationContext, AdaptationReport, PrevalenceEstimate
 from lifelong_core.deploy.adaptation.labelled_evidence import LabelledEvidence
 from lifelong_core.store import Store
@@ -12,6 +11,7 @@ from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.heads.damaged_heads import DamagedHeadError
 from lifelong_core.store.heads.records import Activation
 from lifelong_core.store.registry.records import Model
+from lifelong_core.values.arrays import Floats
 from lifelong_monitor.cycle.reports import readable_report_of
 
 

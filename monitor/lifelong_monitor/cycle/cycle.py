@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, Self, TypeAlias, TypeGuard
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import (
     AdaptationContext,
     AdaptationPolicy,
@@ -16,12 +17,11 @@ from lifelong_core.deploy import (
     adapt,
 )
 from lifelong_core.deploy.adaptation.labelled_evidence import LabelledEvidence
-from lifelong_core.errors import ConflictError
-from lifelong_core.settings import Settings
 from lifelong_core.store import Store, new_prediction_id
 from lifelong_core.store.cycles.records import Cycle, Outcome
 from lifelong_core.store.engine.leases import Lease
 from lifelong_core.store.registry.records import Model, Registry
+from lifelong_core.values.errors import ConflictError
 from lifelong_monitor.cycle.context import load_context
 from lifelong_monitor.cycle.labels import load_labelled_evidence
 from lifelong_monitor.cycle.new_samples import NewSamples, collect_new_samples

@@ -9,12 +9,12 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Logits
 from lifelong_core.deploy import ShiftEvidence
-from lifelong_core.errors import NotFoundError
 from lifelong_core.store import Store
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.log.records import Window
+from lifelong_core.values.arrays import Logits
+from lifelong_core.values.errors import NotFoundError
 from lifelong_monitor.cycle.reports import Base, Inputs, inputs_of, readable_report_of, report_of
 
 Bucket: TypeAlias = tuple[Logits, NDArray[np.generic] | None]

@@ -1,9 +1,9 @@
 """Fitted quantifiers, kept between cycles."""
 
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits, quantifier
-from lifelong_core.errors import ConfigurationError, InvalidInputError, UnidentifiableError
 from lifelong_core.store import Store
 from lifelong_core.store.registry.records import Model
+from lifelong_core.values.errors import ConfigurationError, InvalidInputError, UnidentifiableError
 
 
 def check_method(name: str) -> None:

@@ -9,13 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.recommendation.labels import label_metrics
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.values.evaluation import class_weights_of
 from lifelong_core.metrics import METRICS
 from lifelong_core.store import AttachedRecommendation
+from lifelong_core.values.arrays import Floats
 from lifelong_monitor.cycle.wanted_estimates import ALWAYS, MOST_ESTIMATES, WantedEstimate
 
 _WITH_COSTS = frozenset({"EC", "NEC", "WCK"})

@@ -4,8 +4,8 @@ from dataclasses import replace
 from uuid import UUID
 
 from lifelong_core.deploy import AdaptationReport, adapt
-from lifelong_core.errors import NotFoundError
 from lifelong_core.store import Store
+from lifelong_core.values.errors import NotFoundError
 from lifelong_monitor.cycle.new_samples import recollect_new_samples
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.cycle.reports import inputs_of, report_of

@@ -6,8 +6,8 @@ from typing import Any, Self
 from uuid import UUID
 
 from lifelong_core.deploy import AdaptationReport
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.cycles.records import Cycle
+from lifelong_core.values.errors import InvalidInputError
 from lifelong_monitor.cycle.wanted_estimates import WantedEstimate
 
 _INPUTS = "inputs"

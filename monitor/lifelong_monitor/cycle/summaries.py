@@ -4,10 +4,10 @@ import logging
 from collections.abc import Callable
 
 from lifelong_core.deploy import FittedQuantifier
-from lifelong_core.errors import ConflictError, LifelongError
 from lifelong_core.store import Store
 from lifelong_core.store.engine.leases import Lease
 from lifelong_core.store.registry.records import Model
+from lifelong_core.values.errors import ConflictError, LifelongError
 
 log = logging.getLogger(__name__)
 

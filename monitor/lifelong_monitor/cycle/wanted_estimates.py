@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy import AdaptationReport
 from lifelong_core.deploy.adaptation.reasons import performance_below_acceptance
 from lifelong_core.deploy.performance.acceptance import Acceptance, JudgedMetric, PerformanceThreshold
 from lifelong_core.deploy.performance.estimate import PerformanceEstimate
-from lifelong_core.errors import UnavailableError
 from lifelong_core.metrics import METRICS
 from lifelong_core.store import Store
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import UnavailableError
 
 log = logging.getLogger(__name__)
 

@@ -8,17 +8,17 @@ from datetime import datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Logits
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import AdaptationReport, FittedQuantifier, LabeledLogits, WindowSummary
 from lifelong_core.deploy.adaptation.reasons import Reason
-from lifelong_core.errors import NotFoundError
-from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.log.identifiers import EPOCH, logged_at
 from lifelong_core.store.log.records import Window
 from lifelong_core.store.summaries.rows import sums_agree
 from lifelong_core.store.summaries.summaries import SummarisedWindow
+from lifelong_core.values.arrays import Logits
+from lifelong_core.values.errors import NotFoundError
 from lifelong_monitor.cycle.reports import Hours, Inputs
 
 LARGEST_WINDOW_OF_ROWS = 20_000

@@ -17,8 +17,8 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from lifelong_core.errors import ConfigurationError
 from lifelong_core.store.cycles.records import Outcome
+from lifelong_core.values.errors import ConfigurationError
 from lifelong_monitor.exporter.gauges import GAUGES
 from lifelong_monitor.exporter.job_metrics import JobMetrics
 from lifelong_monitor.exporter.proposal_metrics import ProposalMetrics

@@ -4,11 +4,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal, get_args
 
-from lifelong_core.arrays import Floats
+from lifelong_core.configuration.policy_defaults import MODES
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
-from lifelong_core.policy_defaults import MODES
 from lifelong_core.store.cycles.records import Outcome
 from lifelong_core.store.performance.records import LabelCheck
+from lifelong_core.values.arrays import Floats
 from lifelong_monitor.exporter.performance_gauges import PERFORMANCE_GAUGES, Gauge, Values
 from lifelong_monitor.exporter.rule_gauges import RULE_GAUGES
 from lifelong_monitor.exporter.status import PopulationStatus, RealisedMetric

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.decision_rules.rules import needs_cut_off
 from lifelong_core.deploy import AdaptationReport, PostProcessingHead
-from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.records import Cycle

@@ -4,13 +4,13 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from lifelong_core.bearer import bearer_secret, check_scope, invalid_token
-from lifelong_core.errors import UnavailableError
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.deadline import DeadlineThread
-from lifelong_core.settings import Settings
 from lifelong_core.store import Scope, Store, Token
+from lifelong_core.store.access.bearer import bearer_secret, check_scope, invalid_token
 from lifelong_core.store.access.token_lookup import hash_secret
 from lifelong_core.store.registry.cache import RegistryCache
+from lifelong_core.values.errors import UnavailableError
 
 PATIENCE_SECONDS = 2.0
 """How long a scrape waits for the database; Prometheus gives up after 10 s."""

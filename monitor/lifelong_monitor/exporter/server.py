@@ -14,7 +14,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import ThreadingWSGIServer, make_wsgi_app
 
-from lifelong_core.errors import (
+from lifelong_core.values.errors import (
     ForbiddenError,
     LifelongError,
     RetryableError,

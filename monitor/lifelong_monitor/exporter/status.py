@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lifelong_core.arrays import Floats
+from lifelong_core.configuration.policy_defaults import Mode
 from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion
 from lifelong_core.deploy.performance.acceptance import Acceptance
-from lifelong_core.policy_defaults import Mode
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.records import Outcome
 from lifelong_core.store.performance.records import PopulationPerformance
 from lifelong_core.store.registry.records import ModelRole
+from lifelong_core.values.arrays import Floats
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import UUID
 
-from lifelong_core.errors import ConflictError, LifelongError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Job, Store
+from lifelong_core.values.errors import ConflictError, LifelongError
 from lifelong_monitor.jobs.kinds import Work, work_of
 from lifelong_monitor.jobs.outcome import Outcome
 from lifelong_monitor.jobs.parent_watchdog import end_with_runner

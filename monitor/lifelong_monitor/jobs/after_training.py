@@ -9,26 +9,26 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import softmax
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.develop.knowledge.entry import Training
 from lifelong_core.develop.knowledge.transferable import INITIAL_WEIGHTS
 from lifelong_core.develop.training.result import TrainingResult
-from lifelong_core.errors import (
+from lifelong_core.images.preprocessing_digest import OtherPreprocessingError
+from lifelong_core.metrics import compute_metrics
+from lifelong_core.promotion import PromotionReport
+from lifelong_core.promotion.localization import LocalizationComparison
+from lifelong_core.promotion.page import promotion_html
+from lifelong_core.store import Job, RefusedCalibrationError, Store, StoredTraining, register_calibration
+from lifelong_core.store.registry.records import Model, Task
+from lifelong_core.values.errors import (
     ConflictError,
     LifelongError,
     NotFoundError,
     UnavailableError,
     UnidentifiableError,
 )
-from lifelong_core.metrics import compute_metrics
-from lifelong_core.preprocessing_digest import OtherPreprocessingError
-from lifelong_core.promotion import PromotionReport
-from lifelong_core.promotion.localization import LocalizationComparison
-from lifelong_core.promotion.page import promotion_html
-from lifelong_core.settings import Settings
-from lifelong_core.store import Job, RefusedCalibrationError, Store, StoredTraining, register_calibration
-from lifelong_core.store.registry.records import Model, Task
 from lifelong_monitor.jobs import fingerprint, validate
 from lifelong_monitor.jobs.current_model import compare_with_current
 from lifelong_monitor.jobs.images import ImageLocation, ImageSource

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from lifelong_core.errors import ConflictError, NotFoundError, UnavailableError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_core.store.jobs.records import TRAINING_KINDS
+from lifelong_core.values.errors import ConflictError, NotFoundError, UnavailableError
 from lifelong_monitor.jobs.context import DEVICE_VARIABLE
 from lifelong_monitor.jobs.crash import outcome_of_process
 from lifelong_monitor.jobs.limits import GIBIBYTE, disk_error, memory_of_session

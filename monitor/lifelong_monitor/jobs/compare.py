@@ -5,18 +5,18 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from lifelong_core.arrays import Logits
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.paired_set import PairedSet
 from lifelong_core.design.report.pages import validation_html
-from lifelong_core.documents import FrozenDocument
-from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.promotion import HeldOutCases, SeenCases
 from lifelong_core.promotion.localization import LocalizationComparison
 from lifelong_core.promotion.report import seen_warning
-from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Model, Store
 from lifelong_core.store.heads.calibration_sets import check_classes
+from lifelong_core.values.arrays import Logits
+from lifelong_core.values.documents import FrozenDocument
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from lifelong_monitor.jobs import model_facts
 from lifelong_monitor.jobs.images import images_at
 from lifelong_monitor.jobs.kept_test_set import seen_cases

@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lifelong_core.documents import FrozenDocument
-from lifelong_core.errors import LifelongError, NotFoundError, UnavailableError
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.runtime.redaction import redact
-from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_core.store.jobs.job_log import MOST_LINES
+from lifelong_core.values.documents import FrozenDocument
+from lifelong_core.values.errors import LifelongError, NotFoundError, UnavailableError
 from lifelong_monitor.jobs.limits import disk_error
 from lifelong_monitor.jobs.work_folders import make_work_folder
 

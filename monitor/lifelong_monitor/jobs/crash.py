@@ -2,7 +2,7 @@
 
 import signal
 
-from lifelong_core.errors import UnavailableError
+from lifelong_core.values.errors import UnavailableError
 from lifelong_monitor.jobs.outcome import LESS_MEMORY, JobError, Outcome
 from lifelong_monitor.jobs.parent_watchdog import ABANDONED
 from lifelong_monitor.jobs.process import JobProcess

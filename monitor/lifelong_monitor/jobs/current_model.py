@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.deploy.paired_set import LONGEST_NAME, PairedSet
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.promotion import PromotionReport
 from lifelong_core.promotion.localization import LocalizationComparison
 from lifelong_core.promotion.runtime_cost import RuntimeCost, measure_cost
 from lifelong_core.store import Model, Store
+from lifelong_core.values.errors import InvalidInputError
 from lifelong_monitor.jobs import model_facts
 from lifelong_monitor.jobs.compare import held_out_cases
 from lifelong_monitor.jobs.images import ImageSource, develop_module

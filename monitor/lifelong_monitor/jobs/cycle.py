@@ -4,11 +4,11 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from lifelong_core.documents import FrozenDocument
-from lifelong_core.errors import ConflictError
-from lifelong_core.names import Name
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Job, Store
+from lifelong_core.values.documents import FrozenDocument
+from lifelong_core.values.errors import ConflictError
+from lifelong_core.values.names import Name
 from lifelong_monitor.cycle.cycle import CycleResult, run_cycle
 from lifelong_monitor.cycle.reports import inputs_of, report_of
 from lifelong_monitor.schedule.occasion import CycleRequest, Occasion

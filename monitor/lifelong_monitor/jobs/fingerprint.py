@@ -4,12 +4,12 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.fingerprints.disclosure import disclosure
-from lifelong_core.errors import ConfigurationError, ConflictError
-from lifelong_core.names import Name
-from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_core.store.knowledge.records import LOCAL
+from lifelong_core.values.errors import ConfigurationError, ConflictError
+from lifelong_core.values.names import Name
 from lifelong_monitor.jobs.images import ImageLocation, ImageSource, develop_module, images_of
 
 TaskFingerprints: TypeAlias = Any

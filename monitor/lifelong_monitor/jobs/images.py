@@ -9,11 +9,11 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import model_validator
 
-from lifelong_core.documents import FrozenDocument
-from lifelong_core.errors import ConfigurationError, InvalidInputError
-from lifelong_core.image_roots import find_root
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.images.image_roots import find_root
 from lifelong_core.store import Store
+from lifelong_core.values.documents import FrozenDocument
+from lifelong_core.values.errors import ConfigurationError, InvalidInputError
 
 ImageSource: TypeAlias = Any
 """`lifelong_core.develop.features.sources.entry.ImageSource`"""

@@ -8,10 +8,10 @@ from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.deploy.paired_set import LONGEST_NAME, PairedSet
 from lifelong_core.develop.training.result import TrainingResult
-from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.promotion import SeenCases
 from lifelong_core.store import Model, Store
 from lifelong_core.store.lifecycle.privacy import without_group_keys
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
 
 _IMAGE = "image"
 """Key of the test set's metadata: names of the images."""

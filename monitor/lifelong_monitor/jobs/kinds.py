@@ -5,8 +5,8 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import Job, Store
+from lifelong_core.values.errors import InvalidInputError
 
 Work: TypeAlias = Callable[[Store, Job], dict[str, Any]]
 """From the store and a job to its result: JSON values, large ones as digests of artifacts."""

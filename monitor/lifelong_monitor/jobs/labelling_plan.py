@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy.performance.labelled.planning import LabellingChoice, choose_labels
-from lifelong_core.errors import ConflictError
-from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store, logged_at
 from lifelong_core.store.labelling.records import LabellingPlan, LabellingSample, NewPlan
 from lifelong_core.store.labelling.submission import LARGEST_WINDOW, LabellingPayload
 from lifelong_core.store.log.records import Window
+from lifelong_core.values.errors import ConflictError
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.cycle.subject import Subject, load_subject
 from lifelong_monitor.realised.judged_window import CONFIDENCE, JudgedWindow, judge_window

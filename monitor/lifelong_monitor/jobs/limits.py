@@ -4,8 +4,8 @@ import os
 import shutil
 from pathlib import Path
 
-from lifelong_core.errors import LifelongError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.values.errors import LifelongError
 
 GIBIBYTE = 2**30
 _KIBIBYTE = 1024

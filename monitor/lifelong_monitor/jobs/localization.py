@@ -8,13 +8,12 @@ from typing import Any, Self
 import numpy as np
 from PIL import Image
 
-from lifelong_core.arrays import Integers, Logits
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.deploy.paired_set import LONGEST_NAME
 from lifelong_core.develop.localization.occlusion import GRID
-from lifelong_core.errors import LifelongError
 from lifelong_core.images import preprocess
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.promotion.compare_localization import (
     ImageModel,
     LabelledImage,
@@ -22,8 +21,9 @@ from lifelong_core.promotion.compare_localization import (
 )
 from lifelong_core.promotion.image_sample import sample_images
 from lifelong_core.promotion.localization import LocalizationComparison
-from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
+from lifelong_core.values.arrays import Integers, Logits
+from lifelong_core.values.errors import LifelongError
 from lifelong_monitor.jobs.images import ImageSource, develop_module
 from lifelong_monitor.jobs.stored_classifier import stored_classifier
 

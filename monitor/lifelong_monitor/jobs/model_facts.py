@@ -10,12 +10,12 @@ from lifelong_core.develop.fingerprints.distances.registry import METHODS, defau
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
 from lifelong_core.develop.training.result import TrainingResult
-from lifelong_core.errors import InvalidInputError, LifelongError, NotFoundError
 from lifelong_core.images import model_input
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.promotion.document import FingerprintDistance
 from lifelong_core.promotion.runtime_cost import RuntimeCost, measure_cost
 from lifelong_core.store import Model, Store
+from lifelong_core.values.errors import InvalidInputError, LifelongError, NotFoundError
 from lifelong_monitor.jobs.stored_classifier import stored_classifier
 
 _EDGE = 256

@@ -20,9 +20,9 @@ from importlib import import_module
 from typing import Any
 from uuid import UUID
 
-from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Job, Store
+from lifelong_core.values.errors import ConfigurationError, LifelongError, UnavailableError
 from lifelong_monitor.jobs.__main__ import outcome_of, tell
 from lifelong_monitor.jobs.context import DEVICE_VARIABLE
 from lifelong_monitor.jobs.kinds import Work, work_of

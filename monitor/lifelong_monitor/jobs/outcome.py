@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from lifelong_core.errors import LifelongError, UnavailableError
+from lifelong_core.values.errors import LifelongError, UnavailableError
 
 LESS_MEMORY = (
     "Ask for less at once (a smaller batch_size or image_size, fewer samples), or use a machine or device with more"

@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lifelong_core.arrays import Logits
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
 from lifelong_core.design import Recommendation
-from lifelong_core.errors import InvalidInputError, LifelongError, NotFoundError
 from lifelong_core.promotion import (
     ComparedModel,
     HeldOutCases,
@@ -22,6 +20,8 @@ from lifelong_core.promotion.runtime_cost import RuntimeCost
 from lifelong_core.store import Store
 from lifelong_core.store.registry.records import Model, Registry, Task
 from lifelong_core.store.rollouts.candidate_heads import known_prevalences
+from lifelong_core.values.arrays import Logits
+from lifelong_core.values.errors import InvalidInputError, LifelongError, NotFoundError
 from lifelong_monitor.jobs.model_facts import data_distance
 from lifelong_monitor.jobs.rule_caution import rule_cautions
 

@@ -3,9 +3,9 @@
 from importlib import import_module
 from typing import Any
 
-from lifelong_core.errors import ConfigurationError, InvalidInputError
 from lifelong_core.store import Job, Store
 from lifelong_core.store.knowledge.records import RankerRecord
+from lifelong_core.values.errors import ConfigurationError, InvalidInputError
 
 _FITTING = "lifelong_core.develop.ranking.fitting"
 

@@ -3,8 +3,8 @@
 from typing import Any
 from uuid import UUID
 
-from lifelong_core.documents import FrozenDocument
 from lifelong_core.store import Job, Store
+from lifelong_core.values.documents import FrozenDocument
 from lifelong_monitor.cycle.differences import SUM_TOLERANCE, compare_documents
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of

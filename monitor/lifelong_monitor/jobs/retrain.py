@@ -6,15 +6,15 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.develop.training.progress import TrainingProgress
 from lifelong_core.develop.training.recipe import Recipe
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.names import Name
-from lifelong_core.preprocessing_digest import preprocessing_digest
-from lifelong_core.settings import Settings
+from lifelong_core.images.preprocessing_digest import preprocessing_digest
 from lifelong_core.store import Job, Store
 from lifelong_core.store.registry.records import Task
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.names import Name
 from lifelong_monitor.jobs.after_training import AfterTraining
 from lifelong_monitor.jobs.context import open_context
 from lifelong_monitor.jobs.fingerprint import check_held

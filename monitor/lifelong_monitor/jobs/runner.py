@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from types import MappingProxyType
 
-from lifelong_core.errors import ConfigurationError, UnavailableError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Job, Store
+from lifelong_core.values.errors import ConfigurationError, UnavailableError
 from lifelong_monitor.exporter.job_metrics import JobMetrics
 from lifelong_monitor.jobs.lane import Lane, Slot
 from lifelong_monitor.jobs.state_watch import StateWatch

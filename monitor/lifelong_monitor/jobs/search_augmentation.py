@@ -4,14 +4,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.knowledge.entry import Training
 from lifelong_core.develop.knowledge.transferable import INITIAL_WEIGHTS
 from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.develop.training.search_outcome import SearchOutcome
-from lifelong_core.errors import NotFoundError
-from lifelong_core.names import Name
-from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
+from lifelong_core.values.errors import NotFoundError
+from lifelong_core.values.names import Name
 from lifelong_monitor.jobs.context import open_context
 from lifelong_monitor.jobs.fingerprint import check_held
 from lifelong_monitor.jobs.images import ImageLocation, develop_module, images_of

@@ -2,11 +2,11 @@
 
 import threading
 
-from lifelong_core.errors import UnavailableError
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.background import BackgroundThread
-from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.jobs.records import TRAINING_KINDS
+from lifelong_core.values.errors import UnavailableError
 from lifelong_monitor.exporter.job_metrics import OTHER_KIND, JobMetrics
 from lifelong_monitor.jobs.kinds import KINDS
 

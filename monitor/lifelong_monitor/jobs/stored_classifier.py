@@ -2,8 +2,8 @@
 
 from typing import Any, TypeAlias
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import Model, Store
+from lifelong_core.values.errors import InvalidInputError
 from lifelong_monitor.jobs.images import develop_module
 
 OnnxClassifier: TypeAlias = Any

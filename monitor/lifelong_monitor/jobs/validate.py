@@ -6,18 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.design.report.pages import validation_html
 from lifelong_core.design.validation.result import Aggregation, ValidationResult
 from lifelong_core.design.validation.uncertainty.settings import UncertaintySettings
 from lifelong_core.design.validation.validate import validate
-from lifelong_core.documents import FrozenDocument
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import Job, Store
 from lifelong_core.store.heads.calibration_sets import check_classes
 from lifelong_core.store.registry.records import Model, Task
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.documents import FrozenDocument
+from lifelong_core.values.errors import InvalidInputError
 from lifelong_monitor.jobs.rule_caution import rule_cautions
 
 _SEEN = (

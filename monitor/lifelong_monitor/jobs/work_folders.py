@@ -5,9 +5,9 @@ import tempfile
 from pathlib import Path
 from uuid import UUID
 
-from lifelong_core.errors import NotFoundError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
+from lifelong_core.values.errors import NotFoundError
 
 
 def make_work_folder(settings: Settings, store: Store, job_id: UUID) -> Path:

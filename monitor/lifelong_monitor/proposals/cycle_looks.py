@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeAlias, get_args
 from lifelong_core.deploy import PrevalenceEstimate
 from lifelong_core.deploy.adaptation.expected_performance import ClassPerformance, class_performances
 from lifelong_core.deploy.adaptation.retraining import Look, MissedThreshold
-from lifelong_core.errors import LifelongError
 from lifelong_core.store import AttachedRecommendation, Cycle, Store
 from lifelong_core.store.registry.records import Model
+from lifelong_core.values.errors import LifelongError
 
 MOST_CYCLES = 1000
 """Cycles that are looked back over."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy.adaptation.retraining import Look, RetrainingReason, judge_retraining
-from lifelong_core.errors import LifelongError
-from lifelong_core.settings import Settings
 from lifelong_core.store import Cycle, RetrainingProposal, Store
 from lifelong_core.store.registry.records import Model, Registry
+from lifelong_core.values.errors import LifelongError
 from lifelong_monitor.exporter.proposal_metrics import ProposalMetrics
 from lifelong_monitor.proposals.cycle_looks import (
     HeadPerformances,

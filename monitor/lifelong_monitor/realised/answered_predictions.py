@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, Logits, Mask
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.errors import NotFoundError
 from lifelong_core.store.heads.damaged_heads import DamagedHeadError
+from lifelong_core.values.arrays import Floats, Integers, Logits, Mask
+from lifelong_core.values.errors import NotFoundError
 from lifelong_monitor.exporter.status import LeftOutPredictions
 
 HeadOf: TypeAlias = Callable[[int], PostProcessingHead]

@@ -10,15 +10,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy import PostProcessingHead, PrevalenceEstimate
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.recommendation.labels import label_metrics
-from lifelong_core.errors import InvalidInputError, NotFoundError
-from lifelong_core.scientific import t_quantile
 from lifelong_core.store import AttachedRecommendation, LabelledPredictions
 from lifelong_core.store.performance.class_mixes import ClassMix, MetricAtClassMix
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
+from lifelong_core.values.scientific import t_quantile
 from lifelong_monitor.exporter.status import RealisedMetric
 from lifelong_monitor.realised.metric_inputs import ENOUGH_SAMPLES, MetricInputs, ResampledPredictions
 from lifelong_monitor.realised.recommended_metrics import (

@@ -10,10 +10,8 @@ from functools import cache
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.errors import NotFoundError, UnavailableError
-from lifelong_core.settings import Settings
 from lifelong_core.store import LabelledPredictions, Store, logged_at
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.watching import LabelState, NewestCycle
@@ -28,6 +26,8 @@ from lifelong_core.store.performance.records import (
 )
 from lifelong_core.store.performance.rule_metric import RealisedRuleMetric
 from lifelong_core.store.registry.records import Model, Task
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import NotFoundError, UnavailableError
 from lifelong_monitor.cycle.context import list_head_services
 from lifelong_monitor.cycle.reports import readable_report_of
 from lifelong_monitor.realised.label_checks import check_calibration, check_selection

@@ -7,14 +7,14 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits, PostProcessingHead
 from lifelong_core.deploy.performance.estimate import PerformanceEstimate
 from lifelong_core.deploy.performance.estimate_performance import estimate_performance
 from lifelong_core.deploy.performance.posteriors import posteriors_in_window
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.log.records import Window
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.values.errors import InvalidInputError
 
 METRICS = ("AC", "EC")
 """Metrics that are estimated with the labels of a plan."""

@@ -5,9 +5,9 @@ import numpy as np
 from lifelong_core.deploy.performance.labelled.agreement import LEAST_LABELS
 from lifelong_core.deploy.performance.labelled.calibration_drift import calibration_drift
 from lifelong_core.deploy.performance.labelled.selection import selection_test
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import LabelledPredictions, Window
 from lifelong_core.store.performance.records import LabelCheck
+from lifelong_core.values.errors import InvalidInputError
 from lifelong_monitor.realised.answered_predictions import HeadOf, compute_answers
 from lifelong_monitor.realised.labelled_figures import select_rows
 

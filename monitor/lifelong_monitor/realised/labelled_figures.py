@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.performance.labelled.agreement import LEAST_LABELS
 from lifelong_core.deploy.performance.labelled.weighted import weighted_estimate
 from lifelong_core.store import LabelledPredictions
 from lifelong_core.store.performance.records import METRICS, Realised
+from lifelong_core.values.arrays import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,17 +12,17 @@ from uuid import UUID
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import FittedQuantifier
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.labelled.combination import combined_with
 from lifelong_core.deploy.performance.labelled.difference import difference_estimate
 from lifelong_core.deploy.performance.labelled.weighted import weighted_estimate
-from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.labelling.records import LabellingPlan, PlannedPrediction
 from lifelong_core.store.registry.records import Model, Task
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats, Integers
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.realised.judged_window import CONFIDENCE, METRICS, JudgedWindow, judge_window
 

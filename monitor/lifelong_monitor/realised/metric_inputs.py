@@ -8,7 +8,6 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.outputs import ModelOutputs, Samples
 from lifelong_core.design.validation.values.metric_value import MetricValue
@@ -16,6 +15,7 @@ from lifelong_core.design.validation.values.resampled_metrics import KERNELS
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics import METRICS
 from lifelong_core.store import LabelledPredictions
+from lifelong_core.values.arrays import Floats, Integers
 from lifelong_monitor.exporter.status import LeftOutPredictions
 from lifelong_monitor.realised.answered_predictions import HeadOf, compute_answers
 

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.errors import LifelongError
 from lifelong_core.store import AttachedRecommendation, LabelledPredictions, Store
 from lifelong_core.store.registry.records import Model, Task
+from lifelong_core.values.errors import LifelongError
 from lifelong_monitor.exporter.status import (
     LeftOutMetric,
     LeftOutPredictions,

@@ -8,7 +8,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.labelled.agreement import Agreement, adjust_for_number, agreement
 from lifelong_core.store import LabelledPredictions, logged_at
@@ -16,6 +15,7 @@ from lifelong_core.store.engine.clock import midnight
 from lifelong_core.store.performance.comparisons import CycleEstimate
 from lifelong_core.store.performance.records import METRICS, ComparedPeriod, Estimated, Realised
 from lifelong_core.store.performance.statements import TITLES
+from lifelong_core.values.arrays import Floats, Integers
 from lifelong_monitor.realised.labelled_figures import realised_figures
 
 _DAY = timedelta(days=1)

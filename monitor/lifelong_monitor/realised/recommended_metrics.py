@@ -8,16 +8,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lifelong_core.arrays import Floats
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.recommendation.labels import label_metrics
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.values.evaluation import Recipe, class_weights_of
 from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.design.validation.values.metric_values import evaluate_metric
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS
 from lifelong_core.store import AttachedRecommendation, LabelledPredictions
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
 from lifelong_monitor.exporter.status import (
     LeftOutMetric,
     RealisedMetric,

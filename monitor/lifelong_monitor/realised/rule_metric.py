@@ -3,13 +3,13 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.decision_rules.rules import MetricRule, OptimisedMetric, TargetValue, needs_cut_off
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.deploy.performance.labelled.weighted import weighted_estimate
 from lifelong_core.store import LabelledPredictions
 from lifelong_core.store.performance.rule_metric import RealisedRuleMetric
+from lifelong_core.values.arrays import Floats, Integers
 from lifelong_monitor.realised.labelled_figures import select_rows
 
 ENOUGH_CASES = 30

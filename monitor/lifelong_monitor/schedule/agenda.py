@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.watching import NewestCycle, Population

@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from datetime import date
 
-from lifelong_core.errors import LifelongError, UnavailableError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.access.audit_anchor import AnchorFile
 from lifelong_core.store.health import CLOCK_HINT
 from lifelong_core.store.registry.monitors import MonitorProcess, describe_disagreements
+from lifelong_core.values.errors import LifelongError, UnavailableError
 
 log = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from lifelong_core.errors import ConflictError, UnavailableError
 from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.store.engine.leases import Lease, Leases, this_process
+from lifelong_core.values.errors import ConflictError, UnavailableError
 
 log = logging.getLogger(__name__)
 

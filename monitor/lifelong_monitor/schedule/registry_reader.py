@@ -1,7 +1,7 @@
 """The registry as a tick knows it: read at its start, before each population is judged, and after its own swaps."""
 
-from lifelong_core.errors import UnavailableError
 from lifelong_core.store import Registry, Store
+from lifelong_core.values.errors import UnavailableError
 
 
 class RegistryReader:

@@ -13,14 +13,14 @@ from functools import partial
 from queue import SimpleQueue
 from uuid import UUID
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import AdaptationReport
-from lifelong_core.errors import LifelongError
-from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store, Visit
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.watching import Population
 from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.registry.records import Model, Registry
+from lifelong_core.values.errors import LifelongError
 from lifelong_monitor.cycle.cycle import NO_NEWS, CycleResult, run_cycle
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.cycle.reports import Inputs, inputs_of, report_of

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from lifelong_service.console.inputs import RULE, Typed, entry_of
 from lifelong_service.console.pages import page
 from lifelong_service.console.views import (

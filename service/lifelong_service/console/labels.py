@@ -9,11 +9,11 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.errors import ConflictError, InvalidInputError, LifelongError, NotFoundError
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.labelling.documents import plan_documents
 from lifelong_core.store.labelling.submission import NewLabellingPlan, submit_labelling_plan
-from lifelong_core.validation_errors import as_input_error
+from lifelong_core.values.errors import ConflictError, InvalidInputError, LifelongError, NotFoundError
+from lifelong_core.values.validation_errors import as_input_error
 from lifelong_service.console.label_views import plan_view
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form

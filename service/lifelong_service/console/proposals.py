@@ -9,13 +9,13 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import Store
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.proposals.acceptance import accept_proposal, start_retraining, task_of
 from lifelong_core.store.proposals.documents import proposal_documents
 from lifelong_core.store.proposals.records import RetrainingProposal
-from lifelong_core.validation_errors import as_input_error
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.values.validation_errors import as_input_error
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.http.guard import access, actor_of, worker_of

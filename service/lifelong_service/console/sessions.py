@@ -9,7 +9,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.errors import (
+from lifelong_core.store.access.audit_log import REFUSED_LOGIN
+from lifelong_core.store.access.records import Scope
+from lifelong_core.values.errors import (
     ForbiddenError,
     LifelongError,
     NotFoundError,
@@ -17,8 +19,6 @@ from lifelong_core.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from lifelong_core.store.access.audit_log import REFUSED_LOGIN
-from lifelong_core.store.access.records import Scope
 from lifelong_service.console.pages import as_sentence, page, see_other, stylesheet
 from lifelong_service.console.route import COOKIE, FORM, ConsoleRoute, Form, error_page, is_plain
 from lifelong_service.http.client_addresses import client_address

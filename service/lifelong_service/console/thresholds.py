@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lifelong_core.arrays import LARGEST_NUMBER
-from lifelong_core.errors import InvalidInputError, LifelongError
+from lifelong_core.values.arrays import LARGEST_NUMBER
+from lifelong_core.values.errors import InvalidInputError, LifelongError
 from lifelong_service.console.inputs import number
 from lifelong_service.console.result_views import format_range
 

@@ -6,7 +6,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from lifelong_core.errors import NotFoundError, UnavailableError
+from lifelong_core.values.errors import NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
     from lifelong_core.design.interview.interview import Interview

@@ -17,10 +17,10 @@ from typing import Any, BinaryIO, Final
 
 from PIL import Image
 
-from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError
 from lifelong_core.images import model_input
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.runtime.logs import configure_logging, early_format
+from lifelong_core.values.errors import InvalidInputError, LifelongError, PayloadTooLargeError
 from lifelong_service.decoding import frames
 from lifelong_service.process import confinement
 

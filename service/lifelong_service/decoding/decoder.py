@@ -12,9 +12,14 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError, UnavailableError
 from lifelong_core.images import input_pixels, model_input, most_pixels
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.errors import (
+    InvalidInputError,
+    LifelongError,
+    PayloadTooLargeError,
+    UnavailableError,
+)
 from lifelong_service.decoding.header import ImageHeader, read_header
 from lifelong_service.decoding.limits import check_header, is_cheap, takes_much_memory
 from lifelong_service.decoding.process import DecodingProcess

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_core.images import FULL_PIXELS, reduction
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_service.decoding.header import ImageHeader
 
 MAXIMUM_ASPECT: Final = 100

@@ -12,8 +12,13 @@ from typing import BinaryIO, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError, UnavailableError
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.errors import (
+    InvalidInputError,
+    LifelongError,
+    PayloadTooLargeError,
+    UnavailableError,
+)
 from lifelong_service.decoding import frames
 from lifelong_service.decoding.child import ERRORS
 from lifelong_service.decoding.turns import Turns

@@ -6,9 +6,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
-from lifelong_core.errors import UnavailableError
 from lifelong_core.runtime.cores import usable_cores
 from lifelong_core.store.spool.locks import FileLock, LockBusyError
+from lifelong_core.values.errors import UnavailableError
 
 LOOK_SECONDS: Final = 0.002
 """Time in seconds between two attempts to get a turn."""

@@ -6,7 +6,7 @@ The design loop is imported inside the functions that need it: a worker starts w
 from typing import TYPE_CHECKING
 
 from lifelong_core.decision_rules.rules import rule_document
-from lifelong_core.errors import UnavailableError
+from lifelong_core.values.errors import UnavailableError
 from lifelong_service.schemas.design import (
     AttachedAnswer,
     AttachedSummary,

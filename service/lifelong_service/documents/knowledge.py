@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from lifelong_core.errors import UnavailableError
+from lifelong_core.values.errors import UnavailableError
 from lifelong_service.schemas.knowledge import (
     FingerprintAnswer,
     KnowledgeDetails,

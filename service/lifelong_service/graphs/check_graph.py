@@ -1,8 +1,8 @@
 """`python -m lifelong_service.graphs.check_graph`: check whether a worker accepts a graph.
 
-The request comes as one JSON document on standard input, see `lifelong_core.graph_check`; the last line of standard
-output is the answer. Exit status 0: the graph was loaded and run, and `output` holds it as one self-contained file;
-2: it is refused, and the answer is the error.
+The request comes as one JSON document on standard input, see `lifelong_core.runtime.graph_check`; the last line of
+standard output is the answer. Exit status 0: the graph was loaded and run, and `output` holds it as one self-contained
+file; 2: it is refused, and the answer is the error.
 
 Before it opens the graph, the process drops rights that a check does not need: sockets, other programs and processes,
 large files, and memory and processor time beyond the limits for a graph of this size.
@@ -17,9 +17,9 @@ from typing import Any
 
 import onnx
 
-from lifelong_core.errors import InvalidInputError, LifelongError
-from lifelong_core.gpu import GpuUse
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.configuration.gpu import GpuUse
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.errors import InvalidInputError, LifelongError
 from lifelong_service.graphs.classifier import Classifier, load_classifier
 from lifelong_service.graphs.half_precision import largest_difference, to_half_precision
 from lifelong_service.graphs.providers import CPU, choose_providers

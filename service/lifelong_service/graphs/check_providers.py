@@ -7,7 +7,7 @@ answer, with the exit status as in `check_graph`.
 import json
 import sys
 
-from lifelong_core.errors import LifelongError
+from lifelong_core.values.errors import LifelongError
 from lifelong_service.graphs.check_graph import REFUSED
 from lifelong_service.graphs.providers import choose_providers
 

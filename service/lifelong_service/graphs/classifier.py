@@ -13,11 +13,11 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Logits
-from lifelong_core.errors import InvalidInputError, LifelongError, UnavailableError
-from lifelong_core.gpu import GpuUse
-from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.preprocessing_digest import preprocessing_digest
+from lifelong_core.configuration.gpu import GpuUse
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing_digest import preprocessing_digest
+from lifelong_core.values.arrays import Logits
+from lifelong_core.values.errors import InvalidInputError, LifelongError, UnavailableError
 from lifelong_service.graphs.captures import DEVICE, CaptureError
 from lifelong_service.graphs.libraries import TENSORRT
 from lifelong_service.graphs.page_locked import PageLockedMemory

@@ -5,9 +5,8 @@ from typing import Final
 
 import onnxruntime
 
-from lifelong_core.memory_limits import worker_memory
-from lifelong_core.serving_plan import ServingPlan
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.serving_plan import ServingPlan, worker_memory
+from lifelong_core.configuration.settings import Settings
 from lifelong_service.graphs.providers import CPU
 from lifelong_service.process import confinement
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.errors import ConfigurationError
+from lifelong_core.values.errors import ConfigurationError
 from lifelong_service.graphs.libraries import MissingError, runtime_library
 
 _unused: "SimpleQueue[tuple[Any, ctypes.c_void_p]]" = SimpleQueue()

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import onnxruntime
 
-from lifelong_core.gpu import GpuUse
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.configuration.gpu import GpuUse
+from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_service.graphs.libraries import CUDA, TENSORRT
 from lifelong_service.graphs.trial import image_shape
 

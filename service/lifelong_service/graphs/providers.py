@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnxruntime
 
-from lifelong_core.errors import ConfigurationError
+from lifelong_core.values.errors import ConfigurationError
 from lifelong_service.graphs.libraries import CUDA, MissingError, check_libraries
 
 FIELD = "LIFELONG_EXECUTION_PROVIDERS"

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import onnx
 from onnx import numpy_helper
 
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from lifelong_service.graphs.image_values import Functions, check_image_values, names_read, subgraphs
 
 MAXIMUM_NODES: Final = 100_000

@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 from google.protobuf.message import DecodeError, Message
 
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_service.graphs.rules import check_evaluation_mode, check_rules
 
 HINT = (

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Logits, look_like_probabilities
-from lifelong_core.errors import InvalidInputError, LifelongError
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.arrays import Logits, look_like_probabilities
+from lifelong_core.values.errors import InvalidInputError, LifelongError
 from lifelong_service.graphs.captures import CaptureError
 from lifelong_service.graphs.runs import BoundRun
 from lifelong_service.graphs.runtime_errors import describe_failure, lacks_memory

@@ -10,8 +10,13 @@ from pydantic_core import from_json
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive
 
-from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError, UnavailableError
-from lifelong_core.validation_errors import read_json
+from lifelong_core.values.errors import (
+    InvalidInputError,
+    LifelongError,
+    PayloadTooLargeError,
+    UnavailableError,
+)
+from lifelong_core.values.validation_errors import read_json
 from lifelong_service.http.json_structure import check_structure
 from lifelong_service.http.memory_release import MemoryRelease
 from lifelong_service.limits.body_budget import BodyShare

@@ -6,10 +6,10 @@ During an outage of the database there is no login and no page; sessions continu
 from collections.abc import Callable
 from datetime import timedelta
 
-from lifelong_core.errors import UnauthenticatedError, UnavailableError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.access.records import Token
+from lifelong_core.values.errors import UnauthenticatedError, UnavailableError
 from lifelong_service.prediction.lookups import Lookups
 
 _FIELD = "Cookie"

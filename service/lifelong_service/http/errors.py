@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
 
-from lifelong_core.errors import (
+from lifelong_core.values.errors import (
     ConfigurationError,
     ConflictError,
     ForbiddenError,
@@ -27,7 +27,7 @@ from lifelong_core.errors import (
     UnavailableError,
     UnsupportedMediaTypeError,
 )
-from lifelong_core.validation_errors import describe_problems
+from lifelong_core.values.validation_errors import describe_problems
 from lifelong_service.http.bodies import body_error
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,11 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
-from lifelong_core.errors import (
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.store.access.audit_log import REFUSED_ACCESS, REFUSED_UPLOAD, audit_source
+from lifelong_core.store.access.records import Scope as TokenScope
+from lifelong_core.store.access.records import Token
+from lifelong_core.values.errors import (
     ConflictError,
     ForbiddenError,
     InvalidInputError,
@@ -24,10 +28,6 @@ from lifelong_core.errors import (
     UnauthenticatedError,
     UnsupportedMediaTypeError,
 )
-from lifelong_core.settings import Settings
-from lifelong_core.store.access.audit_log import REFUSED_ACCESS, REFUSED_UPLOAD, audit_source
-from lifelong_core.store.access.records import Scope as TokenScope
-from lifelong_core.store.access.records import Token
 from lifelong_service.http.bodies import MEMORY_RELEASE, NUL, TIME_LIMIT, BodyPace, LimitedReceive, media_type
 from lifelong_service.http.client_addresses import client_address, network_of
 from lifelong_service.http.connections import NOTE_OWNER, Owner

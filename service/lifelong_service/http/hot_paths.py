@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from lifelong_core.errors import LifelongError
+from lifelong_core.values.errors import LifelongError
 from lifelong_service.http.errors import on_http_error, on_lifelong_error
 from lifelong_service.http.guard import GuardedRoute, Respond
 

@@ -5,7 +5,7 @@ The parser itself limits the nesting of lists and objects to 200 levels.
 
 import numpy as np
 
-from lifelong_core.errors import PayloadTooLargeError
+from lifelong_core.values.errors import PayloadTooLargeError
 
 MAXIMUM_NAMES = 10_000
 """Feedback on 1,000 predictions has 7,000 names."""

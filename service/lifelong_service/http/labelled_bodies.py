@@ -9,7 +9,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
 from lifelong_core.deploy.checks import LONGEST_CLASS_NAME
-from lifelong_core.errors import PayloadTooLargeError
+from lifelong_core.values.errors import PayloadTooLargeError
 from lifelong_service.http.bodies import media_type, parse_in_turn
 from lifelong_service.http.guard import worker_of
 from lifelong_service.http.parameters import MAXIMUM_GROUP_LENGTH, check_fields

@@ -9,7 +9,7 @@ from typing import Final
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lifelong_core.errors import UnavailableError
+from lifelong_core.values.errors import UnavailableError
 from lifelong_service import metrics
 from lifelong_service.http.bodies import TIME_LIMIT
 from lifelong_service.http.errors import error_response, internal_error_response

@@ -6,7 +6,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_service.http.guard import GuardedRoute
 from lifelong_service.prediction.logits_bodies import LogitsBody
 from lifelong_service.routes.admin.calibration_sets import NewCalibrationSet

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from starlette.datastructures import FormData
 from starlette.requests import Request
 
-from lifelong_core.class_labels import is_missing, key_form
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.names import DEFAULT_ENVIRONMENT, check_name
+from lifelong_core.values.class_labels import is_missing, key_form
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.names import DEFAULT_ENVIRONMENT, check_name
 from lifelong_service.prediction.requests import RequestContext
 
 MAXIMUM_GROUP_LENGTH = 256

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_service import metrics
 from lifelong_service.http.client_addresses import network_of, normalised_address
 from lifelong_service.http.connections import NOTE_OWNER, Connections

@@ -16,9 +16,9 @@ from typing import Any, TypeAlias
 
 from starlette.requests import Request
 
-from lifelong_core.errors import LifelongError
 from lifelong_core.store.access.audit_log import REFUSED_ACCESS, REFUSED_UPLOAD, AuditLog, Refusals
 from lifelong_core.store.engine.statements import batched
+from lifelong_core.values.errors import LifelongError
 from lifelong_service.http.client_addresses import client_address, network_of
 from lifelong_service.limits.token_bucket import TokenBucket
 from lifelong_service.prediction.requests import ANONYMOUS

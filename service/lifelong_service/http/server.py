@@ -10,7 +10,7 @@ from uvicorn import config
 from uvicorn.config import HTTP_PROTOCOLS
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_service.http.connections import Connections
 from lifelong_service.http.protocol import LimitedProtocol
 from lifelong_service.http.turns import Turns

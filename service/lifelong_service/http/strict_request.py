@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message
 
-from lifelong_core.errors import PayloadTooLargeError
+from lifelong_core.values.errors import PayloadTooLargeError
 from lifelong_service.http.bodies import NUL, field_with_nul, parse_in_turn, read_values
 
 

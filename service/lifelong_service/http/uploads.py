@@ -9,7 +9,7 @@ from typing import IO, BinaryIO, Literal, TypeAlias, cast
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from lifelong_core.errors import InvalidInputError, UnavailableError
+from lifelong_core.values.errors import InvalidInputError, UnavailableError
 
 ARCHIVE_TYPES = (
     "application/zip",

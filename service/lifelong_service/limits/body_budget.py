@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Self
 
-from lifelong_core.errors import UnavailableError
+from lifelong_core.values.errors import UnavailableError
 from lifelong_service import metrics
 from lifelong_service.limits.sharing import has_room
 

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TypeVar
 
-from lifelong_core.errors import TooManyRequestsError
+from lifelong_core.values.errors import TooManyRequestsError
 from lifelong_service import metrics
 from lifelong_service.http.client_addresses import network_of
 from lifelong_service.limits.token_bucket import TokenBucket

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from lifelong_core.errors import UnavailableError
+from lifelong_core.values.errors import UnavailableError
 
 MOST_STREAMS = 16
 MOST_STREAMS_OF_TOKEN = 4

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from lifelong_core.errors import TooManyRequestsError
-from lifelong_core.settings import TokenLimits
+from lifelong_core.configuration.settings import TokenLimits
+from lifelong_core.values.errors import TooManyRequestsError
 from lifelong_service import metrics
 from lifelong_service.limits.token_bucket import TokenBucket
 

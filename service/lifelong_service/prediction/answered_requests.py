@@ -3,11 +3,11 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lifelong_core.errors import UnavailableError
 from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.log.recent_requests import Claim, RecentRequests
 from lifelong_core.store.log.records import LogEntry, RequestKey, StoredRequest
 from lifelong_core.store.spool.spool import Spool
+from lifelong_core.values.errors import UnavailableError
 from lifelong_service.prediction.database_calls import DATABASE_FAILURES, DatabaseCalls
 
 

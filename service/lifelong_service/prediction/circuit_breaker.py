@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 
-from lifelong_core.errors import LifelongError
+from lifelong_core.values.errors import LifelongError
 from lifelong_service import metrics
 
 logger = logging.getLogger(__name__)

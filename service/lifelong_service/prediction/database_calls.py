@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
 from lifelong_core.runtime.deadline import DeadlineThread
 from lifelong_core.store import Store
+from lifelong_core.values.errors import ConfigurationError, LifelongError, UnavailableError
 from lifelong_service.prediction.circuit_breaker import CircuitBreaker
 
 Result = TypeVar("Result")

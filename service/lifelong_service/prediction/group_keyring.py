@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
 from lifelong_core.store import Store
 from lifelong_core.store.lifecycle.group_keys import (
     GroupKeyError,
@@ -18,6 +17,7 @@ from lifelong_core.store.lifecycle.group_keys import (
     hashing_key,
     load_key_file,
 )
+from lifelong_core.values.errors import ConfigurationError, LifelongError, UnavailableError
 from lifelong_service.http.errors import MENDING_SECONDS
 
 logger = logging.getLogger(__name__)

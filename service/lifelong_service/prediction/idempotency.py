@@ -5,10 +5,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lifelong_core.errors import ConflictError
 from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.log.records import RequestKey, StoredRequest
 from lifelong_core.store.registry.records import Model
+from lifelong_core.values.errors import ConflictError
 from lifelong_service.prediction.answered_requests import AnsweredRequests
 from lifelong_service.prediction.batch_item import BatchItem, encode_outcome, run_stage
 from lifelong_service.prediction.requests import LogitsRequest

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import WithJsonSchema
 
-from lifelong_core.arrays import (
+from lifelong_core.values.arrays import (
     Logits,
     as_logits,
     expect_logits,
     look_like_probabilities,
     may_sum_to_one_by_chance,
 )
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_service.http.bodies import parse_document
 from lifelong_service.http.parameters import check_group, request_context
 from lifelong_service.prediction.requests import LogitsRequest

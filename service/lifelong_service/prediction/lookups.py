@@ -6,8 +6,8 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
-from lifelong_core.errors import UnavailableError
 from lifelong_core.runtime.deadline import DeadlineThread
+from lifelong_core.values.errors import UnavailableError
 from lifelong_service.http.client_addresses import network_of
 from lifelong_service.limits.sharing import FairSlots
 

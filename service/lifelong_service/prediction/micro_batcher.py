@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeAlias
 
-from lifelong_core.errors import UnavailableError
 from lifelong_core.runtime.background import BackgroundThread
+from lifelong_core.values.errors import UnavailableError
 from lifelong_service import metrics
 from lifelong_service.limits.service_rate import ServiceRate
 from lifelong_service.limits.sharing import has_room

@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from lifelong_core.names import check_name
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store.registry.environments import too_fast, too_many
 from lifelong_core.store.registry.records import unlisted_environment
+from lifelong_core.values.names import check_name
 from lifelong_service.prediction.database_calls import DATABASE_FAILURES, DatabaseCalls
 
 CREATED_SECONDS: Final = 1.0

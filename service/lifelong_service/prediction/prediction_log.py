@@ -7,13 +7,13 @@ without an answer the predictions also go to the spool: the delivery inserts eac
 import time
 from collections.abc import Callable, Sequence
 
-from lifelong_core.errors import LifelongError, UnavailableError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.log.recent_requests import RecentRequests
 from lifelong_core.store.log.records import LogEntry
 from lifelong_core.store.spool.spool import Spool
 from lifelong_core.store.spool.state import SpoolState
+from lifelong_core.values.errors import LifelongError, UnavailableError
 from lifelong_service import metrics
 from lifelong_service.prediction.answered_requests import AnsweredRequests, ClaimedEntries
 from lifelong_service.prediction.database_calls import DATABASE_FAILURES, DatabaseCalls

@@ -8,9 +8,9 @@ from typing import ClassVar, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Logits
-from lifelong_core.errors import LifelongError
 from lifelong_core.store.access.records import Token
+from lifelong_core.values.arrays import Logits
+from lifelong_core.values.errors import LifelongError
 from lifelong_service.prediction.route import Route
 
 ANONYMOUS = "anonymous"

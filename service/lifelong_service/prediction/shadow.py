@@ -8,14 +8,14 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Logits
-from lifelong_core.errors import InvalidInputError, LifelongError
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.log.identifiers import shadow_prediction_id
 from lifelong_core.store.log.records import LogEntry, Prediction
 from lifelong_core.store.registry.records import Model
+from lifelong_core.values.arrays import Logits
+from lifelong_core.values.errors import InvalidInputError, LifelongError
 from lifelong_service import metrics
 from lifelong_service.prediction.route import SHADOW
 from lifelong_service.prediction.routing import Router

@@ -10,7 +10,7 @@ from typing import Any
 
 from circus.arbiter import Arbiter
 
-from lifelong_core.errors import ConfigurationError
+from lifelong_core.values.errors import ConfigurationError
 
 
 def prepare_supervisors() -> None:

@@ -4,7 +4,11 @@ from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from lifelong_core.errors import (
+from lifelong_core.store import Store
+from lifelong_core.store.access.records import Scope, Token
+from lifelong_core.store.log.records import NewLabel
+from lifelong_core.store.registry.records import Registry
+from lifelong_core.values.errors import (
     ConflictError,
     ForbiddenError,
     InvalidInputError,
@@ -13,10 +17,6 @@ from lifelong_core.errors import (
     PayloadTooLargeError,
     UnavailableError,
 )
-from lifelong_core.store import Store
-from lifelong_core.store.access.records import Scope, Token
-from lifelong_core.store.log.records import NewLabel
-from lifelong_core.store.registry.records import Registry
 from lifelong_service.http.authentication import check_binding
 from lifelong_service.http.bodies import parse_document, parse_in_turn, read_values
 from lifelong_service.http.guard import GuardedRoute, access, worker_of

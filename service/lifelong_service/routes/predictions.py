@@ -11,8 +11,8 @@ from starlette.datastructures import UploadFile
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.access.records import Scope, Token
+from lifelong_core.values.errors import InvalidInputError
 from lifelong_service.http.authentication import check_binding
 from lifelong_service.http.bodies import media_type, parse_in_turn
 from lifelong_service.http.client_addresses import client_address

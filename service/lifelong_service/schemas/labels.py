@@ -6,9 +6,9 @@ from uuid import UUID
 from pydantic import AfterValidator, Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 from typing_extensions import TypedDict
 
-from lifelong_core.class_labels import key_form
-from lifelong_core.names import Name
 from lifelong_core.store.log.records import LabelOutcome
+from lifelong_core.values.class_labels import key_form
+from lifelong_core.values.names import Name
 from lifelong_service.schemas.requests import RequestDocument
 
 MAXIMUM_LABELS = 1000

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypeAlias
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store.registry.records import ModelKind
 from lifelong_service.schemas.references import schema_of
 

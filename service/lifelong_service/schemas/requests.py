@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ConfigDict, model_validator
 
-from lifelong_core.fail_fast import FailFastModel
+from lifelong_core.values.documents import FailFastModel
 
 
 class RequestDocument(FailFastModel):

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from lifelong_core.errors import ConflictError
 from lifelong_core.store import Store
 from lifelong_core.store.access.audit_anchor import AnchorFile
 from lifelong_core.store.registry.records import Registry
+from lifelong_core.values.errors import ConflictError
 from lifelong_service.http.refused_requests import RefusalCounter
 
 

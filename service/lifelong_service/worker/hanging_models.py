@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from lifelong_core.errors import UnavailableError
+from lifelong_core.values.errors import UnavailableError
 
 REMEMBERED: Final = timedelta(days=1)
 """Time that a hang counts."""

@@ -4,13 +4,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-from lifelong_core.errors import LifelongError
-from lifelong_core.gpu import GpuUse
-from lifelong_core.serving_plan import serving_plan
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.gpu import GpuUse
+from lifelong_core.configuration.serving_plan import serving_plan
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.registry.records import Model, Task
+from lifelong_core.values.errors import LifelongError
 from lifelong_service.graphs.classifier import Classifier, load_classifier
 from lifelong_service.graphs.run_limit import RunLimit
 from lifelong_service.worker.hanging_models import HangingModels

@@ -5,10 +5,10 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from lifelong_core.errors import LifelongError, UnavailableError
 from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.store.registry.cache import RegistryCache
 from lifelong_core.store.registry.records import Registry
+from lifelong_core.values.errors import LifelongError, UnavailableError
 from lifelong_service.worker.audit_tasks import AuditTask
 from lifelong_service.worker.heartbeat import Heartbeat
 

@@ -2,12 +2,12 @@
 
 import threading
 
-from lifelong_core.errors import LifelongError, UnavailableError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.access.records import Token
 from lifelong_core.store.registry.changes import Changes
 from lifelong_core.store.registry.records import Registry
+from lifelong_core.values.errors import LifelongError, UnavailableError
 from lifelong_service.prediction.group_keyring import GroupKeyring
 from lifelong_service.worker.serving_state import ServingState
 

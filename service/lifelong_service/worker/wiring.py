@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from functools import partial
 
-from lifelong_core.serving_plan import serving_plan
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.serving_plan import serving_plan
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store.access.audit_anchor import AnchorFile
 from lifelong_core.store.registry.cache import RegistryCache
 from lifelong_service import metrics

@@ -3,7 +3,7 @@
 import gc
 import logging
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.registry.records import Model
 from lifelong_service.graphs.captures import DEVICE

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from lifelong.api import Api
-from lifelong_core.errors import ConfigurationError, LifelongError, UnavailableError
+from lifelong_core.values.errors import ConfigurationError, LifelongError, UnavailableError
 
 PORTS: list[int] = []
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from lifelong.commands.common import open_store
-from lifelong_core.errors import NotFoundError
+from lifelong_core.values.errors import NotFoundError
 from tests.unit.performance_samples import comparison
 
 

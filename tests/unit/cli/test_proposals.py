@@ -8,8 +8,8 @@ import pytest
 
 from lifelong.commands.common import open_store
 from lifelong_core.deploy.adaptation.retraining import MissedThreshold, RetrainingNeed
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import Job
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

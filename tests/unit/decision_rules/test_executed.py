@@ -7,7 +7,7 @@ import pytest
 
 from lifelong_core.decision_rules.executed import CutOff, executed_rule, minimised_costs
 from lifelong_core.deploy import Argmax, BayesRule, CutOffs, OptimisedMetric, TargetValue
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 COSTS = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [6.0, 4.0, 0.0]])
 SHARES = np.array([0.6, 0.3, 0.1])

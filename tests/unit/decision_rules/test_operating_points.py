@@ -15,7 +15,7 @@ from lifelong_core.decision_rules.operating_points import (
 )
 from lifelong_core.decision_rules.rules import TARGET_METRICS
 from lifelong_core.deploy import LabeledLogits, OptimisedMetric, TargetValue, fit_head
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 BETAS = (0.5, 1.0, 2.0)
 OPTIMA = [

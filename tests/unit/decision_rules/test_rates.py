@@ -11,7 +11,7 @@ from sklearn import metrics as sklearn_metrics
 from lifelong_core import metrics
 from lifelong_core.decision_rules.rates import METRICS, metric_of
 from lifelong_core.deploy import OptimisedMetric, TargetValue
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 RULES = [
     *(TargetValue(metric, 0.5) for metric in ("TPR", "TNR", "PPV", "NPV", "PPR")),

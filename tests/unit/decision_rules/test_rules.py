@@ -26,7 +26,7 @@ from lifelong_core.deploy import (
     TargetValue,
     fit_head,
 )
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 RULES = [
     BayesRule(),

@@ -3,7 +3,7 @@
 import pytest
 
 from lifelong_core.deploy.checks import as_new_class_names
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 @pytest.mark.parametrize(

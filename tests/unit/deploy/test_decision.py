@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from lifelong_core.deploy import bayes_decisions
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 def zero_one(classes):

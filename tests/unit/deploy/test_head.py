@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import PostProcessingHead, bayes_decisions, fit_affine, fit_head
-from lifelong_core.errors import InvalidInputError, UnidentifiableError
+from lifelong_core.values.errors import InvalidInputError, UnidentifiableError
 
 
 def make(classes=3, abstain=False, **changes):

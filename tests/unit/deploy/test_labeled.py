@@ -6,7 +6,7 @@ import pytest
 
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labeled import check_every_class, class_means
-from lifelong_core.errors import InvalidInputError, UnidentifiableError
+from lifelong_core.values.errors import InvalidInputError, UnidentifiableError
 
 
 @pytest.fixture

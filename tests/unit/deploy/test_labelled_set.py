@@ -6,7 +6,7 @@ import pytest
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import MOST_KEYS, LabelledSet
 from lifelong_core.deploy.paired_set import PairedSet
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 LABELLED = LabeledLogits([[2.0, 0.0], [0.5, 1.0], [1.0, 0.0]], [0, 1, 0], ["a", "a", "b"])
 

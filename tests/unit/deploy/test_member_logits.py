@@ -5,7 +5,7 @@ import pytest
 
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 LOGITS = np.array([[2.0, 0.0], [0.5, 1.0], [0.0, 3.0]], np.float32)
 LABELLED = LabeledLogits(LOGITS, [0, 1, 1])

@@ -9,7 +9,7 @@ import pytest
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.deploy.paired_set import PairedSet
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
 
 NEW = np.array([[2.0, 0.0], [0.5, 1.0], [0.0, 3.0]], np.float32)
 CURRENT = NEW[::-1].copy()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lifelong_core.design import ProblemFingerprint
 from lifelong_core.design.problem_fingerprint import FIELDS, ITEMS
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.design.interviews import sheets
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from lifelong_core.develop import transferability as tr
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 Metric = Callable[[np.ndarray, np.ndarray], float]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from tests import tools
 
 GRAFANA = Path(__file__).parents[3] / "grafana"

@@ -14,8 +14,8 @@ from sklearn import metrics as sklearn_metrics
 from sklearn.exceptions import UndefinedMetricWarning
 
 from lifelong_core.develop.torchvision_operators import declare_missing_operators
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import compute_metrics, linear_costs, reliability_diagram
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.labelled_cases import simulated
 
 CLASSES = 4

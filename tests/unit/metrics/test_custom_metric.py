@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS, CustomMetric, compute_metrics
+from lifelong_core.values.errors import InvalidInputError
 
 LABELS, PROBABILITIES = [0, 1, 1], [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits, quantifier
-from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
 from tests import databases
 from tests.unit.monitor import population

@@ -6,9 +6,9 @@ from uuid import UUID
 
 import numpy as np
 
+from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.decision_rules.rules import DecisionRule
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import (
     LogEntry,
     Model,

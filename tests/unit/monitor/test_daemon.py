@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from lifelong_core.errors import SchemaError, UnavailableError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Model, Store
+from lifelong_core.values.errors import SchemaError, UnavailableError
 from lifelong_monitor import daemon
 from lifelong_monitor.daemon import Daemon
 from lifelong_monitor.exporter.exporter import Exporter

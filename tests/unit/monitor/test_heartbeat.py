@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lifelong_core.errors import NotFoundError, UnavailableError
-from lifelong_core.monitor_settings import monitor_settings
-from lifelong_core.settings import PolicySettings, Settings
+from lifelong_core.configuration.monitor_settings import monitor_settings
+from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.store import Heartbeat, Model, MonitorProcess, Store, Visit
 from lifelong_core.store.registry.monitors import LOST_AFTER
+from lifelong_core.values.errors import NotFoundError, UnavailableError
 from lifelong_monitor import heartbeat
 from lifelong_monitor.schedule.tick import Ticker
 from tests.unit.monitor import daemons

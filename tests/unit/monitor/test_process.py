@@ -153,7 +153,7 @@ _AFTER_A_TICK = """
 import sys, threading, time
 from datetime import UTC, datetime
 import lifelong_monitor.__main__
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.runner import JobRunner, check_job_runner

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.errors import UnavailableError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Model, Scope, Store
 from lifelong_core.store.lifecycle.retention import Retention, RetentionOutcome
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import UnavailableError
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.schedule.housekeeping import RETENTION_AGAIN_SECONDS
 from lifelong_monitor.schedule.occasion import due_before

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy import LabeledLogits, fit_head
 from lifelong_core.design import ProblemFingerprint, Recommendation, recommend
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.promotion import ComparedModel, HeldOutCases, Population, PromotionReport, promotion_report
 from lifelong_core.promotion.document import FingerprintDistance
 from lifelong_core.promotion.runtime_cost import RuntimeCost
+from lifelong_core.values.arrays import Floats, Integers
 
 CLASSES = ("healthy", "benign", "malignant")
 COSTS = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [9.0, 3.0, 0.0]])

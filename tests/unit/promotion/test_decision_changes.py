@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.promotion import decision_changes
 from lifelong_core.promotion.decision_changes import DecisionChanges
+from lifelong_core.values.arrays import Floats, Integers
 
 COSTS = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [9.0, 3.0, 0.0]])
 LABELS = np.array([0, 0, 1, 2, 2, 2, 1, 0])

@@ -11,8 +11,8 @@ from sklearn import metrics
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.validate import validate
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.promotion import HeldOutCases, PromotionReport, SeenCases, promotion_report
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.design.validations import metric, recommending
 from tests.unit.promotion.reports import (
     CLASSES,

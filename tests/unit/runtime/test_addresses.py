@@ -1,7 +1,7 @@
 import pytest
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.addresses import is_this_machine
-from lifelong_core.settings import Settings
 
 
 @pytest.mark.parametrize(

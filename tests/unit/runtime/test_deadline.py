@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from lifelong_core.errors import UnavailableError
 from lifelong_core.runtime import deadline
 from lifelong_core.runtime.deadline import DeadlineThread
+from lifelong_core.values.errors import UnavailableError
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from lifelong_core.errors import ConfigurationError
 from lifelong_core.runtime.temporary_folder import ensure_temporary_folder
+from lifelong_core.values.errors import ConfigurationError
 
 
 @pytest.fixture(autouse=True)

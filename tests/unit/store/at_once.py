@@ -4,8 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from lifelong_core.errors import ConflictError
 from lifelong_core.store import Store
+from lifelong_core.values.errors import ConflictError
 
 
 def at_once(store: Store, artifacts_url: str, *steps: Callable[[Store], Any]) -> list[Any]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from lifelong_core.errors import ConfigurationError, InvalidInputError, NotFoundError, UnavailableError
 from lifelong_core.store.artifacts import Artifacts, DamagedArtifactError, digest_of
+from lifelong_core.values.errors import ConfigurationError, InvalidInputError, NotFoundError, UnavailableError
 
 CONTENT = b"an ONNX file" * 1000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

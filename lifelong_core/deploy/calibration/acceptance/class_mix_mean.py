@@ -5,9 +5,9 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.scientific import t_quantile
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.scientific import t_quantile
 
 CONFIDENCE = 0.95
 

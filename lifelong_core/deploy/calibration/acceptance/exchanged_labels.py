@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, centre_rows
 from lifelong_core.deploy.calibration.acceptance.class_mix_mean import ClassMixMean
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.scientific import best_assignment, t_probability
+from lifelong_core.values.arrays import Floats, Integers, centre_rows
+from lifelong_core.values.scientific import best_assignment, t_probability
 
 LEVEL = 0.001
 """Probability, over all classes together, that chance alone makes labels look exchanged."""

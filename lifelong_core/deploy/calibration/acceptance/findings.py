@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from lifelong_core.arrays import Floats, Integers, Logits
 from lifelong_core.deploy.calibration.acceptance.class_mix_mean import ClassMixMean, Figure
 from lifelong_core.deploy.calibration.acceptance.exchanged_labels import ExchangedLabels
 from lifelong_core.deploy.calibration.label_noise import LabelNoise
+from lifelong_core.values.arrays import Floats, Integers, Logits
 
 MINIMUM_CASES = 5
 """A set with fewer cases of a class is refused: no figure is reliable with so few."""

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, as_costs
 from lifelong_core.decision_rules.rules import BayesRule, DecisionRule
 from lifelong_core.deploy.calibration.acceptance.class_mix_mean import ClassMixMean, Figure
 from lifelong_core.deploy.calibration.acceptance.exchanged_labels import find_exchanged_labels
@@ -31,6 +30,7 @@ from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.folds import crossfitting_folds
 from lifelong_core.deploy.numerics.grouping import independent_cases
+from lifelong_core.values.arrays import Floats, Integers, as_costs
 
 _SMALLEST = float(np.finfo(np.float64).tiny)
 

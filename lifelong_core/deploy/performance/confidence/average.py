@@ -5,8 +5,8 @@ from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, as_logits, softmax
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.values.arrays import Floats, as_logits, softmax
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from typing import ClassVar, Protocol, Self
 
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.values.arrays import Floats
 
 
 class ConfidenceMethod(Protocol):

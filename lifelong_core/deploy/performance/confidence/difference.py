@@ -6,13 +6,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, as_logits, centre_rows, softmax
 from lifelong_core.deploy.performance.confidence.outcomes import (
     Outcomes,
     other_classes,
     predicted_classes,
 )
 from lifelong_core.deploy.performance.confidence.parameters import ParametrisedMethod
+from lifelong_core.values.arrays import Floats, as_logits, centre_rows, softmax
 
 
 @dataclass(frozen=True, eq=False)

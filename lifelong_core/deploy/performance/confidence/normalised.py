@@ -7,11 +7,11 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, as_logits, centre_rows, read_only, softmax
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.performance.confidence.outcomes import Outcomes
-from lifelong_core.scientific import minimum, root
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats, as_logits, centre_rows, read_only, softmax
+from lifelong_core.values.scientific import minimum, root
 
 LARGEST_EXPONENT = 4.0
 STEP = 0.25

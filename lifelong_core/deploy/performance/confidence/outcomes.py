@@ -6,8 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Integers, Logits, Mask
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.values.arrays import Integers, Logits, Mask
 
 
 def predicted_classes(logits: Logits) -> Integers:

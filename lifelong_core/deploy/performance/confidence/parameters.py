@@ -6,10 +6,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, read_only
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.performance.confidence.outcomes import Outcomes
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats, Integers, read_only
 
 
 @dataclass(frozen=True, eq=False)

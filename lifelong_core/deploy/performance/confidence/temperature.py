@@ -6,12 +6,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, as_logits, centre_rows, softmax
 from lifelong_core.deploy.calibration.affine import MAXIMUM_SCALED_INVERSE, MINIMUM_SCALED_INVERSE
 from lifelong_core.deploy.calibration.cross_entropy import typical_size
 from lifelong_core.deploy.performance.confidence.outcomes import Outcomes, predicted_classes
 from lifelong_core.deploy.performance.confidence.parameters import ParametrisedMethod
-from lifelong_core.scientific import root
+from lifelong_core.values.arrays import Floats, as_logits, centre_rows, softmax
+from lifelong_core.values.scientific import root
 
 
 @dataclass(frozen=True, eq=False)

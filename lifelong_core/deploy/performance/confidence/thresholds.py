@@ -6,7 +6,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, Logits, as_logits, centre_rows, softmax
 from lifelong_core.deploy.performance.confidence.outcomes import (
     Outcomes,
     other_classes,
@@ -14,6 +13,7 @@ from lifelong_core.deploy.performance.confidence.outcomes import (
 )
 from lifelong_core.deploy.performance.confidence.parameters import ParametrisedMethod
 from lifelong_core.deploy.performance.confidence.temperature import match_temperature
+from lifelong_core.values.arrays import Floats, Integers, Logits, as_logits, centre_rows, softmax
 
 TIE = 1e-12
 """Log odds that differ by less, relative to the largest one or to 1, are equal: rounding errors must not break ties."""

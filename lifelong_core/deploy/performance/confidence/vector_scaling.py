@@ -6,9 +6,9 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.calibration.affine import AffineCalibration, fit_weighted
 from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.values.arrays import Floats
 
 
 @dataclass(frozen=True)

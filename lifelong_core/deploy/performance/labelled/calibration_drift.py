@@ -5,16 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Floats, as_column, as_groups, as_labels, as_probabilities
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.numerics.grouping import member_sums
 from lifelong_core.deploy.numerics.scores import one_hot
 from lifelong_core.deploy.numerics.simplex import tangent_basis
 from lifelong_core.deploy.performance.labelled.estimate import as_inclusion_probabilities, effective_number
 from lifelong_core.deploy.performance.labelled.recalibration import fit_slope_and_biases, log_scores
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.scientific import f_tail
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats, as_column, as_groups, as_labels, as_probabilities
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.scientific import f_tail
 
 _SMALLEST_AXIS = 1e-6
 _MANY = 1e9

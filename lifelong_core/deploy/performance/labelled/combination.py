@@ -9,7 +9,7 @@ from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.performance.derived_metrics import MetricGradients, metric_intervals
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.labelled.estimate import LabelledEstimate, MetricSpread
-from lifelong_core.scientific import normal_quantile
+from lifelong_core.values.scientific import normal_quantile
 
 NOT_COMBINED = (
     "The label-free estimate is left out, because more than the prevalence differs from the calibration set."

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Floats, Integers, as_column, as_groups, as_labels, as_probabilities
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.numerics.grouping import member_sums
 from lifelong_core.deploy.numerics.scores import one_hot
@@ -23,7 +22,8 @@ from lifelong_core.deploy.performance.labelled.estimate import (
     costs_of_decisions,
 )
 from lifelong_core.deploy.performance.labelled.recalibration import recalibrate
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, Integers, as_column, as_groups, as_labels, as_probabilities
+from lifelong_core.values.errors import InvalidInputError
 
 _PRIOR_LABELS = 20
 """Weight, in labels, of the variance that the posteriors predict beside the variance of the labelled samples: few

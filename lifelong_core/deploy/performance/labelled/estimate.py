@@ -8,11 +8,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Floats, Integers, as_column, as_costs, as_parameter, read_only
 from lifelong_core.deploy.numerics.grouping import member_sums
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats, Integers, as_column, as_costs, as_parameter, read_only
+from lifelong_core.values.errors import InvalidInputError
 
 Target: TypeAlias = Literal["population", "window"]
 """What an interval covers: performance in the population from which the window comes, or on the window's samples."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, Mask, as_costs, as_labels, as_probabilities, read_only
 from lifelong_core.deploy.checks import as_level, as_whole_number
 from lifelong_core.deploy.performance.labelled.sampling import (
     FLOOR,
@@ -13,9 +12,18 @@ from lifelong_core.deploy.performance.labelled.sampling import (
     draw_sample,
     labelling_probabilities,
 )
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.scientific import t_quantile
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import (
+    Floats,
+    Integers,
+    Mask,
+    as_costs,
+    as_labels,
+    as_probabilities,
+    read_only,
+)
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.scientific import t_quantile
 
 LARGEST_SIZE = 1_000_000
 """Largest number of labels that is asked for."""

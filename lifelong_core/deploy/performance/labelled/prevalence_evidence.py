@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, as_groups, as_labels
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.numerics.scores import one_hot
 from lifelong_core.deploy.numerics.simplex import simplex_least_squares, tangent_basis
@@ -15,7 +14,8 @@ from lifelong_core.deploy.performance.labelled.estimate import (
     effective_number,
 )
 from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
-from lifelong_core.scientific import f_tail
+from lifelong_core.values.arrays import Floats, as_groups, as_labels
+from lifelong_core.values.scientific import f_tail
 
 UNKNOWN_SELECTION = (
     "The estimate contains labels whose selection is unknown; it is right only if samples of all classes were equally "

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers, softmax
 from lifelong_core.deploy.numerics.newton import minimize_convex
 from lifelong_core.deploy.numerics.scores import one_hot
+from lifelong_core.values.arrays import Floats, Integers, softmax
 
 FOLDS = 5
 _SLOPE_SPREAD = 0.5

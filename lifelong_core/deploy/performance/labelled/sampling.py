@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import (
+from lifelong_core.deploy.checks import as_whole_number
+from lifelong_core.values.arrays import (
     Floats,
     Integers,
     as_column,
@@ -12,8 +13,7 @@ from lifelong_core.arrays import (
     as_parameter,
     as_probabilities,
 )
-from lifelong_core.deploy.checks import as_whole_number
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 FLOOR = 0.3
 """Default share of the labels that are spread evenly over all samples."""

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, as_column, as_groups, as_labels, as_parameter
 from lifelong_core.deploy.checks import as_level, as_whole_number
 from lifelong_core.deploy.numerics.scores import one_hot
 from lifelong_core.deploy.performance.derived_metrics import (
@@ -22,7 +21,8 @@ from lifelong_core.deploy.performance.labelled.estimate import (
     costs_of_decisions,
     effective_number,
 )
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, Integers, as_column, as_groups, as_labels, as_parameter
+from lifelong_core.values.errors import InvalidInputError
 
 _LARGEST_ERROR_RATE = 0.5
 _UNSEEN = 4.0

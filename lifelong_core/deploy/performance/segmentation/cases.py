@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import HALF_PRECISION_TOLERANCE, PROBABILITY_TOLERANCE, Integers, Logits
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import HALF_PRECISION_TOLERANCE, PROBABILITY_TOLERANCE, Integers, Logits
+from lifelong_core.values.errors import InvalidInputError
 
 BLOCK_PIXELS = 1 << 15
 """Pixels that are processed at once: with their intermediate results they fit into the cache of a processor."""

@@ -5,9 +5,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from lifelong_core.arrays import Integers
 from lifelong_core.deploy.performance.estimate import PerformanceWarning
 from lifelong_core.deploy.performance.segmentation.result import ClassDice
+from lifelong_core.values.arrays import Integers
 
 CODES: Mapping[str, str] = MappingProxyType(
     {

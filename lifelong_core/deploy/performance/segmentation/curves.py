@@ -10,7 +10,6 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.performance.segmentation.sums import (
     LARGEST_LOG_TEMPERATURE,
     NODES,
@@ -19,7 +18,8 @@ from lifelong_core.deploy.performance.segmentation.sums import (
     node_logs,
     threshold_log_odds,
 )
-from lifelong_core.scientific import root
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.scientific import root
 
 
 class Curves(Protocol):

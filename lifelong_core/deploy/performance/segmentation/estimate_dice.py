@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.checks import as_level, as_whole_number
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.segmentation.cases import MOST_CLASSES, SegmentationMap
@@ -28,7 +27,8 @@ from lifelong_core.deploy.performance.segmentation.methods import (
 )
 from lifelong_core.deploy.performance.segmentation.result import ClassDice, DiceEstimate
 from lifelong_core.deploy.performance.segmentation.sums import CaseSums, sum_cases
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
 
 MOST_REPLICATES = 100_000
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
-from lifelong_core.scientific import t_quantile
+from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.values.scientific import t_quantile
 
 
 @dataclass(frozen=True, eq=False)

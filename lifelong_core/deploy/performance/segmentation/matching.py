@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.performance.segmentation.curves import Curves
 from lifelong_core.deploy.performance.segmentation.sums import CaseSums
+from lifelong_core.values.arrays import Floats
 
 SWEEPS = 20
 """Most rounds over the foreground classes, whose parameters depend on each other."""

@@ -5,7 +5,6 @@ from typing import Literal
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.performance.segmentation.curves import (
     Curves,
     OffsetCurves,
@@ -19,6 +18,7 @@ from lifelong_core.deploy.performance.segmentation.matching import (
     match_offsets,
 )
 from lifelong_core.deploy.performance.segmentation.sums import CaseSums
+from lifelong_core.values.arrays import Floats
 
 
 @dataclass(frozen=True)

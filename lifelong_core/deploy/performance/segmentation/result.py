@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.performance.estimate import EstimatedMetric, PerformanceWarning
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 @dataclass(frozen=True)

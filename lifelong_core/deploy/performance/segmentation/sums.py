@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers, Logits
 from lifelong_core.deploy.performance.segmentation.cases import SegmentationMap, checked_labels, log_ratios
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, Integers, Logits
+from lifelong_core.values.errors import InvalidInputError
 
 LARGEST_LOG_TEMPERATURE = float(np.log(16))
 """Temperatures lie in 1/16..16."""

@@ -8,11 +8,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Integers, read_only
 from lifelong_core.deploy.quantification.summaries.codebook import MOST_CELLS
 from lifelong_core.deploy.quantification.uncertainty import Clusters
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Integers, read_only
+from lifelong_core.values.errors import InvalidInputError
 
 Hashes = NDArray[np.uint64]
 

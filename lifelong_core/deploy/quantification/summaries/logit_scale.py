@@ -5,8 +5,8 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Logits, centre_rows
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
+from lifelong_core.values.arrays import Floats, Logits, centre_rows
 
 _FACTOR = 8.0
 """Norms count as at most this many times the largest norm of the calibration set, and as at least the smallest one

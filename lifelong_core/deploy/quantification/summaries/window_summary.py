@@ -8,13 +8,13 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers, Logits, read_only
 from lifelong_core.deploy.quantification.summaries.codebook import MOST_CELLS
 from lifelong_core.deploy.quantification.summaries.group_sketch import ARRAYS, GroupSketch
 from lifelong_core.deploy.quantification.uncertainty import Clusters
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.npz import array_digest, read_npz, write_npz
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats, Integers, Logits, read_only
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.npz import array_digest, read_npz, write_npz
 
 _LARGEST_LOGIT = float(np.finfo(np.float32).max)
 _GROUP_PREFIX = "groups_"

@@ -5,9 +5,9 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.numerics.grouping import independent_cases, sort_into_runs
+from lifelong_core.values.arrays import Floats, Integers
 
 PSEUDO_SAMPLES = 2.0
 """Weight of the covariance over all classes in that of one class, in samples: a feature that is absent in twenty

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, Self, TypeAlias, cast
 
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 DisagreementKind: TypeAlias = Literal[
     "moved_logit",

@@ -25,9 +25,9 @@ detectable by lower scores of the others.
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.deploy.shift.sequential.reference import ScoreReference
 from lifelong_core.deploy.shift.sequential.scores import BucketScores
+from lifelong_core.values.arrays import Floats
 
 LARGEST_STAKE = 0.5
 """Largest share of the capital that a bet can lose by one sample or group; larger bets are scaled down."""

@@ -23,13 +23,13 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from lifelong_core.arrays import LARGEST_NUMBER, Floats, as_parameter, read_only
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.shift.sequential.betting import fixed_bets, learned_bets, log_growth, precision
 from lifelong_core.deploy.shift.sequential.reference import ScoreReference
 from lifelong_core.deploy.shift.sequential.scores import BucketScores
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import LARGEST_NUMBER, Floats, as_parameter, read_only
+from lifelong_core.values.errors import InvalidInputError
 
 MEMORIES = np.array([1_000.0, 4_000.0, 16_000.0])
 """Memory of the learned bets, in samples; weights of older samples decrease exponentially."""

@@ -6,14 +6,14 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, as_parameter, read_only
 from lifelong_core.deploy.calibration.held_out import held_out_output
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class, class_means
 from lifelong_core.deploy.shift.sequential.scores import BucketScores
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.scientific import chi_square_quantile, t_quantile
-from lifelong_core.values import ArrayValue
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats, Integers, as_parameter, read_only
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.scientific import chi_square_quantile, t_quantile
 
 ZONE_CONFIDENCE = 0.99
 """Probability, over calibration sets, that the zone around the expectation contains the true one."""

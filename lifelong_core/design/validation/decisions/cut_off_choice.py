@@ -5,13 +5,13 @@ from typing import Self, TypeGuard
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.decision_rules.executed import CutOff
 from lifelong_core.decision_rules.operating_points import search_operating_point
 from lifelong_core.decision_rules.rules import DecisionRule, MetricRule, OptimisedMetric, needs_cut_off
 from lifelong_core.design.stated_rule import StatedRule
 from lifelong_core.design.validation.values.evaluation import Split
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.values.errors import InvalidInputError
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.decision_rules.executed import executed_rule
 from lifelong_core.decision_rules.rules import Argmax, BayesRule, DecisionRule, OptimisedMetric, TargetValue
 from lifelong_core.design.stated_rule import StatedRule
@@ -19,6 +18,7 @@ from lifelong_core.design.validation.outputs import INVALID, Samples
 from lifelong_core.design.validation.values.class_mix import ClassMix
 from lifelong_core.design.validation.values.evaluation import Split
 from lifelong_core.design.validation.values.parts import finite
+from lifelong_core.values.arrays import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)

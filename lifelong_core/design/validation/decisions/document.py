@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from lifelong_core.design.validation.values.metric_value import EstimatedValue, MetricValue, Number
-from lifelong_core.documents import Frozen
+from lifelong_core.values.documents import Frozen
 
 DecisionSource: TypeAlias = Literal["given", "rule", "likeliest"]
 

@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.decision_rules.rules import TargetValue
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.design.recommendation.document import RecommendedMetric
@@ -20,6 +19,7 @@ from lifelong_core.design.validation.values.metric_value import EstimatedValue, 
 from lifelong_core.design.validation.values.metric_values import evaluate_metric
 from lifelong_core.design.validation.values.parts import as_fields
 from lifelong_core.design.validation.values.resamples import Resamples
+from lifelong_core.values.arrays import Floats
 
 
 def judged_decisions(

@@ -5,8 +5,8 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from lifelong_core.design.validation.values.metric_value import Number, Orientation, ValueInterval
-from lifelong_core.documents import Frozen
-from lifelong_core.uncertainty_kinds import UncertaintyKind
+from lifelong_core.values.documents import Frozen
+from lifelong_core.values.uncertainty_kinds import UncertaintyKind
 
 UncertaintyAwareMetric: TypeAlias = Literal["UA-accuracy", "UA-precision", "UA-recall", "UA-FPR", "UA-F1"]
 

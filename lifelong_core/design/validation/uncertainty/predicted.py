@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Mask, as_decisions, as_probabilities
 from lifelong_core.design.validation.outputs import INVALID, ModelOutputs
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.member_spread import member_spread
-from lifelong_core.uncertainties import as_uncertainties, check_members
-from lifelong_core.uncertainty_kinds import UncertaintyKind
+from lifelong_core.values.arrays import Floats, Mask, as_decisions, as_probabilities
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.uncertainties import as_uncertainties, check_members
+from lifelong_core.values.uncertainty_kinds import UncertaintyKind
 
 BINARY_CLASSES = 2
 ROUNDING = 1e-7

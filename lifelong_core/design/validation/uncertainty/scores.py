@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, Mask
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.uncertainty.document import (
     UncertaintyAwareChange,
@@ -19,7 +18,8 @@ from lifelong_core.design.validation.values.resamples import Resamples, map_valu
 from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.counting.uncertainty_aware import UNCERTAINTY_AWARE, sureness
 from lifelong_core.metrics.resampling.intervals import Bootstrap, LeftOut
-from lifelong_core.scientific import weighted_counts
+from lifelong_core.values.arrays import Floats, Integers, Mask
+from lifelong_core.values.scientific import weighted_counts
 
 FEWEST_EFFECTIVE_CASES = 30
 """Fewer equally weighted cases are named in a warning"""

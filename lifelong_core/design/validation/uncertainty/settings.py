@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from lifelong_core.documents import FrozenDocument
-from lifelong_core.uncertainties import MOST_DAMPINGS, MOST_SIGMAS
-from lifelong_core.uncertainty_kinds import UncertaintyKind
+from lifelong_core.values.documents import FrozenDocument
+from lifelong_core.values.uncertainties import MOST_DAMPINGS, MOST_SIGMAS
+from lifelong_core.values.uncertainty_kinds import UncertaintyKind
 
 LARGEST_SIGMA = 10.0
 """Beyond, nothing changes: the weights are proportional to the distance from the threshold"""

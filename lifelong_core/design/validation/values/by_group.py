@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.evaluation import Recipe
 from lifelong_core.design.validation.values.resampled_metrics import SLOW_REPLICATES, resample_metric
@@ -15,6 +14,7 @@ from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.counting.confusion import ratio
 from lifelong_core.metrics.resampling.intervals import Bootstrap
+from lifelong_core.values.arrays import Floats
 
 DRAWS_AT_A_TIME = 256
 SCORES = ("BS", "RBS", "NLL")

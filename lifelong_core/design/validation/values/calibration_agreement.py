@@ -3,13 +3,13 @@
 import numpy as np
 from pydantic import Field
 
-from lifelong_core.arrays import Integers
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.metric_value import Number
 from lifelong_core.design.validation.values.parts import finite
-from lifelong_core.documents import Frozen
 from lifelong_core.metrics.calibration.slope import Influenced, ratio_of_class, slope_of_class
-from lifelong_core.scientific import normal_quantile
+from lifelong_core.values.arrays import Integers
+from lifelong_core.values.documents import Frozen
+from lifelong_core.values.scientific import normal_quantile
 
 FEWEST_CASES = 10
 """Independent cases of the class, and of the others, below which there is no interval"""

@@ -13,12 +13,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import Floats, Integers, as_prevalence
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS, corrected_probabilities
 from lifelong_core.metrics.counting.confusion import ratio
 from lifelong_core.metrics.scores.at_target import SHARE_OF_POSITIVES
+from lifelong_core.values.arrays import Floats, Integers, as_prevalence
+from lifelong_core.values.errors import InvalidInputError
 
 NO_NET_BENEFIT = (
     "the class mix of the data is not that of use (FP4.2), and no target prevalences are stated, on which net benefit"

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from lifelong_core.arrays import Floats
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.intervals import value_bounds
 from lifelong_core.design.validation.values.metric_value import Bound, EstimatedValue, Number, Orientation
@@ -16,6 +15,7 @@ from lifelong_core.design.validation.values.resampled_metrics import SLOW_REPLIC
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics import CustomMetric
 from lifelong_core.metrics.computation.compute_metrics import UNDEFINED
+from lifelong_core.values.arrays import Floats
 
 
 class CustomValue(EstimatedValue):

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.design.validation.values.metric_value import ValueInterval
 from lifelong_core.metrics.resampling.intervals import Bootstrap
-from lifelong_core.scientific import normal_quantile, t_quantile
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.scientific import normal_quantile, t_quantile
 
 LARGEST_BIAS = 1.0
 """In standard errors: how much larger or smaller a metric may be on resampled data for its interval to be corrected"""

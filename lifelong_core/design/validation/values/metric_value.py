@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from pydantic import Field
 
 from lifelong_core.design.recommendation.parameters import ParameterValue
-from lifelong_core.documents import Frozen
+from lifelong_core.values.documents import Frozen
 
 Number: TypeAlias = float | None
 """None: undefined, or infinite where `infinite` says so."""

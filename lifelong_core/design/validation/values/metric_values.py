@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.by_group import pooled_note
 from lifelong_core.design.validation.values.class_mix import ClassMix, refusal
@@ -24,6 +23,7 @@ from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics import METRICS, compute_metrics, naive_decision
 from lifelong_core.metrics.counting.confusion import confusion_matrix
 from lifelong_core.metrics.resampling.intervals import Bootstrap
+from lifelong_core.values.arrays import Floats
 
 ROUNDING = 1e-12
 """Smaller values of a classifier that ignores the image are rounding errors."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Mask
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.by_group import (
     GroupMeans,
@@ -29,6 +28,7 @@ from lifelong_core.design.validation.values.resamples import Resamples, map_valu
 from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.catalogue.undefined_reasons import Reason
 from lifelong_core.metrics.resampling.intervals import Bootstrap
+from lifelong_core.values.arrays import Floats, Mask
 
 
 @dataclass(frozen=True, eq=False)

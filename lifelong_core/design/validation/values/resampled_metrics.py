@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.class_mix import ClassMix
 from lifelong_core.design.validation.values.evaluation import (
@@ -30,6 +29,7 @@ from lifelong_core.metrics.scores.weighted_scores import (
     weighted_brier_score,
     weighted_scores,
 )
+from lifelong_core.values.arrays import Floats
 
 SLOW_REPLICATES = 200
 """Of metrics that have to be computed anew for each resampled data set, and of kernels in subgroups"""

@@ -11,10 +11,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, Integers, Mask
 from lifelong_core.metrics.resampling.bootstrap import DELETIONS
 from lifelong_core.metrics.resampling.intervals import Bootstrap, LeftOut
-from lifelong_core.scientific import weighted_counts
+from lifelong_core.values.arrays import Floats, Integers, Mask
+from lifelong_core.values.scientific import weighted_counts
 
 BLOCK = 1 << 19
 """Weights in memory at a time: 4 MB"""

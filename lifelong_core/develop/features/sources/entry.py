@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
-from lifelong_core.class_labels import composed, is_missing, key_form
-from lifelong_core.control_characters import escape_controls
-from lifelong_core.errors import LifelongError
+from lifelong_core.values.class_labels import composed, is_missing, key_form
+from lifelong_core.values.control_characters import escape_controls
+from lifelong_core.values.errors import LifelongError
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import BinaryIO
 
 from lifelong_core.develop.features.sources.entry import Entry, Opened
 from lifelong_core.develop.features.sources.kinds import file_kind, folder_label, is_archive, list_dicom
-from lifelong_core.errors import InvalidInputError, LifelongError
-from lifelong_core.image_roots import resolve_within
+from lifelong_core.images.image_roots import resolve_within
+from lifelong_core.values.errors import InvalidInputError, LifelongError
 
 _LONGEST_PATH = 1000
 """of a folder in a message, in characters"""

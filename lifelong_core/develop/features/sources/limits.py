@@ -4,7 +4,7 @@ import io
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, Limits
 from lifelong_core.develop.features.sources.table import TableSource
 from lifelong_core.develop.features.sources.tar import TarSource
 from lifelong_core.develop.features.sources.zip_archive import ZipSource
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.image_roots import resolve_within
+from lifelong_core.images.image_roots import resolve_within
+from lifelong_core.values.errors import InvalidInputError
 
 _FIELD = "images"
 

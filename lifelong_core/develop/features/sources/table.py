@@ -6,11 +6,11 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from lifelong_core.csv_tables import SEPARATOR_LINE, separator_of
 from lifelong_core.develop.features.sources.entry import Entry, Opened
 from lifelong_core.develop.features.sources.folder import open_file
 from lifelong_core.develop.features.sources.kinds import file_kind, list_dicom
-from lifelong_core.errors import InvalidInputError, LifelongError
+from lifelong_core.values.csv_files import SEPARATOR_LINE, separator_of
+from lifelong_core.values.errors import InvalidInputError, LifelongError
 
 PATH_COLUMN = "path"
 LABEL_COLUMN = "label"

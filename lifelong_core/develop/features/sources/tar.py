@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 from lifelong_core.develop.features.sources.entry import Entry, Opened, printable
 from lifelong_core.develop.features.sources.kinds import file_kind, folder_label, list_dicom
 from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, BoundedFile, Limits
-from lifelong_core.errors import InvalidInputError, LifelongError
+from lifelong_core.values.errors import InvalidInputError, LifelongError
 
 _PIECE = 2**20
 """Largest header of a tar file."""

@@ -10,8 +10,8 @@ from typing import BinaryIO, cast
 from lifelong_core.develop.features.sources.entry import Entry, Opened
 from lifelong_core.develop.features.sources.kinds import file_kind, folder_label, list_dicom
 from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, Limits, bomb_error
-from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError
-from lifelong_core.npz import UNREADABLE
+from lifelong_core.values.errors import InvalidInputError, LifelongError, PayloadTooLargeError
+from lifelong_core.values.npz import UNREADABLE
 
 MOST_ENTRIES = 2_000_000
 """zipfile holds the directory in memory, some 500 bytes for each file."""

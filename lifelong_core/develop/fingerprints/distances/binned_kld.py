@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats, softmax
 from lifelong_core.develop.fingerprints.distances.method import Method
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, softmax
+from lifelong_core.values.errors import InvalidInputError
 
 Weighting: TypeAlias = Literal["uniform", "source", "target"]
 """Of features: 1 / m each, mean shares of the source, or softmax of the mean features of the target."""

@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.fingerprints.distances.method import Method
 from lifelong_core.develop.fingerprints.feature_set import FeatureFingerprint
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
+from lifelong_core.values.arrays import Floats
 
 
 @dataclass(frozen=True)

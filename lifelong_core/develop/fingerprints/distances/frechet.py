@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.fingerprints.distances.method import Method
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.fingerprints.gaussian import GaussianFingerprint
+from lifelong_core.values.arrays import Floats
 
 
 @dataclass(frozen=True)

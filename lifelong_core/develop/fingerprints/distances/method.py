@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
 
 AnyFingerprint = TypeVar("AnyFingerprint", bound=Fingerprint)
 

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.fingerprints.distances.method import Method
 from lifelong_core.develop.fingerprints.feature_set import FeatureFingerprint
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
 
 _ROWS_AT_ONCE = 512
 """Images whose distances to all others are in memory at once."""

@@ -12,8 +12,8 @@ from lifelong_core.develop.fingerprints.distances.method import Method
 from lifelong_core.develop.fingerprints.distances.pairwise import MaximumMeanDiscrepancy, Naive
 from lifelong_core.develop.fingerprints.distances.vectors import FED, P2L, Manual
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.validation_errors import suggest
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.validation_errors import suggest
 
 SMALL, LARGE = 100, 1000
 """Numbers of bins of the small and of the large bKLD fingerprints."""

@@ -6,12 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.fingerprints.distances.method import Method
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.fingerprints.fisher import FisherFingerprint
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
 from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
+from lifelong_core.values.arrays import Floats
 
 _UNIFORM_SHARE = 1e-6
 

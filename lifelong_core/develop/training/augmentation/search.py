@@ -58,7 +58,7 @@ from lifelong_core.develop.training.progress import TrainingProgress
 from lifelong_core.develop.training.progress_report import ProgressReport
 from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.develop.training.search_outcome import SearchOutcome, TriedSubPolicy
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 TRIALS = 100
 KEPT = 10

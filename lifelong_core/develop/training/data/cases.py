@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from lifelong_core.develop.features.sources.entry import Entry, ImageSource, printable
 from lifelong_core.develop.training.recipe import SPLITS, SplitName
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_core.validation_errors import suggest
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.values.validation_errors import suggest
 
 MOST_IMAGES = 2_000_000
 """Listed, they take some 0.8 GB of memory; a small DICOM file may declare a million."""

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from lifelong_core.develop.training.data.cases import Cases, list_some
 from lifelong_core.develop.training.recipe import SplitName
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 def tied_units(cases: Cases, digests: Sequence[str]) -> NDArray[np.int64]:

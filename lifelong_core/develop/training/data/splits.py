@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.training.data.cases import Cases, list_some
 from lifelong_core.develop.training.recipe import SPLITS, SplitName
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
 
 
 def split_cases(

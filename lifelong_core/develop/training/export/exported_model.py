@@ -13,7 +13,7 @@ from lifelong_core.develop.training.export.onnx_classifier import OnnxClassifier
 from lifelong_core.develop.training.export.onnx_export import export_onnx
 from lifelong_core.develop.training.export.parity import MOST_IMAGES, check_parity
 from lifelong_core.develop.training.result import Parity
-from lifelong_core.errors import LifelongError
+from lifelong_core.values.errors import LifelongError
 
 _SERVED_IMAGES = 8
 """whose logits are compared through the service's own way from the file"""

@@ -9,7 +9,7 @@ import warnings
 import torch
 from torch import nn
 
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 INPUT, OUTPUT = "image", "logits"
 _MOST_IMAGES = 4096

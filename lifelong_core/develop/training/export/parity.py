@@ -11,7 +11,7 @@ from torch import nn
 
 from lifelong_core.develop.training.export.onnx_classifier import OnnxClassifier
 from lifelong_core.develop.training.result import Parity
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 RELATIVE_TOLERANCE = 1e-4
 """Of the largest logit, at least 1: float32 sums of some ten thousand terms in another order differ by about a tenth

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.training.augmentation.transform import Transform
 from lifelong_core.develop.training.data.prepared import PreparedImages
 from lifelong_core.develop.training.recipe import Optimisation
+from lifelong_core.values.arrays import Floats
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from torch import nn
 from lifelong_core.develop.features.backbone import load_backbone, weights_digest
 from lifelong_core.develop.torchvision_operators import declare_missing_operators
 from lifelong_core.develop.training.recipe import Recipe
-from lifelong_core.errors import ConfigurationError, InvalidInputError
-from lifelong_core.validation_errors import suggest
+from lifelong_core.values.errors import ConfigurationError, InvalidInputError
+from lifelong_core.values.validation_errors import suggest
 
 declare_missing_operators()
 import timm  # noqa: E402 - needs torchvision, see above

@@ -8,11 +8,11 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.training.data.prepared import PreparedImages
 from lifelong_core.develop.training.optimisation.batches import Batch
 from lifelong_core.develop.training.optimisation.classifier import CoTrainedClassifier
 from lifelong_core.develop.training.optimisation.computing import Computing
+from lifelong_core.values.arrays import Floats
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import torch
 from torch import nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
-from lifelong_core.arrays import Floats
 from lifelong_core.develop.training.data.prepared import PreparedImages
 from lifelong_core.develop.training.optimisation.batches import TrainingBatches, generator_of
 from lifelong_core.develop.training.optimisation.classifier import CoTrainedClassifier, load_weights
@@ -20,7 +19,8 @@ from lifelong_core.develop.training.optimisation.losses import Score, batch_loss
 from lifelong_core.develop.training.optimisation.state import PhaseState, Tensors
 from lifelong_core.develop.training.recipe import Optimisation
 from lifelong_core.develop.training.result import EpochRecord
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats
+from lifelong_core.values.errors import InvalidInputError
 
 _THREADS_BESIDE_GPU = 4
 """that prepare batches; beside a CPU one is enough, since the training needs the cores"""

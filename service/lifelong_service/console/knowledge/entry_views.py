@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from lifelong_core.errors import LifelongError, UnavailableError
+from lifelong_core.values.errors import LifelongError, UnavailableError
 from lifelong_service.console.knowledge.neighbour_views import SCENARIOS
 from lifelong_service.console.knowledge.neighbours import task_path
 from lifelong_service.console.views import DAMAGED

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.arrays import Floats, Integers, Mask
+from lifelong_core.values.arrays import Floats, Integers, Mask
 
 _CELL = 3
 """Edge of a cell of the grid of occupied places, in pixels."""

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from lifelong_core.errors import NotFoundError, UnavailableError
+from lifelong_core.values.errors import NotFoundError, UnavailableError
 from lifelong_service.console.knowledge.neighbour_views import (
     BAR_WIDTH,
     SCENARIOS,

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from lifelong_core.arrays import Floats
+from lifelong_core.values.arrays import Floats
 from lifelong_service.console.knowledge.map_layout import Canvas, fit_points, nearest_point, place_labels
 
 Kind: TypeAlias = Literal["target", "recommended", "other"]

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Query
 from pydantic import AwareDatetime
 from starlette.requests import Request
 
-from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.cycles.affected_documents import affected_document
 from lifelong_core.store.cycles.affected_ranking import RankPosition
+from lifelong_core.values.errors import InvalidInputError, UnavailableError
 from lifelong_service.http.guard import GuardedRoute, access, worker_of
 from lifelong_service.schemas.affected import AffectedAnswer
 

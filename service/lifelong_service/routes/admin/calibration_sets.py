@@ -10,10 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from lifelong_core.arrays import as_labels, as_logits, read_labels
 from lifelong_core.deploy import LabeledLogits, quantifier
-from lifelong_core.errors import LifelongError, NotFoundError, UnidentifiableError
-from lifelong_core.graph_check import cannot_be_loaded
+from lifelong_core.runtime.graph_check import cannot_be_loaded
 from lifelong_core.store import (
     CalibrationCandidate,
     Model,
@@ -26,6 +24,8 @@ from lifelong_core.store import (
 )
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.heads.wording import describe_expectation, describe_head_rule
+from lifelong_core.values.arrays import as_labels, as_logits, read_labels
+from lifelong_core.values.errors import LifelongError, NotFoundError, UnidentifiableError
 from lifelong_service.documents.registry import calibration_set_document
 from lifelong_service.http.bodies import parse_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of

@@ -4,8 +4,8 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.names import Name
 from lifelong_core.store.access.records import Scope
+from lifelong_core.values.names import Name
 from lifelong_service.documents.registry import environment_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.history import EnvironmentAnswer, EnvironmentList

@@ -8,9 +8,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from lifelong_core.errors import InvalidInputError, NotFoundError
-from lifelong_core.names import Name
 from lifelong_core.store.access.records import Scope
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
+from lifelong_core.values.names import Name
 from lifelong_service.documents.knowledge import fingerprint_document
 from lifelong_service.http.guard import GuardedRoute, access, worker_of
 from lifelong_service.routes.admin.image_jobs import (

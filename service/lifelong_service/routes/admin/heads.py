@@ -7,9 +7,9 @@ from pydantic import Field
 from starlette.requests import Request
 
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.names import Name
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.heads.records import Activation
+from lifelong_core.values.names import Name
 from lifelong_service.documents.registry import head_document, head_in_force_document, pin_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.registry import (

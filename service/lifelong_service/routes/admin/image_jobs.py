@@ -9,10 +9,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from lifelong_core.errors import NotFoundError
-from lifelong_core.image_roots import find_root
+from lifelong_core.images.image_roots import find_root
 from lifelong_core.store import Job, Store
-from lifelong_core.validation_errors import as_input_error
+from lifelong_core.values.errors import NotFoundError
+from lifelong_core.values.validation_errors import as_input_error
 from lifelong_service.http.bodies import media_type, parse_document, parse_in_turn
 from lifelong_service.http.guard import actor_of, worker_of
 from lifelong_service.http.parameters import check_parameters

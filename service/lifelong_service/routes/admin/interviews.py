@@ -9,9 +9,9 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.errors import ConflictError, InvalidInputError
-from lifelong_core.names import Name
 from lifelong_core.store.access.records import Scope
+from lifelong_core.values.errors import ConflictError, InvalidInputError
+from lifelong_core.values.names import Name
 from lifelong_service.documents.design import interview_document, interview_summary, recommendation_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.design import InterviewAnswer, InterviewList, RecommendationAnswer

@@ -11,9 +11,9 @@ from uuid import UUID
 
 from starlette.concurrency import run_in_threadpool
 
-from lifelong_core.errors import InvalidInputError, NotFoundError, UnavailableError
 from lifelong_core.store import Job
 from lifelong_core.store.jobs.records import LogLine
+from lifelong_core.values.errors import InvalidInputError, NotFoundError, UnavailableError
 from lifelong_service.documents.design import job_document, log_line_document
 from lifelong_service.http.event_stream import HEARTBEAT, event_text, retry_text
 from lifelong_service.schemas.design import JobAnswer

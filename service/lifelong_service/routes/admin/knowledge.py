@@ -7,10 +7,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.names import Name, check_name
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.knowledge.exchange import export_bundle, import_bundle, read_signing_key
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.names import Name, check_name
 from lifelong_service.documents.knowledge import (
     knowledge_document,
     knowledge_summary,

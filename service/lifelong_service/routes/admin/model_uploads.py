@@ -13,12 +13,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
-from lifelong_core.graph_check import Precision, check_new_graph
-from lifelong_core.names import Name
-from lifelong_core.plausibility import check_normalisation
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.configuration.plausibility import check_normalisation
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.runtime.graph_check import Precision, check_new_graph
 from lifelong_core.store.registry.records import ModelKind
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
+from lifelong_core.values.names import Name
 from lifelong_service.documents.registry import model_document
 from lifelong_service.http.bodies import media_type, parse_document, parse_in_turn
 from lifelong_service.http.guard import actor_of, worker_of

@@ -7,11 +7,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
-from lifelong_core.errors import InvalidInputError, LifelongError
-from lifelong_core.graph_check import check_servable
+from lifelong_core.runtime.graph_check import check_servable
 from lifelong_core.store import Store, describe_serving, promote_calibrated
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.registry.records import Task
+from lifelong_core.values.errors import InvalidInputError, LifelongError
 from lifelong_service.documents.registry import active_heads_document, model_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.http.parameters import check_fields, check_parameters

@@ -11,9 +11,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from lifelong_core.arrays import as_logits
 from lifelong_core.deploy.paired_set import CURRENT, LONGEST_NAME, PairedSet
-from lifelong_core.image_roots import find_root
+from lifelong_core.images.image_roots import find_root
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.evaluations.comparisons import (
     find_pair,
@@ -22,6 +21,7 @@ from lifelong_core.store.evaluations.comparisons import (
     reports_of,
     submit_comparison,
 )
+from lifelong_core.values.arrays import as_logits
 from lifelong_service.http.bodies import parse_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.http.labelled_bodies import (

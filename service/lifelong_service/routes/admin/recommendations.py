@@ -7,11 +7,11 @@ from fastapi import APIRouter, Path
 from pydantic import Field, model_validator
 from starlette.requests import Request
 
-from lifelong_core.arrays import LARGEST_NUMBER
-from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.store import Store, attach_and_refit
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.design.effects import effects_of
+from lifelong_core.values.arrays import LARGEST_NUMBER
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from lifelong_service.documents.design import (
     NOTHING_REFITTED,
     attached_document,
@@ -28,7 +28,7 @@ from lifelong_service.schemas.requests import RequestDocument
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation
     from lifelong_core.design.validation.acceptance import AcceptanceThreshold
-    from lifelong_core.documents import FrozenDocument
+    from lifelong_core.values.documents import FrozenDocument
 
     Document = TypeVar("Document", bound=FrozenDocument)
 

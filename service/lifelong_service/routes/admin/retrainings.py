@@ -8,9 +8,7 @@ from pydantic import Field, StringConstraints
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.image_roots import find_root
-from lifelong_core.names import Name
+from lifelong_core.images.image_roots import find_root
 from lifelong_core.store import Store
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.trainings.asking import (
@@ -22,6 +20,8 @@ from lifelong_core.store.trainings.asking import (
     plan_retraining,
     retraining_payload,
 )
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.names import Name
 from lifelong_service.http.bodies import NUL, field_with_nul, read_values
 from lifelong_service.http.guard import GuardedRoute, access, worker_of
 from lifelong_service.routes.admin.image_jobs import (

@@ -5,8 +5,8 @@ from pydantic import Field
 from starlette.requests import Request
 
 from lifelong_core.decision_rules.rules import rule_from_document
-from lifelong_core.names import Name
 from lifelong_core.store.access.records import Scope
+from lifelong_core.values.names import Name
 from lifelong_service.documents.registry import task_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.registry import DecisionRuleDocument, TaskAnswer, TaskList

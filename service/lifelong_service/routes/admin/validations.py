@@ -11,16 +11,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from lifelong_core.arrays import as_logits, read_labels
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.names import Name
 from lifelong_core.store import Job, Store
 from lifelong_core.store.access.records import Scope
 from lifelong_core.store.evaluations.validations import submit_validation
-from lifelong_core.uncertainties import FEWEST_MEMBERS, MOST_MEMBERS, parse_numbers
-from lifelong_core.uncertainty_kinds import UncertaintyKind
+from lifelong_core.values.arrays import as_logits, read_labels
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.values.names import Name
+from lifelong_core.values.uncertainties import FEWEST_MEMBERS, MOST_MEMBERS, parse_numbers
+from lifelong_core.values.uncertainty_kinds import UncertaintyKind
 from lifelong_service.http.bodies import parse_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.http.labelled_bodies import (

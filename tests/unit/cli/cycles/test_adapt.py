@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from lifelong.cli import cli
 from lifelong_core.deploy import AdaptationReport, Argmax, LabeledLogits, PostProcessingHead, fit_head
-from lifelong_core.errors import LifelongError
+from lifelong_core.values.errors import LifelongError
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from lifelong.commands.common import open_store
+from lifelong_core.configuration.policy_defaults import Mode
 from lifelong_core.deploy import AdaptationPolicy, LabeledLogits, adapt
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.policy_defaults import Mode
 from lifelong_core.store import Cycle, new_prediction_id, register_calibration
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 Run = Callable[..., str]

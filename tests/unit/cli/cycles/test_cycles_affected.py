@@ -13,7 +13,6 @@ import pytest
 
 from lifelong.commands.common import open_store
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.errors import ConflictError, InvalidInputError
 from lifelong_core.store import (
     Cycle,
     LogEntry,
@@ -22,6 +21,7 @@ from lifelong_core.store import (
     new_prediction_id,
     register_calibration,
 )
+from lifelong_core.values.errors import ConflictError, InvalidInputError
 
 NOON = datetime(2026, 11, 1, 12, tzinfo=UTC)
 Run = Callable[..., str]

@@ -8,7 +8,7 @@ import pytest
 from lifelong.demo.images import CLASS_NAMES
 from lifelong.demo.late_labels import LABELLED_SHARE, draw_labelled, send_labels
 from lifelong.demo.traffic import Answer, Answers
-from lifelong_core.errors import LifelongError
+from lifelong_core.values.errors import LifelongError
 
 
 class Service:

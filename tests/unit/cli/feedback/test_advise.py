@@ -12,9 +12,9 @@ import pytest
 from lifelong.commands.common import open_store
 from lifelong.commands.feedback import advise as module
 from lifelong.label_import.rows import LabelRow, UnlabelledRow, read_rows
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from lifelong_core.store import Job, NewLabel, Prediction, Store
 from lifelong_core.store.labelling.records import LabellingPlan
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from tests.unit.store.labelling_samples import add_plan, logged
 from tests.unit.store.samples import add_model, add_serving_model
 

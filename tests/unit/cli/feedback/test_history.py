@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 
 from lifelong.commands.common import open_store
-from lifelong_core.errors import NotFoundError
 from lifelong_core.store import LogEntry, NewLabel
+from lifelong_core.values.errors import NotFoundError
 from tests.unit.store.samples import add_serving_model, prediction
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from lifelong import api
 from lifelong.cli import cli
-from lifelong_core.errors import InvalidInputError, LifelongError, UnavailableError
+from lifelong_core.values.errors import InvalidInputError, LifelongError, UnavailableError
 
 KNOWN = [str(uuid4()) for _ in range(3)]
 HEADER = "prediction_id,label\n"

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from lifelong.cli import cli
 from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
 from lifelong_core.develop.knowledge.entry import TaskCard
-from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from tests.unit.develop.features.drawn import ARCHITECTURE, EDGE, draw_images, write_weights
 
 

@@ -16,8 +16,8 @@ from lifelong.commands.common import open_store
 from lifelong.commands.interview.files import read_answers
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, TargetValue
 from lifelong_core.design import Interview, Recommendation
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import register_calibration
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.design.interview.test_progress import SCREENING
 
 STATE = "recommendation-interview.json"

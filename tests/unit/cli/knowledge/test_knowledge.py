@@ -9,7 +9,7 @@ from lifelong.commands.common import open_store
 from lifelong_core.develop.knowledge.bundle import write_bundle, write_unsigned_bundle
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
 from lifelong_core.develop.knowledge.signing import SigningKey
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from tests import tools
 from tests.unit.store.knowledge_samples import make_entry, make_histogram
 

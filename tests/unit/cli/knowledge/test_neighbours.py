@@ -9,7 +9,7 @@ from lifelong.commands.knowledge.neighbours import SCENARIOS as CHOICES
 from lifelong_core.develop.knowledge.entry import SCENARIOS
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.ranking.fitting import fit_ranker
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.develop.ranking.examples import SCENARIO, make_outcomes
 
 TASK = "task0-0"

@@ -18,8 +18,8 @@ from lifelong.label_import.rows import (
     UnlabelledRow,
     read_rows,
 )
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store.labelling.documents import COLUMNS as PLAN_COLUMNS
+from lifelong_core.values.errors import InvalidInputError
 from lifelong_service.schemas.labels import Label
 
 ID = "0190b5a8-7c1e-7000-8000-3f6d9c1e2a4b"

@@ -10,7 +10,7 @@ import pytest
 from lifelong.label_import.outcome import EXAMPLES
 from lifelong.label_import.rows import LabelRow, RejectedRow, UnlabelledRow
 from lifelong.label_import.sending import BATCH, LabelImport
-from lifelong_core.errors import LifelongError, RetryableError, TooManyRequestsError, UnavailableError
+from lifelong_core.values.errors import LifelongError, RetryableError, TooManyRequestsError, UnavailableError
 
 
 class ServiceDouble:

@@ -9,7 +9,7 @@ from lifelong.case_groups import groups_from_csv, groups_from_pattern
 from lifelong.labelled_images import labelled_images
 from lifelong.labelled_logits import read_labelled_logits
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 CLASSES = ("basal cell", "malignant")
 

@@ -13,9 +13,9 @@ from lifelong.commands.jobs import expect_monitor
 from lifelong.commands.models import evaluations
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
-from lifelong_core.errors import InvalidInputError, NotFoundError, UnavailableError
 from lifelong_core.promotion import PromotionReport
 from lifelong_core.store import Job, Store, register_calibration
+from lifelong_core.values.errors import InvalidInputError, NotFoundError, UnavailableError
 from lifelong_monitor.jobs.kinds import work_of
 from tests.unit.design.validations import recommending
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, draw

@@ -18,14 +18,13 @@ from click.testing import CliRunner
 from lifelong.cli import cli
 from lifelong.commands.common import open_store
 from lifelong.doctor import examination, machine, processes
+from lifelong_core.configuration.monitor_settings import monitor_settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits, quantifier
 from lifelong_core.deploy.quantification.summaries.codebook import Codebook
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.graph_check import UsableProviders
-from lifelong_core.monitor_settings import monitor_settings
-from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.preprocessing_digest import preprocessing_digest
-from lifelong_core.settings import Settings
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing_digest import preprocessing_digest
+from lifelong_core.runtime.graph_check import UsableProviders
 from lifelong_core.store import (
     Heartbeat,
     LogEntry,
@@ -45,6 +44,7 @@ from lifelong_core.store.log import identifiers
 from lifelong_core.store.registry.records import ModelLoad
 from lifelong_core.store.schema import migration, tables
 from lifelong_core.store.spool.spool import Spool
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.store.design_samples import recommendation, recommendation_without_costs
 from tests.unit.store.knowledge_samples import make_entry
 from tests.unit.store.samples import CLASSES, COSTS, calibration, cycle, head
@@ -733,7 +733,7 @@ def test_cuda_that_is_installed_and_cannot_be_started(store: Store, monkeypatch:
 
 
 def test_workers_that_do_not_fit_the_cores(store: Store, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("lifelong_core.serving_plan.usable_cores", lambda: 4)
+    monkeypatch.setattr("lifelong_core.configuration.serving_plan.usable_cores", lambda: 4)
     expect("cores", "ok", "4 workers with 1 thread each on 4 cores, chosen from the cores")
     monkeypatch.setenv("LIFELONG_WORKERS", "2")
     expect("cores", "ok", "2 workers with 2 threads each on 4 cores, workers as in the settings")

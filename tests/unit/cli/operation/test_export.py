@@ -19,11 +19,11 @@ import sqlalchemy as sa
 from lifelong import export
 from lifelong.commands.common import open_store
 from lifelong_core.deploy.decision import ABSTAIN
-from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import LogEntry, NewLabel, Prediction, Store, logged_at, register_calibration
 from lifelong_core.store.lifecycle.exports import Exports
 from lifelong_core.store.log import identifiers
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConfigurationError, ConflictError, InvalidInputError, NotFoundError
 from tests.unit.store.samples import CLASSES, COSTS, calibration
 
 NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)

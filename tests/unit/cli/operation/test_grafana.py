@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from lifelong.cli import cli
 from lifelong.monitoring_files import export_monitoring_files, monitoring_files
-from lifelong_core.errors import ConfigurationError, ConflictError
+from lifelong_core.values.errors import ConfigurationError, ConflictError
 from tests import tools
 
 SHIPPED = Path(__file__).parents[4] / "grafana"

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from lifelong.commands.common import open_store
-from lifelong_core.errors import ConfigurationError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import (
     LogEntry,
     NewLabel,
@@ -19,6 +18,7 @@ from lifelong_core.store import (
     new_prediction_id,
 )
 from lifelong_core.store.lifecycle import erasure
+from lifelong_core.values.errors import ConfigurationError
 
 
 @pytest.fixture(autouse=True)

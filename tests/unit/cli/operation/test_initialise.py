@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from lifelong.cli import cli
 from lifelong.commands.common import open_store
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store.lifecycle.group_keys import KeyFile
 
 STEPS = (

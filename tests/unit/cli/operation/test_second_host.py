@@ -9,9 +9,9 @@ from click.testing import CliRunner, Result
 
 from lifelong.cli import cli
 from lifelong.commands.common import open_store
-from lifelong_core.errors import ConfigurationError
 from lifelong_core.store import load_group_key
 from lifelong_core.store.lifecycle.group_keys import KeyFile
+from lifelong_core.values.errors import ConfigurationError
 from tests import databases
 from tests.unit.store.samples import CLASSES, COSTS
 
@@ -162,7 +162,7 @@ def test_artifacts_that_this_host_cannot_reach_are_named(
 ) -> None:
     with open_store() as store:
         store.tasks.add("lesions", CLASSES, COSTS, actor="test")
-        from lifelong_core.preprocessing import Preprocessing
+        from lifelong_core.images.preprocessing import Preprocessing
 
         store.models.add(
             "lesions", "net", kind="onnx", onnx=b"graph", preprocessing=Preprocessing(), actor="test"

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from lifelong.cli import cli
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.design.validations import recommending, simulated
 
 MODULE = """

@@ -18,7 +18,7 @@ from lifelong.commands.validation.estimate_dice import METHODS
 from lifelong.segmentation_files import read_cases
 from lifelong_core.deploy.performance.segmentation import DICE_METHODS, DiceEstimate, estimate_dice
 from lifelong_core.deploy.performance.segmentation.cases import BLOCK_PIXELS
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.deploy.performance.segmentation.examples import draw_cases
 from tests.unit.deploy.performance.segmentation.transcription import softmax
 

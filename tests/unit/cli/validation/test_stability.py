@@ -13,7 +13,7 @@ from lifelong_core.develop.localization.classifier_stability import (
     ClassifierStability,
     classifier_stability,
 )
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 LABELS = [1, 0, 1, 1, 1, 0]
 

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lifelong.cli import cli
-from lifelong_core.arrays import softmax
 from lifelong_core.design import ModelComparison, UncertaintySettings, ValidationResult, validate
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import softmax
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.design.validations import recommending
 
 BINARY = recommending("BA", number_of_classes=2)

@@ -21,7 +21,7 @@ from lifelong_core.design import (
 from lifelong_core.design.report.basis import groups_behind
 from lifelong_core.design.report.subgroups import judged_of
 from lifelong_core.design.report.words import agreement_in_words, calibrated_in_words, interval_in_words
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.cli.interview.test_recommend import without_a_reader
 from tests.unit.design.interview.test_progress import SCREENING
 from tests.unit.design.interviews import ALL_ALIKE

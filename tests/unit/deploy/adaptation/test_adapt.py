@@ -21,7 +21,7 @@ from lifelong_core.deploy.adaptation.target_prevalence import add_pseudo_samples
 from lifelong_core.deploy.shift.sequential.evidence import MOST_MISSING, samples_to_alarm, update_evidence
 from lifelong_core.deploy.shift.sequential.reference import ScoreReference
 from lifelong_core.deploy.shift.shift_test import sequential_shift_test
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 COSTS = np.array([[0, 1, 1], [1, 0, 1], [2, 2, 0.0]])
 SHIFTED = np.array([10, 1, 1]) / 12

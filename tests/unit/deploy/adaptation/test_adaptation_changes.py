@@ -7,7 +7,7 @@ import pytest
 
 from lifelong_core.deploy import AdaptationPolicy, AdaptationReport, adapt, fit_head, quantifier
 from lifelong_core.deploy.shift.change_points import ChangePoint
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 COSTS = 1 - np.eye(3)
 BEFORE, AFTER = np.array([0.6, 0.3, 0.1]), np.array([0.1, 0.3, 0.6])

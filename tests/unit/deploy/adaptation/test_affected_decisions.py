@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lifelong_core.deploy import CutOffs, PostProcessingHead
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, DecisionChange, find_affected
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 def make(rng: np.random.Generator, classes: int, *, abstains: bool, size: float = 1.0) -> PostProcessingHead:

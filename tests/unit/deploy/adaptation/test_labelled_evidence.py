@@ -19,7 +19,7 @@ from lifelong_core.deploy import (
 from lifelong_core.deploy.adaptation.labelled_evidence import LabelledEvidence, add_labels
 from lifelong_core.deploy.performance.labelled.prevalence_evidence import with_labels
 from lifelong_core.deploy.quantification.base import Analysis
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 COSTS = [[0, 1, 2], [1, 0, 1], [5, 3, 0]]
 USING_LABELS = AdaptationPolicy(labelled_evidence=True)

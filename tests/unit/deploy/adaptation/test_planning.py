@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lifelong_core.deploy import LabeledLogits, quantifier
 from lifelong_core.deploy.adaptation.planning import LARGEST_WINDOW, MOST_CASES, SamplePlan, plan_samples
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 PREVALENCE = np.array([0.6, 0.3, 0.1])
 

@@ -7,7 +7,7 @@ import pytest
 
 from lifelong_core.deploy import AdaptationContext, AdaptationPolicy, PrevalenceEstimate
 from lifelong_core.deploy.adaptation.policy import NO_PROBABILITY_GAIN
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 @pytest.mark.parametrize(

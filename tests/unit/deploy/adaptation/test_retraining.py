@@ -14,7 +14,7 @@ from lifelong_core.deploy.adaptation.retraining import (
     MissedThreshold,
     judge_retraining,
 )
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 AC = MissedThreshold("AC", None, 0.7, 0.65, 0.75, 0.8)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lifelong_core.deploy.adaptation.traffic import Traffic, describe_traffic
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SINCE = START + timedelta(hours=40)

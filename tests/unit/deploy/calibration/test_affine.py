@@ -4,7 +4,7 @@ from scipy import optimize
 from scipy.special import logsumexp, softmax
 
 from lifelong_core.deploy import AffineCalibration, fit_affine
-from lifelong_core.errors import InvalidInputError, UnidentifiableError
+from lifelong_core.values.errors import InvalidInputError, UnidentifiableError
 
 TASKS = ("lapgyn4_surgical_actions", "hyperkvasir_therapeutic_interventions", "cifar10_resnet50")
 

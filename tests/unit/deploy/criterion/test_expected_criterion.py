@@ -18,7 +18,7 @@ from lifelong_core.deploy import (
     fit_head,
 )
 from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion, expected_criterion
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 COSTS = [[0, 1], [1, 0]]
 RULES = [

@@ -8,9 +8,9 @@ from lifelong_core.deploy.performance.derived_metrics import (
     metric_gradients,
     metric_intervals,
 )
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.resampling.counting_metrics import counting_metric
+from lifelong_core.values.errors import InvalidInputError
 
 COUNTING = tuple(name for name, card in METRICS.items() if card.family == "counting" and name != "NB")
 COSTS = np.array([[0.0, 1.0, 4.0, 0.5], [2.0, 0.0, 1.0, 0.5], [3.0, 1.0, 0.0, 0.5]])

@@ -19,8 +19,8 @@ from lifelong_core.deploy import (
 from lifelong_core.deploy.calibration.held_out import held_out_output
 from lifelong_core.deploy.performance.choice import choose_method
 from lifelong_core.deploy.performance.estimate_performance import PERFORMANCE_METHODS
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import confusion_matrix, expected_cost
+from lifelong_core.values.errors import InvalidInputError
 
 METRICS = ("AC", "EC", "BA", "TPR", "PPV", "NPV", "F_beta", "MCC", "AUROC")
 COSTS = np.array([[0.0, 1, 2, 0.4], [4, 0, 1, 0.4], [9, 1, 0, 0.4]])

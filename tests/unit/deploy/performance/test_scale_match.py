@@ -6,7 +6,7 @@ import pytest
 from lifelong_core.deploy import LabeledLogits, quantifier
 from lifelong_core.deploy.performance.scale_match import match_scale
 from lifelong_core.deploy.quantification.summaries.logit_scale import LogitScale
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 def sample(counts, seed):

@@ -5,7 +5,7 @@ import pytest
 
 from lifelong_core.deploy import LabeledLogits, PrevalenceEstimate, quantifier
 from lifelong_core.deploy.quantification.cautions import find_cautions
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 def calibrated(counts, *, mistaken=None):

@@ -13,7 +13,7 @@ from lifelong_core.deploy.numerics.simplex import simplex_minimum
 from lifelong_core.deploy.quantification.hdy import LEAST_DISTANCE, MeanHellingerDistance
 from lifelong_core.deploy.quantification.kdey_divergence import SampledHellingerDistance, reference_sample
 from lifelong_core.deploy.quantification.kernels import ClassKernels, Points, kernel_chunks
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 seeds = st.integers(0, 10_000)
 

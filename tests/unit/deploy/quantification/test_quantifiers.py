@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, PrevalenceEstimate, quantifier
-from lifelong_core.errors import InvalidInputError, UnidentifiableError
+from lifelong_core.values.errors import InvalidInputError, UnidentifiableError
 
 SETTINGS = {"KDEyHD": {"trials": 1000}}
 """For speed: fewer points of the Monte Carlo sum than the default."""

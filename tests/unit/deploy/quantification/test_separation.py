@@ -3,10 +3,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lifelong_core.arrays import softmax
 from lifelong_core.deploy import LabeledLogits, quantifier
 from lifelong_core.deploy.numerics.scores import one_hot
 from lifelong_core.deploy.quantification.separation import Separation
+from lifelong_core.values.arrays import softmax
 
 
 def confounded(samples, noise, rng, *, mix=(1 / 3, 1 / 3, 1 / 3)):

@@ -6,7 +6,7 @@ import pytest
 from lifelong_core.deploy import LabeledLogits, quantifier
 from lifelong_core.deploy.shift.change_points import ChangePoint, find_change_points
 from lifelong_core.deploy.shift.ordered_window import OrderedWindow
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 LEVEL = 0.005
 BEFORE, AFTER = np.array([0.6, 0.3, 0.1]), np.array([0.35, 0.3, 0.35])

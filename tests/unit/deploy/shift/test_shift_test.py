@@ -4,7 +4,7 @@ from scipy import stats
 
 from lifelong_core.deploy import PrevalenceEstimate, ShiftTest
 from lifelong_core.deploy.shift.shift_test import prevalence_shift_test, sequential_shift_test
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 def estimate(prevalence, error, freedom=50.0):

@@ -15,7 +15,7 @@ from lifelong_core.design.interview.cost_builders import LONGEST_TABLE
 from lifelong_core.design.interview.cost_rules import LONGEST_RULE
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.problem_fingerprint import FIELDS
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.design.interviews import sheets
 
 NAMES = ("benign", "malignant")

@@ -3,7 +3,7 @@ import itertools
 import pytest
 
 from lifelong_core.design import ProblemFingerprint, contradictions, recommend
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 CASES = {
     "target_value_with_many_classes": {"FP2.6": "target_value", "number_of_classes": 3},

@@ -12,7 +12,7 @@ from lifelong_core.design.interview.cost_builders import (
     equal_costs_but,
     ordinal_costs,
 )
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 NAMES = ("mole", "wart", "melanoma")
 TABLE = [[0.0, 1.0, 2.5], [1.0, 0.0, 2.5], [50.0, 25.0, 0.0]]

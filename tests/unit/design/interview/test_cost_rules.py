@@ -10,7 +10,7 @@ from lifelong_core.design.interview.cost_builders import (
     ordinal_costs,
 )
 from lifelong_core.design.interview.cost_rules import costs_from_text
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 NAMES = ("nevus", "keratosis", "malignant")
 

@@ -17,7 +17,7 @@ from lifelong_core.design import (
 from lifelong_core.design.interview.progress import possible_questions
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.recommendation.parameters import parameter_value
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.design.interview.test_progress import SCREENING
 from tests.unit.design.interviews import sheets
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.design import ProblemFingerprint, next_questions, propose_answers
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 def proposed(*arguments, **options):

@@ -12,8 +12,8 @@ from lifelong_core.design import (
     next_questions,
     recommend,
 )
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.design.interviews import ALL_ALIKE, interview, sheets
 
 TRAVERSAL = {"number_of_classes": 8, **ALL_ALIKE}

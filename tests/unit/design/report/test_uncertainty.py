@@ -16,7 +16,7 @@ from lifelong_core.design.report.uncertainty import (
     sensitivity_panels,
     uncertainty_source,
 )
-from lifelong_core.uncertainties import MOST_DAMPINGS
+from lifelong_core.values.uncertainties import MOST_DAMPINGS
 from tests.unit.design.report.results import three_models
 from tests.unit.design.validations import recommending, simulated
 

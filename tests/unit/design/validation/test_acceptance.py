@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lifelong_core.design import AcceptanceThreshold, MetricValue, check_thresholds
 from lifelong_core.design.validation.acceptance import ROUNDING, all_passed, apply_thresholds
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.design.validations import metric, recommending
 
 

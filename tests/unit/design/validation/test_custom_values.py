@@ -7,8 +7,8 @@ import pytest
 
 from lifelong_core.design import ModelOutputs, ValidationResult, compare, validate
 from lifelong_core.design.report.pages import comparison_html, validation_html
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import CustomMetric
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.design.validations import recommending, simulated
 
 LABELS, PROBABILITIES = simulated(120, 3)

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.design import ModelOutputs, ProblemFingerprint, Recommendation, recommend
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.differences import MetricDifference, direction_of, judge_together
 from lifelong_core.design.validation.paired import PairedValidation
 from lifelong_core.design.validation.validation_settings import ValidationSettings
 from lifelong_core.design.validation.values.intervals import difference_bounds
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import bootstrap
+from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.values.errors import InvalidInputError
 
 COSTS = np.array([[0.0, 1.0], [5.0, 0.0]])
 

@@ -2,7 +2,7 @@ import pytest
 from pydantic import ValidationError
 
 from lifelong_core.design import ValidationResult, validate
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.design.validations import recommending, simulated
 
 LABELS, PROBABILITIES = simulated(60, 3)

@@ -11,8 +11,8 @@ from lifelong_core.design import (
     recommend,
     validate,
 )
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS, compute_metrics
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.design.validations import OF_USE, metric, recommending, simulated
 
 LABELS, PROBABILITIES = simulated(90, 3)

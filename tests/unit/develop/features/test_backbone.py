@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import save_file
 
 from lifelong_core.develop.features.backbone import Backbone, limit_threads, load_backbone, weights_digest
-from lifelong_core.errors import ConfigurationError, InvalidInputError
 from lifelong_core.runtime.cores import usable_cores
+from lifelong_core.values.errors import ConfigurationError, InvalidInputError
 from tests.unit.develop.features.drawn import ARCHITECTURE
 
 

@@ -22,7 +22,7 @@ from lifelong_core.develop.features.dicom import count_frames, decode_dicom, is_
 from lifelong_core.develop.features.sources.folder import FolderSource
 from lifelong_core.develop.features.task import fingerprint_task
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
 
 LIMIT = 10_000
 RAMP = np.arange(12, dtype=np.uint16).reshape(3, 4) * 100

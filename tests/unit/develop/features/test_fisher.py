@@ -13,7 +13,7 @@ from lifelong_core.develop.features.decoding import DecodedImage
 from lifelong_core.develop.features.fisher import embed_task, embedded_kernels, fit_head
 from lifelong_core.develop.features.sources.entry import Entry
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 class Linear(nn.Module):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.develop.features.intrinsic_dimension import estimate_intrinsic_dimension
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 5])

@@ -9,7 +9,7 @@ import pytest
 from lifelong_core.develop.features import sampling
 from lifelong_core.develop.features.sampling import sample_entries
 from lifelong_core.develop.features.sources.entry import Entry
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 ENTRIES = [Entry(f"{index:04}.png", "ab"[index % 2]) for index in range(100)]
 

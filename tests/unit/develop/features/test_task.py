@@ -12,7 +12,7 @@ from lifelong_core.develop.features.backbone import Backbone
 from lifelong_core.develop.features.task import KINDS
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.develop.features.drawn import draw_images
 
 

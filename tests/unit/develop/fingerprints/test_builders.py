@@ -21,7 +21,7 @@ from lifelong_core.develop.fingerprints.histogram import (
     count_bins,
     make_histogram_fingerprint,
 )
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.develop.fingerprints.examples import EXTRACTOR, FEATURES, Array, draw_features, make_extractor
 
 BUILDERS: dict[str, Callable[[ExtractorReference], Any]] = {

@@ -21,7 +21,7 @@ from lifelong_core.develop.fingerprints.distances.vectors import FED, P2L, Manua
 from lifelong_core.develop.fingerprints.fisher import FisherFingerprint
 from lifelong_core.develop.fingerprints.gaussian import GaussianFingerprint
 from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.develop.fingerprints.examples import (
     EXTRACTOR,
     FEATURES,

@@ -18,8 +18,8 @@ from lifelong_core.develop.fingerprints.gaussian import GaussianFingerprint
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint, make_histogram_fingerprint
 from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
 from lifelong_core.develop.fingerprints.kinds import KINDS, fingerprint_from_bytes
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_core.npz import read_npz, write_npz
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.values.npz import read_npz, write_npz
 from tests.unit.develop.fingerprints.examples import draw_features, fingerprints_of, make_extractor
 
 EXAMPLES = fingerprints_of(draw_features(0))

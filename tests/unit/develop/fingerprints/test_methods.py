@@ -10,7 +10,7 @@ from lifelong_core.develop import distance
 from lifelong_core.develop.fingerprints.distances.method import Method
 from lifelong_core.develop.fingerprints.distances.registry import METHODS, default_method
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.develop.fingerprints.examples import (
     EXTRACTOR,
     FEATURES,

@@ -13,8 +13,8 @@ from lifelong_core.develop.knowledge.bundle import (
     write_unsigned_bundle,
 )
 from lifelong_core.develop.knowledge.signing import SigningKey
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_core.npz import read_npz, write_npz
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.values.npz import read_npz, write_npz
 from tests.unit.develop.knowledge.examples import make_entry, make_fingerprint
 
 KEY = SigningKey.generate()

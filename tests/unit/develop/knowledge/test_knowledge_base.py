@@ -5,7 +5,7 @@ import pytest
 
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, Training
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
-from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from tests.unit.develop.knowledge.examples import make_card, make_entry, same
 
 

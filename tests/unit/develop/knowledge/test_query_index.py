@@ -11,7 +11,7 @@ from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
 from lifelong_core.develop.fingerprints.privacy import Privacy
 from lifelong_core.develop.knowledge.index_file import IndexFile, remove_other_indexes
 from lifelong_core.develop.knowledge.query_index import QueryIndex
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.develop.knowledge.examples import make_fingerprint
 
 Fingerprints = dict[str, HistogramFingerprint]

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from lifelong_core.develop.knowledge.signing import SigningKey, check_public_key, is_signed_by
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 # RFC 8032, section 7.1, test 2
 SECRET = "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb"

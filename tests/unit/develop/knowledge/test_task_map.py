@@ -3,7 +3,7 @@ import pytest
 
 from lifelong_core.develop.knowledge.task_map import draw_task_map
 from lifelong_core.develop.knowledge.transfer_folder import read_transfer_folder
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.tools import transfer_folder
 
 

@@ -10,7 +10,7 @@ from lifelong_core.develop.knowledge.transfer_folder import (
     read_splits,
     read_transfer_folder,
 )
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.tools import transfer_folder
 from tests.unit.develop.knowledge.examples import same
 

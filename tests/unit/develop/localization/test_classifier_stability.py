@@ -15,7 +15,7 @@ from lifelong_core.develop.localization.classifier_stability import (
 )
 from lifelong_core.develop.localization.mean_score import mean_score
 from lifelong_core.develop.localization.stability import SCORES, stability
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 def drawn(seed=0, classifiers=3, images=8):

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from lifelong_core.develop.localization.occlusion import occlusion_map, relative_map
 from lifelong_core.develop.localization.stability import stability
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 class Weighted:

@@ -13,7 +13,7 @@ from lifelong_core.develop.localization.pooling import (
     noisy_or_pooling,
 )
 from lifelong_core.develop.localization.pooling_modules import POOLINGS, LogSumExpPooling
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 FUNCTIONS = {
     "max": max_pooling,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.develop.localization.stability import SCORES, stability
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.reference import REFERENCE
 
 ACRONYMS = {

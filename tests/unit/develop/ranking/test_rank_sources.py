@@ -12,7 +12,7 @@ from lifelong_core.develop.ranking.features import card_similarity
 from lifelong_core.develop.ranking.fitting import fit_ranker
 from lifelong_core.develop.ranking.rank_sources import rank_sources
 from lifelong_core.develop.ranking.ranker import FittedRanker
-from lifelong_core.errors import InvalidInputError, NotFoundError
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from tests.unit.develop.knowledge.examples import make_fingerprint
 from tests.unit.develop.ranking.examples import SCENARIO, make_outcomes
 

@@ -17,7 +17,7 @@ from lifelong_core.develop.ranking.ranker import FittedRanker, outcomes_digest
 from lifelong_core.develop.ranking.source_distances import fill_distances
 from lifelong_core.develop.ranking.standardised_gains import FEWEST_SOURCES
 from lifelong_core.develop.transferability import weightedtau
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.tools import transfer_folder
 from tests.unit.develop.knowledge.examples import make_fingerprint
 from tests.unit.develop.ranking.examples import SCENARIO, make_outcomes

@@ -13,7 +13,7 @@ from lifelong_core.develop.training.from_suggestion import (
 )
 from lifelong_core.develop.training.policy import AugmentationPolicy, Step
 from lifelong_core.develop.training.recipe import Optimisation, Recipe
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 POLICY = AugmentationPolicy(
     sub_policies=((Step(operation="rotate", probability=0.5, magnitude=0.3),),), searched_on="skin"

@@ -21,7 +21,7 @@ from lifelong_core.develop.training.progress import TrainingProgress
 from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.develop.training.result import Parity
 from lifelong_core.develop.training.run import TrainingOutcome, run_training
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.develop.training.optimisation.drawn import draw, recipe
 
 PRETRAINING = {"scenario": "pretraining", "source": "corners"}

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.calibration.binned import (
     bin_edges,
     canonical_calibration_error,
@@ -16,6 +15,7 @@ from lifelong_core.metrics.calibration.binned import (
     reliability_diagram,
     top_label_calibration_error,
 )
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.labelled_cases import few_examples, labelled, simulated
 
 ALL = (

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import optimize, special
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import ec_calibration_loss
 from lifelong_core.metrics.calibration import cost_loss
 from lifelong_core.metrics.calibration.cost_loss import DEFAULT_FOLDS
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.labelled_cases import simulated
 
 COSTS = np.array([[0.0, 1.0, 2.0], [5.0, 0.0, 1.0], [20.0, 3.0, 0.0]])

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.calibration import density
 from lifelong_core.metrics.calibration.density import BANDWIDTHS, ece_kde, leave_one_out_bandwidth
 from lifelong_core.metrics.calibration.kernel import (
@@ -16,6 +15,7 @@ from lifelong_core.metrics.calibration.kernel import (
     median_pairwise_distance,
 )
 from lifelong_core.metrics.scores import blockwise
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.labelled_cases import few_examples, labelled, simulated
 
 

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import compute_metrics, marginal_calibration_error
 from lifelong_core.metrics.calibration.reference import (
     calibrated_reference,
@@ -10,6 +9,7 @@ from lifelong_core.metrics.calibration.reference import (
 )
 from lifelong_core.metrics.calibration.relabelled import CALIBRATION_ERRORS, error_of_labels
 from lifelong_core.metrics.catalogue.parameters import Parameters
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.labelled_cases import simulated
 
 PARAMETERS = [

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import (
     METRICS,
     choose_threshold,
@@ -24,6 +23,7 @@ from lifelong_core.metrics import (
     value_at_threshold,
 )
 from lifelong_core.metrics.scores import blockwise
+from lifelong_core.values.errors import InvalidInputError
 
 POOL = [acronym for acronym, card in METRICS.items() if card.is_in_pool]
 COUNTING = [acronym for acronym in POOL if METRICS[acronym].family == "counting"]

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from sklearn import metrics as sklearn_metrics
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import accuracy, confusion_matrix
 from lifelong_core.metrics.counting.confusion import as_confusions, one_versus_rest, ratio
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.counting_cases import confusions, few_examples
 
 

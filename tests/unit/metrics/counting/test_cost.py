@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import accuracy, confusion_matrix, expected_cost
 from lifelong_core.metrics.counting.cost import (
     linear_costs,
@@ -14,6 +13,7 @@ from lifelong_core.metrics.counting.cost import (
     quadratic_costs,
     zero_one_costs,
 )
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.counting_cases import confusions, few_examples
 
 

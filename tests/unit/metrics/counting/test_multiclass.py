@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.cost import expected_cost, linear_costs, quadratic_costs, zero_one_costs
 from lifelong_core.metrics.counting.multiclass import (
     accuracy,
@@ -17,6 +16,7 @@ from lifelong_core.metrics.counting.multiclass import (
     weighted_cohen_kappa,
 )
 from lifelong_core.metrics.counting.one_versus_rest import markedness, precision, sensitivity, youden_index
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.counting_cases import (
     EVERY,
     FUNCTIONS,

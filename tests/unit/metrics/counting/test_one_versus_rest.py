@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.one_versus_rest import (
     f_beta,
     fall_out,
@@ -21,6 +20,7 @@ from lifelong_core.metrics.counting.one_versus_rest import (
     specificity,
     youden_index,
 )
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.counting_cases import confusions, few_examples
 
 

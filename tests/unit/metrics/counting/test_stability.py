@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.stability import (
     adjusted_jaccard,
     adjusted_positive_jaccard,
@@ -22,6 +21,7 @@ from lifelong_core.metrics.counting.stability import (
     spearman_correlation,
     total_agreement_ratio,
 )
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.counting_cases import few_examples
 
 OF_COUNTS = (

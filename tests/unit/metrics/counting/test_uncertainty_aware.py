@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.confusion import confusion_matrix
 from lifelong_core.metrics.counting.multiclass import accuracy
 from lifelong_core.metrics.counting.one_versus_rest import f_beta, fall_out, precision, sensitivity
@@ -18,6 +17,7 @@ from lifelong_core.metrics.counting.uncertainty_aware import (
     uncertainty_aware_precision,
     uncertainty_aware_recall,
 )
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.counting_cases import few_examples
 
 METRICS = (

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.confusion import confusion_matrix
 from lifelong_core.metrics.counting.multiclass import balanced_accuracy
 from lifelong_core.metrics.counting.one_versus_rest import sensitivity
 from lifelong_core.metrics.resampling.aggregation import hierarchical_mean, subgroup_values
 from lifelong_core.metrics.scores.ranking import auroc
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.counting_cases import few_examples
 from tests.unit.metrics.labelled_cases import simulated
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.counting.confusion import confusion_matrix
 from lifelong_core.metrics.counting.cost import expected_costs
 from lifelong_core.metrics.counting.multiclass import (
@@ -15,6 +14,7 @@ from lifelong_core.metrics.counting.multiclass import (
 )
 from lifelong_core.metrics.counting.one_versus_rest import precision, sensitivity
 from lifelong_core.metrics.resampling.bootstrap import DELETIONS, bootstrap, bootstrap_confusions
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.counting_cases import EVERY, STACKED
 
 

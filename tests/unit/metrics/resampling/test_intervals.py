@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.resampling.intervals import Bootstrap, LeftOut
+from lifelong_core.values.errors import InvalidInputError
 
 
 def left_out(statistic, samples):

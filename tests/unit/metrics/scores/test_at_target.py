@@ -6,7 +6,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.computation.compute_metrics import compute_metrics
 from lifelong_core.metrics.counting.one_versus_rest import (
     f_beta,
@@ -27,6 +26,7 @@ from lifelong_core.metrics.scores.at_target import (
     metric_at_target,
     value_at_threshold,
 )
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.labelled_cases import few_examples, labelled, simulated
 
 LABELS = [1, 0, 1, 1, 0, 0]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import corrected_probabilities
+from lifelong_core.values.errors import InvalidInputError
 
 
 def posterior(features, prevalence):

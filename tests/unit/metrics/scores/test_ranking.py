@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.scores.ranking import (
     auroc,
     average_precision,
@@ -12,6 +11,7 @@ from lifelong_core.metrics.scores.ranking import (
     rank,
     roc_curve,
 )
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.labelled_cases import few_examples, labelled, simulated
 
 

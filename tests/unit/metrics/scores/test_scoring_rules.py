@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.calibration.binned import canonical_calibration_error
 from lifelong_core.metrics.scores import labelled_probabilities as labelled_module
 from lifelong_core.metrics.scores.scoring_rules import (
@@ -16,6 +15,7 @@ from lifelong_core.metrics.scores.scoring_rules import (
     negative_log_likelihood,
     root_brier_score,
 )
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.labelled_cases import few_examples, labelled, simulated
 
 ALL = (brier_score, root_brier_score, brier_skill_score, negative_log_likelihood)

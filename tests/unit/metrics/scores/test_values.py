@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics.scores.values import as_values
+from lifelong_core.values.errors import InvalidInputError
 
 
 def test_numbers_become_an_array():

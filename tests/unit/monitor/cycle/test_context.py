@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.deploy import AdaptationContext, LabeledLogits
-from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Activation, Model, Store, register_calibration
 from lifelong_core.store.schema import tables
 from lifelong_monitor.cycle.context import list_head_services

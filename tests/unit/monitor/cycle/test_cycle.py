@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits
-from lifelong_core.errors import NotFoundError
-from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Cycle, Heartbeat, Model, Store, new_prediction_id, register_calibration
 from lifelong_core.store.health import Health
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import NotFoundError
 from lifelong_monitor.cycle.cycle import ELSEWHERE, CycleResult, run_cycle
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.cycle.replay import replay

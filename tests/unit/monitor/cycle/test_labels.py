@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from lifelong_core.settings import PolicySettings, Settings
+from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.store import Model, NewLabel, Store
 from lifelong_monitor.cycle.cycle import run_cycle
 from lifelong_monitor.cycle.replay import replay

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
+from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.deploy import LabeledLogits, ShiftEvidence
-from lifelong_core.errors import NotFoundError
-from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Cycle, LogEntry, Model, Prediction, Store, new_prediction_id
+from lifelong_core.values.errors import NotFoundError
 from lifelong_monitor.cycle.cycle import run_cycle
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of

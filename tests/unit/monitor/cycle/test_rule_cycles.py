@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import TargetValue
-from lifelong_core.settings import Settings
 from lifelong_core.store import Cycle, Model, Store
 from lifelong_monitor.cycle.cycle import CycleResult, run_cycle
 from lifelong_monitor.cycle.replay import replay

@@ -8,11 +8,11 @@ from uuid import UUID
 import numpy as np
 import pytest
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import AdaptationReport, LabeledLogits
-from lifelong_core.errors import NotFoundError
-from lifelong_core.settings import Settings
 from lifelong_core.store import Cycle, LogEntry, Model, Prediction, Store, new_prediction_id
 from lifelong_core.store.log.identifiers import first_id_at
+from lifelong_core.values.errors import NotFoundError
 from lifelong_monitor.cycle.cycle import INCOMPLETE, RESUME_SECONDS, CycleResult, run_cycle
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of

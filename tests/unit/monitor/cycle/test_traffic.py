@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
+from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.adaptation.traffic import Traffic
-from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import (
     Cycle,
     LogEntry,

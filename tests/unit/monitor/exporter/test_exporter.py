@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 from prometheus_client import generate_latest
 
+from lifelong_core.configuration.policy_defaults import MODES
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, DecisionChange
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
-from lifelong_core.errors import (
+from lifelong_core.store.cycles.affected_counts import AffectedFigures
+from lifelong_core.store.performance.class_mixes import CLASS_MIXES, ClassMix, MetricAtClassMix
+from lifelong_core.values.errors import (
     ConfigurationError,
     ForbiddenError,
     LifelongError,
     UnauthenticatedError,
     UnavailableError,
 )
-from lifelong_core.policy_defaults import MODES
-from lifelong_core.store.cycles.affected_counts import AffectedFigures
-from lifelong_core.store.performance.class_mixes import CLASS_MIXES, ClassMix, MetricAtClassMix
 from lifelong_monitor.exporter import server
 from lifelong_monitor.exporter.exporter import CYCLE_OUTCOMES, Exporter
 from lifelong_monitor.exporter.job_metrics import JOB_OUTCOMES

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lifelong_core.errors import ForbiddenError, UnauthenticatedError, UnavailableError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Scope, Store, Token
 from lifelong_core.store.registry.cache import RegistryCache
+from lifelong_core.values.errors import ForbiddenError, UnauthenticatedError, UnavailableError
 from lifelong_monitor.exporter import scrape_access
 from lifelong_monitor.exporter.scrape_access import ScrapeAccess
 

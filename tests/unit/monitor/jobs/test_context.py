@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.training.progress import TrainingProgress
-from lifelong_core.errors import ConflictError, LifelongError, UnavailableError
-from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.jobs.job_log import MOST_LINES
+from lifelong_core.values.errors import ConflictError, LifelongError, UnavailableError
 from lifelong_monitor.jobs import context as context_module
 from lifelong_monitor.jobs.context import open_context
 from tests.unit.monitor.jobs.test_runner import until

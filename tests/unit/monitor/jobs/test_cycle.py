@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.settings import PolicySettings, Settings
+from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.store import Cycle, Model, Store
 from lifelong_core.store.log.identifiers import EPOCH
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_monitor.cycle.cycle import ELSEWHERE, run_cycle
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import report_of

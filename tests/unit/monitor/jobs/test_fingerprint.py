@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.features.task import fingerprint_task
 from lifelong_core.develop.fingerprints.disclosure import disclosure
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
-from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
+from lifelong_core.values.errors import ConfigurationError, ConflictError, InvalidInputError, NotFoundError
 from lifelong_monitor.jobs.kinds import work_of
 from tests.unit.develop.features import conftest as extractors
 

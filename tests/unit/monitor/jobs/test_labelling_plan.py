@@ -6,10 +6,10 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Job, Model, Store
 from lifelong_core.store.labelling.submission import KIND
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_monitor.jobs.kinds import work_of
 from lifelong_monitor.jobs.labelling_plan import make_plan
 from tests import databases

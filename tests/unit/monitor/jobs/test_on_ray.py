@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lifelong_core.errors import ConfigurationError, UnavailableError
-from lifelong_core.settings import PolicySettings, Settings
+from lifelong_core.configuration.settings import PolicySettings, Settings
+from lifelong_core.values.errors import ConfigurationError, UnavailableError
 from lifelong_monitor.jobs.on_ray import check_reachable, import_ray, resources_for, variables_for
 from lifelong_monitor.jobs.runner import check_job_runner
 from tests.unit.monitor.test_process import free_port

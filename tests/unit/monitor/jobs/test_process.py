@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
-from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
 from lifelong_core.store.schema import tables
 from lifelong_monitor.cycle.cycle import run_cycle

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lifelong_core.errors import ConfigurationError
 from lifelong_core.store import Job, Store
+from lifelong_core.values.errors import ConfigurationError
 from lifelong_monitor.jobs.kinds import work_of
 from tests.unit.store.knowledge_samples import make_base, make_entry, make_histogram
 

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from lifelong_core.errors import InvalidInputError, NotFoundError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Model, Store
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from lifelong_monitor.cycle.cycle import run_cycle
 from lifelong_monitor.cycle.differences import FieldDifference, compare_documents
 from lifelong_monitor.jobs.kinds import work_of

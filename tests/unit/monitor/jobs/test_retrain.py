@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.deploy.paired_set import PairedSet
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
@@ -15,11 +16,10 @@ from lifelong_core.develop.fingerprints.extractor import ExtractorReference
 from lifelong_core.develop.training import run
 from lifelong_core.develop.training.recipe import Optimisation, Recipe
 from lifelong_core.develop.training.result import TrainingResult
-from lifelong_core.errors import ConflictError, InvalidInputError
-from lifelong_core.preprocessing_digest import preprocessing_digest
+from lifelong_core.images.preprocessing_digest import preprocessing_digest
 from lifelong_core.promotion import PromotionReport
-from lifelong_core.settings import Settings
 from lifelong_core.store import Job, Store
+from lifelong_core.values.errors import ConflictError, InvalidInputError
 from lifelong_monitor.jobs import after_training, retrain
 from lifelong_monitor.jobs.after_training import AfterTraining
 from lifelong_monitor.jobs.kinds import work_of

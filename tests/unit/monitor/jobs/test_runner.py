@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from lifelong_core.errors import InvalidInputError, LifelongError, UnavailableError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Job, Store
+from lifelong_core.values.errors import InvalidInputError, LifelongError, UnavailableError
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.__main__ import outcome_of
 from lifelong_monitor.jobs.kinds import KINDS, work_of

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.knowledge.transferable import searched_policy
 from lifelong_core.develop.training.policy import AugmentationPolicy
 from lifelong_core.develop.training.recipe import Optimisation, Recipe
 from lifelong_core.develop.training.search_outcome import SearchOutcome
-from lifelong_core.errors import NotFoundError
-from lifelong_core.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.trainings.asking import complete_retraining
+from lifelong_core.values.errors import NotFoundError
 from lifelong_monitor.jobs.kinds import work_of
 from tests.unit.develop.features.drawn import draw_images
 from tests.unit.monitor.population import CLASS_NAMES, COSTS

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.attempt import Attempt
@@ -147,7 +147,7 @@ def test_a_job_whose_processes_together_use_too_much_memory_is_ended(
     job = submit(store, "validate")
     limits = {"job_memory_bytes": 400 * MEBIBYTE} if is_set else {}
     if not is_set:  # a machine with 800 MiB
-        monkeypatch.setattr("lifelong_core.settings.usable_memory", lambda: 800 * MEBIBYTE)
+        monkeypatch.setattr("lifelong_core.configuration.settings.usable_memory", lambda: 800 * MEBIBYTE)
     with running(store, settings, exporter, light(GROWS, tmp_path / "pids"), **limits):
         failed = ended(store, job)
     assert message(failed) == "it was ended because its processes used more than 0.39 GiB of memory."

@@ -10,9 +10,9 @@ from lifelong_core.deploy import Argmax, LabeledLogits, fit_head
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.result import ValidationResult
-from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.metrics import confusion_matrix, expected_cost
 from lifelong_core.store import Model, Store
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from lifelong_monitor.jobs.kinds import work_of
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, SHIFTED, draw
 from tests.unit.monitor.recommendations import RECOMMENDED, attach, metric, naming

@@ -9,10 +9,10 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits, PrevalenceEstimate
 from lifelong_core.deploy.adaptation.expected_performance import class_performances
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
-from lifelong_core.settings import Settings
 from lifelong_core.store import Cycle, Model, RetrainingProposal, Rollout, Store
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.proposals.proposer import RetrainingProposer

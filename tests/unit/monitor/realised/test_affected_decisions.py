@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.errors import UnavailableError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Cycle, Model, Store
 from lifelong_core.store.cycles import affected_decisions
 from lifelong_core.store.cycles.affected_periods import LATE
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import UnavailableError
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.realised import affected_decisions as counting
 from lifelong_monitor.realised.affected_decisions import SETTLING

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import PrevalenceEstimate
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
-from lifelong_core.settings import Settings
 from lifelong_core.store import LabelledPredictions, Model, Store
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_core.store.performance.class_mixes import MetricAtClassMix

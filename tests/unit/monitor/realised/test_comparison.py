@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.deploy.performance.estimate import (
     EstimatedMetric,
     PerformanceEstimate,
     PerformanceWarning,
 )
-from lifelong_core.settings import Settings
 from lifelong_core.store import LabelledPredictions, Model, NewLabel, Store, logged_at, new_prediction_id
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.log.identifiers import first_id_at

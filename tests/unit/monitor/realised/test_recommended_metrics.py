@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.design import Recommendation
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.validate import validate
-from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
 from lifelong_core.store.schema import tables
 from lifelong_monitor.exporter.exporter import Exporter

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Cycle, Model, Store
 from lifelong_core.store.engine.leases import Lease
 from lifelong_monitor.cycle.cycle import HAS_RUN, run_cycle

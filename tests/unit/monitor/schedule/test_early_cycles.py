@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.settings import PolicySettings, Settings
 from lifelong_core.store import Model, Store
 from lifelong_monitor.cycle.cycle import HAS_RUN, CycleResult, run_cycle
 from lifelong_monitor.cycle.replay import replay

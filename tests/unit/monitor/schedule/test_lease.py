@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import FittedQuantifier
-from lifelong_core.errors import UnavailableError
-from lifelong_core.settings import Settings
 from lifelong_core.store import Model, Store
 from lifelong_core.store.engine.leases import Lease, hold_lease
+from lifelong_core.values.errors import UnavailableError
 from lifelong_monitor.cycle.cycle import ELSEWHERE, CycleResult, run_cycle
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.schedule.lease import hold_renewed_lease
@@ -63,7 +63,7 @@ _MONITOR = """
 import sys
 from datetime import datetime
 from pathlib import Path
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
 from lifelong_monitor.cycle.cycle import run_cycle
 

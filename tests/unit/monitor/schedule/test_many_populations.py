@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.settings import PolicySettings, Settings
+from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.store import Heartbeat, Model, Store
 from lifelong_monitor import heartbeat
 from lifelong_monitor.exporter.exporter import Exporter

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Model, Store
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.schedule.occasion import due_before

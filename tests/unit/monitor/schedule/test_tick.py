@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.errors import UnavailableError
-from lifelong_core.settings import PolicySettings, Settings
+from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.store import Model, Store
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import UnavailableError
 from lifelong_monitor.cycle.cycle import RESUME_SECONDS
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.cycle import run_requested_cycle

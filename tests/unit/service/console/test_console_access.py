@@ -11,7 +11,7 @@ import httpx
 import pytest
 from starlette.routing import Route
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_service.application import create_application
 from lifelong_service.console.route import COOKIE, HEADERS, ConsoleRoute
 from tests.unit.service.conftest import Service

@@ -4,8 +4,8 @@ from uuid import uuid4
 
 import pytest
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import Job
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.service.conftest import Service
 from tests.unit.service.consoles import Console
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import new_prediction_id
 from tests.unit.service.conftest import Service
 from tests.unit.service.consoles import Console

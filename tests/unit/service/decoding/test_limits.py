@@ -2,9 +2,9 @@
 
 import pytest
 
-from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError
 from lifelong_core.images import FULL_PIXELS
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.errors import InvalidInputError, LifelongError, PayloadTooLargeError
 from lifelong_service.decoding.header import ImageHeader
 from lifelong_service.decoding.limits import (
     CHEAP_BYTES,

@@ -14,9 +14,9 @@ import psutil
 import pytest
 from PIL import Image
 
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
 from lifelong_core.images import FULL_PIXELS, decode, preprocess
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
 from lifelong_service.decoding import process as module
 from lifelong_service.decoding.process import DecodingProcess
 from lifelong_service.decoding.turns import Turns

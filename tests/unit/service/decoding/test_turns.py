@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lifelong_core.errors import UnavailableError
+from lifelong_core.values.errors import UnavailableError
 from lifelong_service.decoding.turns import Turns
 
 HOLD = (

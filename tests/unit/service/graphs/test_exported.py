@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from lifelong.cli import cli
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.develop.torchvision_operators import declare_missing_operators
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import Store, promote_calibrated
+from lifelong_core.values.errors import InvalidInputError
 from lifelong_service.graphs.rules import check_rules
 from tests.unit.service.conftest import Service, png
 
@@ -116,7 +116,7 @@ def test_external_data_is_served_after_a_restart(
 def test_promoting_without_a_worker_checks_the_stored_graph(
     registered: None, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lifelong_core.errors import ConflictError
+    from lifelong_core.values.errors import ConflictError
 
     monkeypatch.setenv("LIFELONG_DATA_DIRECTORY", str(tmp_path))
     artifact = store.models.get("linear").artifact
@@ -132,8 +132,8 @@ def test_promoting_without_a_worker_checks_the_stored_graph(
 def test_a_provider_that_cannot_be_used_keeps_the_service_from_starting_and_a_model_from_being_added(
     registered: None, store: Store, exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lifelong_core.errors import ConfigurationError
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
+    from lifelong_core.values.errors import ConfigurationError
     from lifelong_service.process.launch import check_database
 
     monkeypatch.setenv("LIFELONG_DATA_DIRECTORY", str(tmp_path))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import onnxruntime
 import pytest
 
-from lifelong_core.errors import ConfigurationError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.values.errors import ConfigurationError
 from lifelong_service.process.launch import check_database
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.graphs.gpu_double import CPU, CUDA, Machine

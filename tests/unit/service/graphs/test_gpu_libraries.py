@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from lifelong_core.errors import ConfigurationError, InvalidInputError
-from lifelong_core.gpu import GpuUse
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.configuration.gpu import GpuUse
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.errors import ConfigurationError, InvalidInputError
 from lifelong_service.graphs import check_providers
 from lifelong_service.graphs.classifier import load_classifier
 from lifelong_service.graphs.page_locked import PageLockedMemory

@@ -7,10 +7,10 @@ from typing import Any
 import onnx
 import pytest
 
-from lifelong_core.errors import ConfigurationError
-from lifelong_core.gpu import GpuUse
-from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.gpu import GpuUse
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.errors import ConfigurationError
 from lifelong_service.graphs.classifier import load_classifier
 from lifelong_service.graphs.half_precision import to_half_precision
 from lifelong_service.graphs.trial import batch_sizes

@@ -13,9 +13,9 @@ import onnxruntime
 import pytest
 from onnx import TensorProto
 
-from lifelong_core.errors import ConfigurationError, InvalidInputError, LifelongError, UnavailableError
-from lifelong_core.gpu import GpuUse
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.configuration.gpu import GpuUse
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.errors import ConfigurationError, InvalidInputError, LifelongError, UnavailableError
 from lifelong_service.graphs import page_locked, sessions
 from lifelong_service.graphs.captures import DEVICE, SharedDevice
 from lifelong_service.graphs.classifier import Classifier, GraphTimeoutError, load_classifier

@@ -8,10 +8,10 @@ import onnx
 import pytest
 from onnx import TensorProto
 
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.graph_check import check_graph
-from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.runtime.graph_check import check_graph
+from lifelong_core.values.errors import InvalidInputError
 from lifelong_service.graphs.classifier import load_classifier
 from lifelong_service.graphs.half_precision import largest_difference, to_half_precision
 from tests.unit.service import onnx_graphs

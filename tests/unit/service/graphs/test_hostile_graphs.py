@@ -16,10 +16,10 @@ from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 
 from lifelong.commands.models.models import models
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.graph_check import check_graph, child_environment
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.runtime.graph_check import check_graph, child_environment
 from lifelong_core.store import Store
+from lifelong_core.values.errors import InvalidInputError
 from lifelong_service.graphs.classifier import load_classifier
 from lifelong_service.graphs.rules import MAXIMUM_NODES, check_rules
 from tests.attacks.graphs import CANARY, CORPUS
@@ -137,9 +137,9 @@ def test_the_memory_limit_of_a_worker_does_not_count_in_the_check(tmp_path: Path
     program = """
 import resource, sys
 from pathlib import Path
-from lifelong_core.graph_check import check_graph
-from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.settings import Settings
+from lifelong_core.runtime.graph_check import check_graph
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.configuration.settings import Settings
 _, hard = resource.getrlimit(resource.RLIMIT_DATA)
 resource.setrlimit(resource.RLIMIT_DATA, (400_000_000, hard))
 grey = Preprocessing(colour="grey", mean=[0.5], standard_deviation=[0.5])

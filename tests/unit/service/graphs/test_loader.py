@@ -10,11 +10,11 @@ import pytest
 import sqlalchemy as sa
 from onnx import TensorProto
 
-from lifelong_core.errors import LifelongError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store, promote_calibrated, register_calibration
 from lifelong_core.store.registry.registry import bump_revision
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import LifelongError
 from lifelong_service.graphs.loader import GraphLoader
 from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import GREY, Service, calibration, png

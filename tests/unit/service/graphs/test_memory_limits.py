@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 import pytest
 
-from lifelong_core.serving_plan import plan_serving
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.serving_plan import plan_serving
+from lifelong_core.configuration.settings import Settings
 from lifelong_service.graphs.memory_limits import limit_memory
 from tests.attacks.graphs import HostileGraph, branch_by_pixels, text_by_pixels
 from tests.unit.service import onnx_graphs
@@ -20,10 +20,10 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import numpy as np
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.serving_plan import plan_serving
-from lifelong_core.settings import Settings
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.configuration.serving_plan import plan_serving
+from lifelong_core.configuration.settings import Settings
 from lifelong_service.graphs.classifier import load_classifier
 from lifelong_service.graphs.memory_limits import limit_memory
 

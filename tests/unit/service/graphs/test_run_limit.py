@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lifelong_core.errors import UnavailableError
-from lifelong_core.preprocessing import Preprocessing
+from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import register_calibration
+from lifelong_core.values.errors import UnavailableError
 from lifelong_service.graphs.classifier import load_classifier
 from lifelong_service.graphs.run_limit import LOOK_SECONDS, RunLimit
 from lifelong_service.worker.hanging_models import HangingModels

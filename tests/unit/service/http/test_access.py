@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from starlette.routing import Route
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Scope
 from lifelong_service.application import create_application
 from lifelong_service.console.route import ConsoleRoute

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from lifelong_core.errors import ForbiddenError, UnauthenticatedError, UnavailableError
 from lifelong_core.store import Scope, Token
 from lifelong_core.store.access.token_lookup import hash_secret
+from lifelong_core.values.errors import ForbiddenError, UnauthenticatedError, UnavailableError
 from lifelong_service.http.authentication import Authenticator
 from lifelong_service.prediction import lookups
 

@@ -14,8 +14,8 @@ from pydantic import BaseModel
 
 from lifelong_core.design import ProblemFingerprint, Recommendation
 from lifelong_core.design.interview.interview import Interview
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_core.fail_fast import LISTS, FailFastModel
+from lifelong_core.values.documents import LISTS, FailFastModel
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_service.application import create_application
 from lifelong_service.http.bodies import parse_document
 from lifelong_service.http.labelled_bodies import LabelledRows, check_columns

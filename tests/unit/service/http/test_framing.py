@@ -11,7 +11,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_service import metrics
 from lifelong_service.http import connections, protocol
 from lifelong_service.http.connections import Connections

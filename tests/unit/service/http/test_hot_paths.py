@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
-from lifelong_core.settings import TokenLimits
+from lifelong_core.configuration.settings import TokenLimits
 from tests.unit.service.conftest import Service, png
 
 JSON = "application/json"

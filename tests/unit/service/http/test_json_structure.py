@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lifelong_core.errors import PayloadTooLargeError
+from lifelong_core.values.errors import PayloadTooLargeError
 from lifelong_service.http import json_structure
 from lifelong_service.http.json_structure import (
     MAXIMUM_CONTAINERS,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lifelong_core.settings import TokenLimits
+from lifelong_core.configuration.settings import TokenLimits
 from lifelong_service import metrics
 from tests.unit.service.both_paths import bypasses  # noqa: F401 - a fixture
 from tests.unit.service.conftest import Service, png

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from lifelong.cli import cli
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.service.conftest import Service
 from tests.unit.service.routes.test_operations import error_of
 

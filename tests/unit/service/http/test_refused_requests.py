@@ -10,11 +10,11 @@ import pytest
 import sqlalchemy as sa
 from starlette.requests import Request
 
-from lifelong_core.errors import UnavailableError
 from lifelong_core.store import AuditEntry, Scope, Store
 from lifelong_core.store.access.audit_anchor import AnchorFile
 from lifelong_core.store.access.audit_log import REFUSED_ACCESS, REFUSED_LOGIN, AuditLog, Refusals
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import UnavailableError
 from lifelong_service.http.client_addresses import client_address
 from lifelong_service.http.refused_requests import (
     MINUTES_PER_HOUR,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lifelong_core.errors import UnavailableError
+from lifelong_core.values.errors import UnavailableError
 from lifelong_service.limits.body_budget import BodyBudget
 
 

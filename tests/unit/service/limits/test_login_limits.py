@@ -2,7 +2,7 @@
 
 import pytest
 
-from lifelong_core.errors import TooManyRequestsError
+from lifelong_core.values.errors import TooManyRequestsError
 from lifelong_service.limits import login_limits
 from lifelong_service.limits.login_limits import LoginLimiter
 

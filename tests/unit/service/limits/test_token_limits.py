@@ -4,8 +4,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from lifelong_core.errors import TooManyRequestsError
-from lifelong_core.settings import Settings, TokenLimits
+from lifelong_core.configuration.settings import Settings, TokenLimits
+from lifelong_core.values.errors import TooManyRequestsError
 from lifelong_service.limits.token_bucket import TokenBucket
 from lifelong_service.limits.token_limits import TokenLimiter
 

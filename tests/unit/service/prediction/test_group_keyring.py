@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import group_hash, load_group_key
 from lifelong_core.store.lifecycle import erasure
 from lifelong_core.store.lifecycle.group_keys import KeyFile

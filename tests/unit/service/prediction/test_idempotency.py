@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.errors import UnavailableError
 from lifelong_core.store.log.predictions import Predictions
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import UnavailableError
 from lifelong_service.prediction.batch_pipeline import BatchPipeline
 from lifelong_service.prediction.requests import LogitsRequest, RequestContext
 from lifelong_service.prediction.routing import Router

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from lifelong_core.errors import InvalidInputError, UnavailableError
+from lifelong_core.values.errors import InvalidInputError, UnavailableError
 from lifelong_service.prediction.micro_batcher import BATCHES_AHEAD, MicroBatcher
 
 

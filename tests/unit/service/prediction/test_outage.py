@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_service import metrics
 from tests.databases import locked
 from tests.unit.service.conftest import Service, png

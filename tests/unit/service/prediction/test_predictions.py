@@ -11,8 +11,8 @@ import pytest
 from starlette.requests import Request
 
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import register_calibration
+from lifelong_core.values.errors import InvalidInputError
 from lifelong_service.http.parameters import parameters_of
 from lifelong_service.prediction.requests import LogitsRequest, RequestContext
 from tests.unit.service import onnx_graphs

@@ -15,10 +15,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lifelong_core.errors import ConfigurationError, UnavailableError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.registry.cache import RegistryCache
+from lifelong_core.values.errors import ConfigurationError, UnavailableError
 from lifelong_service.process import launch, signals
 from tests.databases import locked
 from tests.integration.processes import eventually

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_service.process import metric_files
 from tests import tools
 
@@ -93,7 +93,9 @@ def test_services_with_one_data_directory_and_one_port(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = Settings(data_directory=tmp_path / "data")
-    begin = "import os, sys; from pathlib import Path; from lifelong_core.settings import Settings;"
+    begin = (
+        "import os, sys; from pathlib import Path; from lifelong_core.configuration.settings import Settings;"
+    )
     killed = f"""{begin}
 from lifelong_service.process import metric_files
 metric_files._MEMORY = Path(sys.argv[1])

@@ -4,7 +4,7 @@ import pytest
 from bentoml._internal.utils.circus import create_standalone_arbiter
 from circus.arbiter import Arbiter
 
-from lifelong_core.errors import ConfigurationError
+from lifelong_core.values.errors import ConfigurationError
 from lifelong_service.process.supervisor import prepare_supervisors
 
 

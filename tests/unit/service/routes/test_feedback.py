@@ -6,8 +6,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from lifelong_core.class_labels import class_index
 from lifelong_core.store import register_calibration
+from lifelong_core.values.class_labels import class_index
 from tests.unit.service.conftest import Service, calibration, png
 
 

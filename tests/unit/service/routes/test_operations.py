@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_service.application import create_application
 from lifelong_service.http.errors import sentence
 from lifelong_service.routes.admin import models

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store.schema import tables
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.waiting import eventually

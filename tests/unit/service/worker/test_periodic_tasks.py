@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lifelong_core.errors import UnavailableError
 from lifelong_core.store.registry.cache import RegistryCache
+from lifelong_core.values.errors import UnavailableError
 from lifelong_service.worker.periodic_tasks import CacheKeeper, PeriodicTask
 from tests.unit.service.waiting import LONG, eventually
 from tests.unit.service.worker.test_registry_poller import registry

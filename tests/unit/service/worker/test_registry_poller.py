@@ -15,13 +15,13 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.errors import ConflictError, InvalidInputError, UnavailableError
-from lifelong_core.settings import Settings
 from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.registry.changes import Changes
 from lifelong_core.store.registry.records import Model, Registry, Task
 from lifelong_core.store.rollouts.records import Rollout
+from lifelong_core.values.errors import ConflictError, InvalidInputError, UnavailableError
 from lifelong_service import metrics
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.process import launch

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lifelong_core.errors import UnavailableError
 from lifelong_core.store import Heartbeat, Tick, Visit
+from lifelong_core.values.errors import UnavailableError
 from lifelong_service.worker.periodic_tasks import PeriodicTask
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.waiting import eventually

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError, InvalidInputError
 from lifelong_core.store import AuditEntry, Scope, Store, promote_calibrated
 from lifelong_core.store.access.audit_chain import GENESIS, Anchor, chain_entries, digest_of
 from lifelong_core.store.access.audit_log import LOCAL, Refusals, audit_source
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, InvalidInputError
 from tests.unit.store.samples import (
     CLASSES,
     COSTS,

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.errors import NotFoundError, UnauthenticatedError
 from lifelong_core.store import Scope, Store
 from lifelong_core.store.access import console_sessions
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import NotFoundError, UnauthenticatedError
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.errors import ConflictError, InvalidInputError
 from lifelong_core.store import (
     Cycle,
     LogEntry,
@@ -26,6 +25,7 @@ from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.affected_periods import LATE
 from lifelong_core.store.cycles.affected_ranking import Ranking, RankPosition
 from lifelong_core.store.log import identifiers
+from lifelong_core.values.errors import ConflictError, InvalidInputError
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, cycle
 
 SITE = "site-a"

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lifelong_core.configuration.policy_defaults import Mode
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.policy_defaults import Mode
 from lifelong_core.store import Cycle, Model, Store, new_prediction_id, register_calibration
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from tests.unit.store.samples import COSTS, add_model, add_serving_model, calibration, cycle, head
 
 SITE = "site-a"

@@ -5,9 +5,9 @@ import uuid
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError, NotFoundError, PayloadTooLargeError, UnavailableError
 from lifelong_core.store import InterviewRecord, Store
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, NotFoundError, PayloadTooLargeError, UnavailableError
 from tests.unit.store.at_once import at_once
 from tests.unit.store.design_samples import interview
 from tests.unit.store.samples import CLASSES, COSTS

@@ -9,11 +9,11 @@ import sqlalchemy as sa
 from lifelong_core.decision_rules.rules import rule_document
 from lifelong_core.deploy import Argmax, BayesRule, CutOffs, TargetValue, fit_head
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from lifelong_core.store import Registry, Store, register_calibration
 from lifelong_core.store.design import recommendations
 from lifelong_core.store.heads import registration
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from tests.unit.store.at_once import at_once
 from tests.unit.store.design_samples import (
     RISK_THRESHOLD,

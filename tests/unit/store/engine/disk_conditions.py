@@ -14,8 +14,8 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from lifelong.cli import cli
-from lifelong_core.errors import LifelongError
 from lifelong_core.store import Store
+from lifelong_core.values.errors import LifelongError
 
 PORT = "39017"
 

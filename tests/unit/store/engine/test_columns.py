@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import Store
 from lifelong_core.store.engine.columns import pack_logits, unpack_logit_rows, unpack_logits
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import InvalidInputError
 
 
 def test_logits_survive_to_the_last_bit_as_little_endian_float32():

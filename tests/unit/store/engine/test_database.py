@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
 from lifelong_core.store import LogEntry, Prediction, RequestKey, Store, new_prediction_id
 from lifelong_core.store.engine import database as database_module
 from lifelong_core.store.engine.database import Database, Durability, parse_url
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
 
 only_postgresql = pytest.mark.parametrize("kind", ["postgresql"], indirect=True)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_core.store.engine.documents import LARGEST_DOCUMENT, document_text, text_digest, values_text
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
 
 
 def test_a_document_may_take_just_so_many_bytes():

@@ -13,13 +13,13 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConfigurationError, LifelongError, SchemaError, UnavailableError
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.engine import database
 from lifelong_core.store.engine.database import Database, parse_url
 from lifelong_core.store.engine.errors import translate_error
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConfigurationError, LifelongError, SchemaError, UnavailableError
 from lifelong_service.process import launch
 from tests import tools
 from tests.unit.store.samples import entry

@@ -11,10 +11,10 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError, UnavailableError
 from lifelong_core.store import Store
 from lifelong_core.store.engine.leases import Lease, hold_lease
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, UnavailableError
 from tests.unit.store.samples import add_serving_model, cycle, head
 
 NAME = "cycle/1/site-a"
@@ -162,7 +162,7 @@ _HOLDER = """
 import sys
 from lifelong_core.store import Store
 from lifelong_core.store.engine.leases import hold_lease
-from lifelong_core.errors import ConflictError
+from lifelong_core.values.errors import ConflictError
 store = Store.open(sys.argv[1], sys.argv[2])
 lease = store.leases.acquire("cycle/1/site-a", "stopped", float(sys.argv[3]))
 print("has it", flush=True)

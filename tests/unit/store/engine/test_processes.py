@@ -54,7 +54,7 @@ def test_processes_that_append_at_once_lose_nothing_and_write_each_request_once(
 
 CHANGER = """
 import json, sys
-from lifelong_core.errors import ConflictError
+from lifelong_core.values.errors import ConflictError
 from lifelong_core.store import Store
 from tests.unit.store.samples import head
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
-from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.store import (
     Evaluation,
     Model,
@@ -19,6 +18,7 @@ from lifelong_core.store import (
     promote_calibrated,
     register_calibration,
 )
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from tests.unit.store.design_samples import recommendation_without_costs
 from tests.unit.store.samples import add_model, add_serving_model, blurred, calibration, head, record_report
 

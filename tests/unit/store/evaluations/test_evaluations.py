@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
-from lifelong_core.errors import NotFoundError
 from lifelong_core.store import Evaluation, Store, new_prediction_id
 from lifelong_core.store.evaluations import evaluations
+from lifelong_core.values.errors import NotFoundError
 from tests.unit.store.samples import add_model
 
 HEAD = "a" * 64

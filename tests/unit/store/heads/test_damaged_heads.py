@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.errors import UnavailableError
 from lifelong_core.store import Registry, Store
 from lifelong_core.store.heads.damaged_heads import keep_last_good
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import UnavailableError
 from tests.unit.store.samples import add_model, add_serving_model, head
 
 SITE = "site-a"

@@ -7,10 +7,10 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import Model, Store, register_calibration
 from lifelong_core.store.heads.damaged_heads import DamagedHeadError
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, head
 
 SITE = "site-a"

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import Model, Store
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from tests.unit.store.samples import add_model, add_serving_model, cycle, head
 
 SITE = "site-a"

@@ -11,7 +11,6 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy import Argmax, LabeledLogits, PostProcessingHead, fit_head
 from lifelong_core.design import Recommendation
-from lifelong_core.errors import ConflictError, InvalidInputError
 from lifelong_core.store import (
     HeadRecord,
     Model,
@@ -22,6 +21,7 @@ from lifelong_core.store import (
 )
 from lifelong_core.store.heads import refitting
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, InvalidInputError
 from tests.unit.store.design_samples import (
     SENSITIVITY,
     STATED_COSTS,

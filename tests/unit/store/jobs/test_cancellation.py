@@ -5,9 +5,9 @@ from io import BytesIO
 
 import pytest
 
-from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.store import Job, Store
 from lifelong_core.store.artifacts import digest_of
+from lifelong_core.values.errors import ConflictError, NotFoundError
 from tests.unit.store.job_samples import audited, claim, let_time_pass, move_clock, nothing_to_do, submit
 
 

@@ -12,19 +12,19 @@ from typing import Any, BinaryIO
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.errors import (
-    ConflictError,
-    InvalidInputError,
-    NotFoundError,
-    PayloadTooLargeError,
-    UnavailableError,
-)
 from lifelong_core.store import Job, Store
 from lifelong_core.store.artifacts import Artifacts, digest_of
 from lifelong_core.store.jobs import jobs, submission
 from lifelong_core.store.jobs.jobs import LARGEST_RESULT, MOST_ATTEMPTS, Jobs
 from lifelong_core.store.jobs.submission import LARGEST_PAYLOAD, SENDING_SECONDS
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import (
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    PayloadTooLargeError,
+    UnavailableError,
+)
 from tests.unit.store.at_once import at_once
 from tests.unit.store.job_samples import audited, claim, let_time_pass, move_clock, nothing_to_do, submit
 from tests.unit.store.samples import add_model, calibration, started_together

@@ -5,10 +5,10 @@ from io import BytesIO
 
 import pytest
 
-from lifelong_core.errors import TooManyRequestsError
 from lifelong_core.store import Store
 from lifelong_core.store.artifacts import digest_of
 from lifelong_core.store.jobs.submission import MOST_QUEUED
+from lifelong_core.values.errors import TooManyRequestsError
 from tests.unit.store.job_samples import claim, submit
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
-from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.store import Store
+from lifelong_core.values.errors import ConflictError, NotFoundError
 from tests.unit.store.at_once import at_once
 from tests.unit.store.knowledge_samples import make_entry, make_histogram
 from tests.unit.store.samples import CLASSES, COSTS

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
-from lifelong_core.errors import UnavailableError
 from lifelong_core.runtime.file_modes import is_accessible_to_others
 from lifelong_core.store import Store
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.knowledge import loading
 from lifelong_core.store.knowledge.neighbours import rank_neighbours
+from lifelong_core.values.errors import UnavailableError
 from tests.unit.develop.knowledge.examples import make_entry, make_fingerprint
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)

@@ -9,10 +9,10 @@ import sqlalchemy as sa
 from lifelong_core.develop.knowledge.entry import Training
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.knowledge.transfer_folder import read_knowledge_folder
-from lifelong_core.errors import ConflictError, NotFoundError, UnavailableError
 from lifelong_core.store import Store
 from lifelong_core.store.knowledge import knowledge
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, NotFoundError, UnavailableError
 from tests import tools
 from tests.unit.store.at_once import at_once
 from tests.unit.store.knowledge_samples import make_entry

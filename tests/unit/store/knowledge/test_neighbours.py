@@ -7,9 +7,9 @@ from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.develop.ranking.fitting import fit_ranker
 from lifelong_core.develop.ranking.rank_sources import rank_sources
 from lifelong_core.develop.ranking.ranker import FittedRanker
-from lifelong_core.errors import InvalidInputError, NotFoundError
 from lifelong_core.store import Store
 from lifelong_core.store.knowledge.neighbours import NOT_FITTED, rank_neighbours
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from tests.unit.develop.ranking.examples import SCENARIO, make_outcomes
 from tests.unit.store.knowledge_samples import make_entry
 from tests.unit.store.samples import CLASSES, COSTS

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lifelong_core.errors import NotFoundError
 from lifelong_core.store import Store
 from lifelong_core.store.artifacts import digest_of
+from lifelong_core.values.errors import NotFoundError
 from tests.unit.store.knowledge_samples import make_entry
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import Store
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 
 KEY, OTHER_KEY = "ab" * 32, "cd" * 32
 

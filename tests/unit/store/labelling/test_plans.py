@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError, NotFoundError, PayloadTooLargeError
 from lifelong_core.store import LogEntry, NewLabel, Store, new_prediction_id
 from lifelong_core.store.labelling import plans as module
 from lifelong_core.store.labelling.documents import COLUMNS, class_names_of, plan_csv, plan_document
@@ -18,6 +17,7 @@ from lifelong_core.store.labelling.samples import planned_propensities
 from lifelong_core.store.lifecycle import erasure
 from lifelong_core.store.log.identifiers import shadow_prediction_id
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, NotFoundError, PayloadTooLargeError
 from tests.unit.store.labelling_samples import WIDTHS, add_plan, logged, new_plan, sample
 from tests.unit.store.samples import add_model, add_serving_model, prediction
 

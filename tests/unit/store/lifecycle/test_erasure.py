@@ -12,13 +12,13 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.deploy import quantifier
-from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.store import LogEntry, NewLabel, RequestKey, Store, group_hash
 from lifelong_core.store.lifecycle import erasure as module
 from lifelong_core.store.lifecycle.erasure import Erasure, ErasureOutcome
 from lifelong_core.store.log import identifiers, label_writing
 from lifelong_core.store.log.writing import insert_entries
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import InvalidInputError, UnavailableError
 from tests.unit.store.samples import add_serving_model, calibration, ids_of, prediction, read_all
 
 OLD_KEY, KEY = b"o" * 32, b"k" * 32

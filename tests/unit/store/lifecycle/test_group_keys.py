@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from lifelong_core.errors import ConflictError
 from lifelong_core.store import Scope, Store, load_group_key
 from lifelong_core.store.lifecycle.group_keys import (
     GroupKeyError,
@@ -17,6 +16,7 @@ from lifelong_core.store.lifecycle.group_keys import (
     short_digest,
 )
 from lifelong_core.store.lifecycle.privacy import rotate_group_key
+from lifelong_core.values.errors import ConflictError
 from tests.unit.store.at_once import at_once
 
 

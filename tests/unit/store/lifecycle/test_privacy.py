@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError
 from lifelong_core.store import group_hash, load_group_key
 from lifelong_core.store.lifecycle.privacy import (
     group_hashes,
@@ -15,6 +14,7 @@ from lifelong_core.store.lifecycle.privacy import (
     number_groups,
     rotate_group_key,
 )
+from lifelong_core.values.errors import ConfigurationError, ConflictError, InvalidInputError
 
 
 def test_a_group_hash_depends_on_key_and_group_and_is_short():

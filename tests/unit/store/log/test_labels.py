@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 import numpy as np
 import pytest
 
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.store import LogEntry, NewLabel, Prediction, Store, new_prediction_id
 from lifelong_core.store.log.identifiers import shadow_prediction_id
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.store.at_once import at_once
 from tests.unit.store.samples import entry, ids_of, prediction
 

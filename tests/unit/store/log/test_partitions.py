@@ -5,11 +5,11 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.errors import UnavailableError
 from lifelong_core.store import LogEntry, Store
 from lifelong_core.store.log import identifiers, partitions
 from lifelong_core.store.log.writing import insert_entries
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import UnavailableError
 from tests.unit.store.samples import entry, prediction, read_all
 
 FUTURE = date(2031, 5, 1)

@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 import numpy as np
 import pytest
 
-from lifelong_core.errors import ConflictError, InvalidInputError
 from lifelong_core.store import LogEntry, Prediction, RequestKey, Store, logged_on, new_prediction_id
 from lifelong_core.store.log import identifiers
+from lifelong_core.values.errors import ConflictError, InvalidInputError
 from tests.unit.store.samples import LONG_AGO, add_model, entry, ids_of, prediction, read_all
 
 

@@ -11,13 +11,13 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy.performance.estimate import EstimatedMetric, PerformanceEstimate
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
-from lifelong_core.errors import InvalidInputError, UnavailableError
 from lifelong_core.store import Model, Store
 from lifelong_core.store.performance.records import (
     PopulationPerformance,
     Realised,
 )
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import InvalidInputError, UnavailableError
 from tests.unit import performance_samples as samples
 from tests.unit.store.samples import add_serving_model, cycle
 

@@ -6,10 +6,10 @@ from functools import partial
 import pytest
 
 from lifelong_core.deploy.adaptation.retraining import MissedThreshold, RetrainingNeed, RetrainingReason
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import RetrainingProposal, Store, new_prediction_id
 from lifelong_core.store.proposals.acceptance import start_retraining
 from lifelong_core.store.proposals.documents import proposal_documents
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from tests.unit.store.at_once import at_once
 from tests.unit.store.samples import add_model
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from lifelong_core.errors import (
+from lifelong_core.store import NewLabel, Registry, Scope, Store
+from lifelong_core.values.errors import (
     ConflictError,
     ForbiddenError,
     InvalidInputError,
     NotFoundError,
     TooManyRequestsError,
 )
-from lifelong_core.store import NewLabel, Registry, Scope, Store
 from tests.unit.store.samples import add_serving_model, entry, head
 
 

@@ -4,8 +4,8 @@ from types import MappingProxyType
 
 import pytest
 
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import HeadRecord, Model, Registry, Rollout, Task
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from tests.unit.store.samples import CLASSES, COSTS, head
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

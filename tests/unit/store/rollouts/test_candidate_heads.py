@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import Argmax, fit_head
-from lifelong_core.errors import ConflictError
 from lifelong_core.store import Registry, Store, promote_calibrated, start_trial
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.rollouts.candidate_heads import fit_candidate_heads, publish_candidate_heads
+from lifelong_core.values.errors import ConflictError
 from tests.unit.store.design_samples import recommendation_without_costs
 from tests.unit.store.rollouts.images import add_calibrated
 from tests.unit.store.samples import CLASSES, COSTS, calibration, cycle, head

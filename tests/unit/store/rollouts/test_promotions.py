@@ -2,8 +2,8 @@
 
 import pytest
 
-from lifelong_core.errors import ConflictError, NotFoundError
 from lifelong_core.store import Store, promote_calibrated, register_calibration, start_trial
+from lifelong_core.values.errors import ConflictError, NotFoundError
 from tests.unit.store.rollouts.images import TASK, add_calibrated, newest_audit, promoted
 from tests.unit.store.samples import add_serving_model, calibration
 

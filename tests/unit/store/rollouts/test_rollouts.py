@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lifelong_core.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.store import Rollout, Store, WorseModelError, promote_calibrated, start_trial
+from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from tests.unit.store.rollouts.images import TASK, add_calibrated, newest_audit
 from tests.unit.store.samples import add_model, record_report
 

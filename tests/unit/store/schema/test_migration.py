@@ -14,12 +14,12 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from lifelong_core.deploy import Argmax, BayesRule
-from lifelong_core.errors import ConfigurationError, SchemaError
 from lifelong_core.store import NewLabel, Scope, Store
 from lifelong_core.store.access.audit_log import CHAINED, NUMBERED
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.log import partitions
 from lifelong_core.store.schema import migration, tables, version
+from lifelong_core.values.errors import ConfigurationError, SchemaError
 from tests import databases
 from tests.unit.store.design_samples import STATED_COSTS, interview, recommendation
 from tests.unit.store.samples import (

@@ -12,11 +12,11 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.errors import ConflictError, InvalidInputError
 from lifelong_core.store import LogEntry, RequestKey, Store
 from lifelong_core.store.log.delivery import DeliveryOutcome, deliver_entries
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import ConflictError, InvalidInputError
 from tests.unit.store.samples import entry, ids_of, prediction, read_all
 from tests.unit.store.spool.waiting import drain, open_spool, requests
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from lifelong_core.errors import UnavailableError
 from lifelong_core.store import LogEntry, RequestKey
 from lifelong_core.store.spool import writing
+from lifelong_core.values.errors import UnavailableError
 from tests import tools
 from tests.unit.store.samples import entry
 from tests.unit.store.spool.waiting import drain, open_spool, segments

@@ -13,7 +13,6 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from lifelong_core.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
 from lifelong_core.store import LogEntry, RequestKey, StoredRequest, logged_at
 from lifelong_core.store.spool import keys as keys_module
 from lifelong_core.store.spool import spool as spool_module
@@ -22,6 +21,7 @@ from lifelong_core.store.spool.framing import pack_record
 from lifelong_core.store.spool.locks import FileLock
 from lifelong_core.store.spool.spool import Spool
 from lifelong_core.store.spool.state import SpoolState
+from lifelong_core.values.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
 from tests.unit.store.samples import entry, prediction
 from tests.unit.store.spool.waiting import MAXIMUM_BYTES, drain, open_spool, requests, segments
 

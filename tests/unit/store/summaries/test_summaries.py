@@ -14,7 +14,6 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.deploy import FittedQuantifier, WindowSummary, quantifier
-from lifelong_core.errors import ConflictError, LifelongError
 from lifelong_core.store import LogEntry, Model, Store
 from lifelong_core.store.log.commit_order import align_clock
 from lifelong_core.store.log.identifiers import first_id_at, new_prediction_id
@@ -23,6 +22,7 @@ from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries import folding
 from lifelong_core.store.summaries.folding import SummaryFolding
 from lifelong_core.store.summaries.summaries import bucket_of
+from lifelong_core.values.errors import ConflictError, LifelongError
 from tests.unit.store.log.test_commit_order import only_postgresql, open_append
 from tests.unit.store.samples import LONG_AGO, add_model, calibration, prediction
 

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
 from lifelong_core.develop.training.recipe import Optimisation, Recipe
-from lifelong_core.errors import InvalidInputError, NotFoundError
-from lifelong_core.image_counts import count_images
-from lifelong_core.settings import Settings
+from lifelong_core.images.image_counts import count_images
 from lifelong_core.store import Store
 from lifelong_core.store.trainings.asking import (
     StatedFacts,
@@ -18,6 +17,7 @@ from lifelong_core.store.trainings.asking import (
     plan_retraining,
     retraining_payload,
 )
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from tests.unit.develop.training.results import make_result
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration
 
@@ -127,7 +127,7 @@ def test_the_plan_says_what_is_missing(store: Store, tmp_path: Path) -> None:
 def test_the_plan_knows_the_memory_that_a_job_may_use_by_default(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runner: str
 ) -> None:
-    monkeypatch.setattr("lifelong_core.settings.usable_memory", lambda: 2**28)
+    monkeypatch.setattr("lifelong_core.configuration.settings.usable_memory", lambda: 2**28)
     found = plan(store, tmp_path, facts=StatedFacts(images=3000), settings={"job_runner": runner})
     is_warned = any("LIFELONG_JOB_MEMORY_BYTES" in sentence for sentence in found.warnings)
     assert is_warned == (runner == "local")  # on Ray, without the setting, there is no limit

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.performance.confidence.registry import CONFIDENCE_METHODS, COUNTERPARTS
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 CLASS_SPECIFIC = list(COUNTERPARTS)
 MATCHING = ["TS", "DoC", "CS-TS", "CS-DoC"]

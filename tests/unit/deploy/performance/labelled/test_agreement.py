@@ -3,7 +3,7 @@ import pytest
 
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.labelled.agreement import adjust_for_number, agreement
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 def test_the_statistic_is_the_difference_over_its_standard_error():

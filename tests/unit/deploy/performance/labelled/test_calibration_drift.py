@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy.performance.labelled.calibration_drift import calibration_drift
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 def served(rng, size, *, slope=1.0, moved=0.0, classes=3):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from lifelong_core.arrays import Floats, Integers
 from lifelong_core.deploy.performance.labelled.planning import choose_labels
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.values.errors import InvalidInputError
 
 COSTS = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [9.0, 3.0, 0.0]])
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from lifelong_core.deploy import PrevalenceEstimate
 from lifelong_core.deploy.performance.labelled.prevalence_evidence import with_labels
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 def estimate(prevalence=(0.5, 0.3, 0.2), size=400, freedom=300.0):

@@ -9,7 +9,7 @@ from lifelong_core.deploy.performance.labelled.sampling import (
     draw_sample,
     labelling_probabilities,
 )
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 SCORES = arrays.arrays(np.float64, st.integers(1, 40), elements=st.floats(0, 100, allow_subnormal=False))
 

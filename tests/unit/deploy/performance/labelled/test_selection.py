@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy.performance.labelled.selection import selection_test
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 def logits(rng, size):

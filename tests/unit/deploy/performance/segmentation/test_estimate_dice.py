@@ -13,7 +13,7 @@ from lifelong_core.deploy.performance.segmentation import (
     estimate_dice,
 )
 from lifelong_core.deploy.performance.segmentation.cautions import CODES
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.deploy.performance.segmentation import transcription
 from tests.unit.deploy.performance.segmentation.examples import draw_case, draw_cases, real_dice
 

@@ -13,8 +13,8 @@ from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, quantifier
 from lifelong_core.deploy.quantification.summaries.codebook import MOST_CELLS, Codebook
 from lifelong_core.deploy.quantification.summaries.group_sketch import GroupSketch
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.npz import read_npz, write_npz
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.npz import read_npz, write_npz
 from tests.unit.deploy.conftest import GaussianPopulation
 
 every_method = pytest.mark.parametrize("method", QUANTIFIERS)

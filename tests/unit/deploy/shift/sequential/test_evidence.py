@@ -11,7 +11,7 @@ from lifelong_core.deploy.shift.sequential import evidence as module
 from lifelong_core.deploy.shift.sequential.evidence import LARGEST_LOG_CAPITAL, ShiftEvidence, update_evidence
 from lifelong_core.deploy.shift.sequential.reference import ScoreReference
 from lifelong_core.deploy.shift.sequential.scores import BucketScores, bucket_scores
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 ALARM = np.log(175_200)
 PREVALENCE = np.array([0.5, 0.3, 0.2])

@@ -9,7 +9,7 @@ from lifelong_core.deploy.numerics.folds import stratified_folds
 from lifelong_core.deploy.shift.sequential.betting import precision
 from lifelong_core.deploy.shift.sequential.reference import ScoreReference
 from lifelong_core.deploy.shift.sequential.scores import bucket_scores
-from lifelong_core.errors import InvalidInputError, UnidentifiableError
+from lifelong_core.values.errors import InvalidInputError, UnidentifiableError
 
 PREVALENCE = np.array([0.6, 0.3, 0.1])
 COSTS = 1 - np.eye(3)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.deploy.shift.sequential.scores import BucketScores, bucket_scores
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 HEAD = PostProcessingHead(1.5, [0.3, -0.1, -0.2], 1 - np.eye(3), [0.5, 0.3, 0.2], ("a", "b", "c"))
 ROWS = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.design import UncertaintySettings, validate
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.design.validations import recommending, simulated
 
 LABELS, PROBABILITIES = simulated(20, 2)

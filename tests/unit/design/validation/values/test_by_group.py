@@ -5,7 +5,7 @@ from sklearn.metrics import f1_score, roc_auc_score
 from lifelong_core.design import ModelOutputs, validate
 from lifelong_core.design.validation.compare import compare
 from lifelong_core.design.validation.values.by_group import groups_with_value
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.design.validations import metric, recommending, simulated
 
 LABELS, PROBABILITIES = simulated(900, 2, skill=1.0)

@@ -8,8 +8,8 @@ from scipy.stats import norm
 from lifelong_core.design import ModelOutputs, validate
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.compare import compare
-from lifelong_core.errors import InvalidInputError
 from lifelong_core.metrics import METRICS, compute_metrics
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.design.validations import OF_USE, metric, recommending, simulated
 
 LABELS, PROBABILITIES = simulated(90, 3)

@@ -18,7 +18,7 @@ from webdataset.writer import TarWriter
 from lifelong_core.develop.features.sources.entry import Entry, ImageSource, printable
 from lifelong_core.develop.features.sources.limits import Limits
 from lifelong_core.develop.features.sources.opening import open_images
-from lifelong_core.errors import InvalidInputError, LifelongError, PayloadTooLargeError
+from lifelong_core.values.errors import InvalidInputError, LifelongError, PayloadTooLargeError
 from tests.unit.develop.features.drawn import draw_images
 
 

@@ -17,7 +17,7 @@ from lifelong_core.develop.training.augmentation.search_state import read_state,
 from lifelong_core.develop.training.policy import LIGHT, AugmentationPolicy
 from lifelong_core.develop.training.progress import TrainingProgress
 from lifelong_core.develop.training.search_outcome import SearchOutcome
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.develop.training.optimisation.drawn import draw, recipe
 
 

@@ -11,7 +11,7 @@ from lifelong_core.develop.training.data.cases import Cases
 from lifelong_core.develop.training.data.leaks import tied_units
 from lifelong_core.develop.training.data.splits import given_splits, split_cases
 from lifelong_core.develop.training.recipe import SPLITS
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 from tests.unit.develop.training.data.examples import SHARES, cases_of
 
 

@@ -13,9 +13,9 @@ from torch import nn
 from lifelong_core.develop.training.export.onnx_classifier import OnnxClassifier
 from lifelong_core.develop.training.export.onnx_export import export_onnx
 from lifelong_core.develop.training.export.parity import RELATIVE_TOLERANCE, check_parity
-from lifelong_core.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_core.images import decode, preprocess
-from lifelong_core.preprocessing import CentreCrop, Preprocessing, Resize
+from lifelong_core.images.preprocessing import CentreCrop, Preprocessing, Resize
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
 
 SIZE = 12
 PREPROCESSING = Preprocessing(

@@ -14,7 +14,7 @@ from lifelong_core.develop.training.optimisation.classifier import (
     read_initial_weights,
     replace_classifier,
 )
-from lifelong_core.errors import ConfigurationError, InvalidInputError
+from lifelong_core.values.errors import ConfigurationError, InvalidInputError
 from tests.unit.develop.training.optimisation.drawn import recipe
 
 SIZE = (32, 32)

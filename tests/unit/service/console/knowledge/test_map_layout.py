@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lifelong_core.arrays import Floats
+from lifelong_core.values.arrays import Floats
 from lifelong_service.console.knowledge.map_layout import Canvas, fit_points, nearest_point, place_labels
 
 CANVAS = Canvas(1080, 760, 26)

@@ -5,7 +5,7 @@ import pytest
 
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.ranking.suggestion import Evidence, Neighbour, Ranking, Suggestion
-from lifelong_core.errors import NotFoundError
+from lifelong_core.values.errors import NotFoundError
 from lifelong_service.console.knowledge.neighbour_views import BAR_WIDTH, rows_of
 from lifelong_service.console.knowledge.neighbours import (
     MOST_ROWS,

@@ -17,14 +17,14 @@ from lifelong.calibration import logits_of_images
 from lifelong.cli import cli
 from lifelong.commands.models.calibration_text import print_report
 from lifelong.labelled_images import LabelledImages
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits, TargetValue
 from lifelong_core.deploy.calibration.acceptance.report import examine_calibration
-from lifelong_core.errors import LifelongError
-from lifelong_core.preprocessing_digest import preprocessing_digest
-from lifelong_core.settings import Settings
+from lifelong_core.images.preprocessing_digest import preprocessing_digest
 from lifelong_core.store import Store
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import replace_decision_rule
+from lifelong_core.values.errors import LifelongError
 from lifelong_service.application import create_application
 from tests.unit.service.conftest import CLASS_NAMES, COSTS, GREY, calibration, png
 from tests.unit.service.onnx_graphs import EDGE, linear_weights

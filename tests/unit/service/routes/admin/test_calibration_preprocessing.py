@@ -11,7 +11,7 @@ from PIL import Image
 
 from lifelong_core import images
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.preprocessing_digest import preprocessing_digest
+from lifelong_core.images.preprocessing_digest import preprocessing_digest
 from lifelong_core.store import register_calibration
 from tests.unit.service.conftest import GREY, Service, calibration, png
 from tests.unit.service.waiting import eventually

@@ -11,8 +11,8 @@ import httpx
 import numpy as np
 import pytest
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
-from lifelong_core.settings import Settings
 from lifelong_core.store.artifacts import digest_of
 from lifelong_monitor.jobs.fingerprint import Payload
 from tests.unit.service.conftest import Service, png

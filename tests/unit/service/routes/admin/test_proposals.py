@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy.adaptation.retraining import MissedThreshold, RetrainingNeed, RetrainingReason
-from lifelong_core.settings import Settings
 from lifelong_core.store import Job, RetrainingProposal, new_prediction_id
 from tests.unit.service.conftest import Service
 

@@ -12,11 +12,11 @@ import httpx
 import numpy as np
 import pytest
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
 from lifelong_core.develop.training.recipe import Recipe
-from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.settings import Settings
+from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_monitor.jobs.retrain import Payload
 from tests.unit.develop.training.results import make_result
 from tests.unit.service.conftest import Service, png

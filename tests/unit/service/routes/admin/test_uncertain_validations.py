@@ -7,9 +7,9 @@ import httpx
 import numpy as np
 import pytest
 
-from lifelong_core.arrays import softmax
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.store.heads.registration import register_calibration
+from lifelong_core.values.arrays import softmax
 from lifelong_monitor.jobs import validate
 from tests.unit.design.interviews import ALL_ALIKE
 from tests.unit.service.conftest import Service

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import AliasChoices, BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 LONGEST_VALUE = 80
 """Largest number of characters of a value in a message."""

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lifelong_core.settings import Settings
+from lifelong_core.configuration.settings import Settings
 
 _PLAIN = frozenset(
     {

@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator
 
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 NAME_PATTERN = r"[a-z0-9][a-z0-9._-]{0,63}"
 _LEGAL = re.compile(NAME_PATTERN)

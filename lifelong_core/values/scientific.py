@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.arrays import Floats, Integers
+from lifelong_core.values.arrays import Floats, Integers
 
 SparseMatrix: TypeAlias = Any
 """A scipy.sparse.csr_array."""

@@ -1,4 +1,4 @@
-"""How many workers serve on this machine, and how many threads each of them has for a graph."""
+"""How many workers serve on this machine; how many threads and how much memory each of them has for graphs."""
 
 import importlib.util
 from collections.abc import Sequence
@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.cores import usable_cores
-from lifelong_core.settings import Settings
+from lifelong_core.runtime.memory import usable_memory
 
 FEWEST_WORKERS: Final = 2
 """With only one worker, its death is an outage of 10 s."""
@@ -124,3 +125,15 @@ def _workers(cores: int, threads: int | None, *, uses_gpu: bool) -> int:
         return min(max(cores // threads, FEWEST_WORKERS), MOST_WORKERS)
     counts = range(min(cores, MOST_WORKERS), FEWEST_WORKERS, -1)
     return next((count for count in counts if cores % count <= IDLE_SHARE * cores), FEWEST_WORKERS)
+
+
+_MEMORY_SHARE: Final = 0.8
+"""Share of the memory that all workers together may allocate."""
+_LEAST_MEMORY: Final = 2_000_000_000
+
+
+def worker_memory(settings: Settings, plan: ServingPlan) -> int:
+    """Bytes that one of the workers may allocate where graphs run on the CPU."""
+    return settings.maximum_worker_memory_bytes or max(
+        _LEAST_MEMORY, int(_MEMORY_SHARE * usable_memory() / plan.workers)
+    )

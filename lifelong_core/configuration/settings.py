@@ -31,16 +31,22 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from lifelong_core import policy_defaults as defaults
-from lifelong_core.class_labels import composed
-from lifelong_core.errors import ConfigurationError, InvalidInputError
-from lifelong_core.names import Name
-from lifelong_core.policy_defaults import LARGEST_STEP, MOST_LOOKS, Mode, OnUnusualTraffic, OnViolation
+from lifelong_core.configuration import policy_defaults as defaults
+from lifelong_core.configuration.policy_defaults import (
+    LARGEST_STEP,
+    MOST_LOOKS,
+    Mode,
+    OnUnusualTraffic,
+    OnViolation,
+)
 from lifelong_core.runtime.addresses import host_and_port, reachable_address
 from lifelong_core.runtime.logs import LogFormat
 from lifelong_core.runtime.memory import usable_memory
 from lifelong_core.runtime.redaction import redact
-from lifelong_core.validation_errors import as_input_error, suggest
+from lifelong_core.values.class_labels import composed
+from lifelong_core.values.errors import ConfigurationError, InvalidInputError
+from lifelong_core.values.names import Name
+from lifelong_core.values.validation_errors import as_input_error, suggest
 
 
 def _check_network(value: str) -> str:

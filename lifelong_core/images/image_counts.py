@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.image_roots import resolve_within
 from lifelong_core.images import IMAGE_SUFFIXES
+from lifelong_core.images.image_roots import resolve_within
+from lifelong_core.values.errors import InvalidInputError
 
 _DICOM_SUFFIXES = frozenset({".dcm", ".dicom", ".ima"})
 

@@ -18,18 +18,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from lifelong_core.errors import (
+from lifelong_core.configuration.gpu import GpuUse
+from lifelong_core.configuration.serving_plan import serving_plan
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.store import Model, ServingState, Store, check_name, serving_state
+from lifelong_core.values.errors import (
     ConfigurationError,
     ConflictError,
     InvalidInputError,
     LifelongError,
     PayloadTooLargeError,
 )
-from lifelong_core.gpu import GpuUse
-from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.serving_plan import serving_plan
-from lifelong_core.settings import Settings
-from lifelong_core.store import Model, ServingState, Store, check_name, serving_state
 
 Precision: TypeAlias = Literal["graph", "half"]
 """Precision in which a graph computes: its own, or float16."""

@@ -7,9 +7,9 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.arrays import LARGEST_NUMBER, Floats
-from lifelong_core.errors import InvalidInputError
-from lifelong_core.uncertainty_kinds import UncertaintyKind
+from lifelong_core.values.arrays import LARGEST_NUMBER, Floats
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.uncertainty_kinds import UncertaintyKind
 
 LARGEST_SPREAD = 0.5
 """Largest standard deviation of numbers in [0, 1] (Popoviciu's inequality)"""

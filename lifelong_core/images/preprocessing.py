@@ -7,7 +7,7 @@ from typing import Literal, Self, cast
 
 from pydantic import ConfigDict, Field, model_validator
 
-from lifelong_core.fail_fast import FailFastModel
+from lifelong_core.values.documents import FailFastModel
 
 
 class Resize(FailFastModel):

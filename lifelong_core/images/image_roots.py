@@ -4,7 +4,7 @@ import stat
 from collections.abc import Sequence
 from pathlib import Path
 
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 
 def find_root(path: str, roots: Sequence[Path], *, field: str = "path") -> Path:

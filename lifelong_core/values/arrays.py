@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.class_labels import (
+from lifelong_core.values.class_labels import (
     are_numbers,
     class_index,
     composed,
@@ -17,7 +17,7 @@ from lifelong_core.class_labels import (
     is_missing,
     key_form,
 )
-from lifelong_core.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError
 
 Floats: TypeAlias = NDArray[np.float64]
 Logits: TypeAlias = NDArray[np.float32]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lifelong_core.settings import Settings
+    from lifelong_core.configuration.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class GpuUse:
             workers: number of its workers.
 
         Examples:
-            >>> from lifelong_core.settings import Settings
+            >>> from lifelong_core.configuration.settings import Settings
             >>> settings = Settings(gpu_memory_bytes=14_000_000_000, gpu_graphs_per_worker=3)
             >>> GpuUse.from_settings(settings, workers=2).graph_bytes
             2000000000

@@ -1,7 +1,7 @@
 """Bearer tokens of requests (RFC 6750): the Authorization header and the scope of a token."""
 
-from lifelong_core.errors import ForbiddenError, UnauthenticatedError
 from lifelong_core.store.access.records import Scope, Token
+from lifelong_core.values.errors import ForbiddenError, UnauthenticatedError
 
 FIELD = "Authorization"
 HINT = "Send the header 'Authorization: Bearer TOKEN' with a token that `lifelong init` or an administrator made."

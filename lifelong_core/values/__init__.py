@@ -1,0 +1,9 @@
+"""What every layer may import; this package imports nothing of ours.
+
+- `errors`: the root of all exceptions; `validation_errors`: pydantic's errors as ours
+- `documents`: base classes of documents; `array_value`: equality of values that hold arrays
+- `arrays`, `scientific`, `npz`: array types, argument checks, functions of scipy, files of arrays
+- `names`, `class_labels`, `control_characters`: names, labels and characters that are checked
+- `csv_files`: CSV files, read and written
+- `uncertainties`, `uncertainty_kinds`: predicted uncertainties of samples
+"""
