@@ -16,11 +16,12 @@ from typing import Any
 
 import psutil
 import psycopg
+import sqlalchemy as sa
 from psycopg import sql
 
 from lifelong_core.store import DEFAULT_ENVIRONMENT, Store
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.schema import tables
+from lifelong_core.store.schema import tables, version
 
 KINDS = ("sqlite", "postgresql")
 
@@ -118,6 +119,40 @@ def database(kind: str, folder: Path, server: PostgreSQL, *, migrated: bool = Tr
         yield url
     finally:
         server.drop(url)
+
+
+def set_revision(url: str, *revisions: str) -> None:
+    """Let the database say that it has these revisions of the schema."""
+    database = Database(url)
+    with database.write() as connection:
+        connection.execute(sa.text("DELETE FROM alembic_version"))
+        for revision in revisions:
+            connection.execute(sa.text(f"INSERT INTO alembic_version VALUES ('{revision}')"))
+    database.close()
+
+
+NEXT_REVISION = f"{int(version.revisions()[-1]) + 1:04}"
+_NEXT_MIGRATION = f"""
+import sqlalchemy as sa
+from alembic import op
+
+revision = "{NEXT_REVISION}"
+down_revision = "{version.revisions()[-1]}"
+
+
+def upgrade():
+    op.add_column("tasks", sa.Column("note", sa.String(64)))
+    op.execute("UPDATE tasks SET note = 'note of ' || name")
+    op.create_index("ix_tasks_note", "tasks", ["note"])
+"""
+
+
+def next_version(folder: Path) -> Path:
+    """The scripts of a later version with one more migration: `version.SCRIPTS` in a process of that version."""
+    scripts = folder / "migrations"
+    shutil.copytree(version.SCRIPTS, scripts)
+    (scripts / "versions" / f"{NEXT_REVISION}_notes.py").write_text(_NEXT_MIGRATION)
+    return scripts
 
 
 def clear(url: str) -> None:

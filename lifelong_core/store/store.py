@@ -178,7 +178,7 @@ class Store:
 
         Raises:
             ConfigurationError: the URL is unusable, or folder or file cannot be written.
-            SchemaError: the schema is from a newer version of the product.
+            SchemaError: the schema is newer than this version, or older than the first that it upgrades.
             UnavailableError: the database does not answer.
         """
         from lifelong_core.store.schema.migration import (

@@ -2,5 +2,5 @@
 
 - `tables`: all tables, as declared
 - `version`: check that the database fits this version of the product
-- `migration`, `migrations`: upgrade and downgrade by Alembic
+- `migration`, `migrations`: creation and upgrades by Alembic
 """

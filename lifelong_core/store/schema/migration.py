@@ -1,7 +1,6 @@
-"""Creates, upgrades and downgrades the schema of the database."""
+"""Creates and upgrades the schema of the database. Migrations only go forward: a backup is the way back."""
 
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -11,7 +10,7 @@ from alembic.config import Config
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.errors import sqlite_file
 from lifelong_core.store.files import make_data_folder, make_private_file
-from lifelong_core.store.schema.version import SCRIPTS, current_revision
+from lifelong_core.store.schema import version
 from lifelong_core.values.errors import SchemaError
 
 _MIGRATION_LOCK = 0x6C6C_0001
@@ -31,7 +30,7 @@ def upgrade(database: Database, revision: str = "head") -> Migration:
 
     Raises:
         ConfigurationError: the folder or the file cannot be written.
-        SchemaError: the schema is from a newer version of the product.
+        SchemaError: the schema is newer than this version of the product, or older than the first that it upgrades.
         UnavailableError: the database does not answer.
     """
     file = sqlite_file(database.url)
@@ -40,28 +39,15 @@ def upgrade(database: Database, revision: str = "head") -> Migration:
         # SQLite gives its log the mode of the database. If this fails, opening the database reports the cause.
         with suppress(OSError):
             make_private_file(file)
-    with _migrating(database) as (config, connection):
-        before = current_revision(connection)
-        command.upgrade(config, revision)
-        after = current_revision(connection)
-    if after is None:
-        raise SchemaError("the migration made no schema.")
-    return Migration(before, after)
-
-
-def downgrade(database: Database, revision: str) -> None:
-    """Downgrade the schema to `revision` ("base": no tables)."""
-    with _migrating(database) as (config, _):
-        command.downgrade(config, revision)
-
-
-@contextmanager
-def _migrating(database: Database) -> Generator[tuple[Config, sa.Connection], None, None]:
     config = Config()
-    config.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
+    config.set_main_option("script_location", str(version.SCRIPTS).replace("%", "%%"))
     with database.write() as connection:
         if database.is_postgresql:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
-        current_revision(connection)
+        before = version.current_revision(connection)
         config.attributes["connection"] = connection
-        yield config, connection
+        command.upgrade(config, revision)
+        after = version.current_revision(connection)
+    if after is None:
+        raise SchemaError("the migration made no schema.")
+    return Migration(before, after)

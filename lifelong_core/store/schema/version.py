@@ -50,20 +50,28 @@ def current_revision(connection: sa.Connection) -> str | None:
     """The database's revision; None if it has no tables yet.
 
     Raises:
-        SchemaError: the revision is unknown to this version, or cannot be read.
+        SchemaError: this version has no such revision, or the table of the revision is damaged.
     """
-    there = sa.inspect(connection)
-    if not there.has_table(_VERSION.name):
+    inspector = sa.inspect(connection)
+    if not inspector.has_table(_VERSION.name):
         return None
-    found = connection.scalars(sa.select(_VERSION.c.version_num)).all()
-    if len(found) > 1 or (not found and there.has_table(_FIRST_TABLE)):
+    rows = connection.scalars(sa.select(_VERSION.c.version_num)).all()
+    if len(rows) > 1 or (not rows and inspector.has_table(_FIRST_TABLE)):
         raise SchemaError(
-            f"the table {_VERSION.name} holds {len(found)} rows where one says which schema the database has.",
+            f"the table {_VERSION.name} holds {len(rows)} rows where one says which schema the database has.",
             hint="Something else changed it, or a restore was cut short: restore the backup.",
         )
-    current = found[0] if found else None
-    if current is None or current in revisions():
+    known = revisions()
+    current = rows[0] if rows else None
+    if current is None or current in known:
         return current
+    if current < known[0]:
+        raise SchemaError(
+            f"the database has the schema {current}; this version expects {known[-1]} and cannot upgrade a schema"
+            f" before {known[0]}.",
+            hint="Export what you need with the version that made it (`lifelong export`). Then start anew: move that"
+            " database away, or name another one in LIFELONG_DATABASE_URL, and run `lifelong init`.",
+        )
     raise SchemaError(
         f"the database has the schema {current}, which a newer version of the product made.",
         hint="Run that version, or restore the backup made before its upgrade.",

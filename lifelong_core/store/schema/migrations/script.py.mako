@@ -14,7 +14,3 @@ depends_on = None
 
 def upgrade() -> None:
     ${upgrades if upgrades else "raise NotImplementedError"}
-
-
-def downgrade() -> None:
-    ${downgrades if downgrades else "raise NotImplementedError"}

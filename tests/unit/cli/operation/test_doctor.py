@@ -39,12 +39,12 @@ from lifelong_core.store import (
     register_calibration,
 )
 from lifelong_core.store.access.audit_anchor import AnchorFile
-from lifelong_core.store.engine.database import Database
 from lifelong_core.store.log import identifiers
 from lifelong_core.store.registry.records import ModelLoad
-from lifelong_core.store.schema import migration, tables
+from lifelong_core.store.schema import tables
 from lifelong_core.store.spool.spool import Spool
 from lifelong_core.values.errors import InvalidInputError
+from tests import databases
 from tests.unit.store.design_samples import recommendation, recommendation_without_costs
 from tests.unit.store.knowledge_samples import make_entry
 from tests.unit.store.samples import CLASSES, COSTS, calibration, cycle, head
@@ -195,11 +195,10 @@ def test_settings_that_cannot_be_read(store: Store, monkeypatch: pytest.MonkeyPa
     expect("settings", "failure", "LIFELONG_WORKERS")
 
 
-def test_an_older_schema(store: Store):
-    database = Database(f"sqlite:///{DATA.resolve()}/lifelong.db")
-    migration.downgrade(database, "0001")
-    database.close()
-    expect("database", "failure", "lifelong upgrade")
+@pytest.mark.parametrize(("revision", "hint"), [("0023", "lifelong export"), ("9999", "newer version")])
+def test_a_schema_of_another_version(store: Store, revision: str, hint: str):
+    databases.set_revision(f"sqlite:///{DATA.resolve()}/lifelong.db", revision)
+    expect("database", "failure", hint)
 
 
 def test_a_database_that_takes_no_changes(store: Store, monkeypatch: pytest.MonkeyPatch):

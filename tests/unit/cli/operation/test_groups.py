@@ -18,7 +18,9 @@ from lifelong_core.store import (
     new_prediction_id,
 )
 from lifelong_core.store.lifecycle import erasure
-from lifelong_core.values.errors import ConfigurationError
+from lifelong_core.store.schema import version
+from lifelong_core.values.errors import ConfigurationError, SchemaError
+from tests import databases
 
 
 @pytest.fixture(autouse=True)
@@ -70,14 +72,23 @@ def test_without_its_key_no_group_is_found(installed: Callable[..., str], tmp_pa
             installed(*arguments)
 
 
-def test_an_upgrade_says_what_it_did(installed: Callable[..., str], tmp_path: Path):
-    from lifelong_core.store.engine.database import Database
-    from lifelong_core.store.schema import migration
-
-    assert installed("upgrade").startswith("Nothing to do: the database has the schema of this version, 00")
-    database = Database(f"sqlite:///{tmp_path}/lifelong-data/lifelong.db")
-    migration.downgrade(database, "0001")
-    database.close()
-    assert installed("upgrade").startswith("Upgraded the database from schema 0001 to 00")
-    (tmp_path / "lifelong-data" / "lifelong.db").unlink()
-    assert installed("upgrade").startswith("The database was empty; it has the schema 00")
+def test_an_upgrade_says_what_it_did(
+    installed: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    present = version.revisions()[-1]
+    assert installed("upgrade") == f"Nothing to do: the database has the schema of this version, {present}.\n"
+    monkeypatch.setattr(version, "SCRIPTS", databases.next_version(tmp_path))
+    assert (
+        installed("upgrade") == f"Upgraded the database from schema {present} to {databases.NEXT_REVISION}.\n"
+    )
+    file = tmp_path / "lifelong-data" / "lifelong.db"
+    databases.set_revision(f"sqlite:///{file}", "0023")
+    for command in (("upgrade",), ("init",), ("models", "list")):
+        with pytest.raises(
+            SchemaError, match=f"0023; this version expects {databases.NEXT_REVISION}.*export"
+        ):
+            installed(*command)
+    file.unlink()
+    assert (
+        installed("upgrade") == f"The database was empty; it has the schema {databases.NEXT_REVISION} now.\n"
+    )
