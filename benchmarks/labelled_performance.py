@@ -20,6 +20,7 @@ import numpy as np
 from benchmarks.datasets import Task, redrawn, shared_folder, shared_task, trained_tasks, with_labels
 from benchmarks.machine import describe
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head, quantifier
+from lifelong_core.deploy.label_shift.assumption_test import assumption_test
 from lifelong_core.deploy.performance.derived_metrics import MetricGradients, metric_intervals
 from lifelong_core.deploy.performance.estimate import PerformanceEstimate
 from lifelong_core.deploy.performance.estimate_performance import estimate_performance
@@ -34,7 +35,6 @@ from lifelong_core.deploy.performance.labelled.sampling import (
 )
 from lifelong_core.deploy.performance.labelled.weighted import weighted_estimate
 from lifelong_core.deploy.performance.posteriors import posteriors_in_window
-from lifelong_core.deploy.shift.label_shift.assumption_test import assumption_test
 
 SHARED_TASKS = ("lapgyn4_surgical_actions", "hyperkvasir_therapeutic_interventions", "cifar10_resnet50")
 SHIFTS = ("none", "prevalence", "noise", "scale", "class")

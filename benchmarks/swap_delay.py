@@ -20,6 +20,7 @@ from benchmarks.machine import describe
 from benchmarks.many_populations import CLASSES, EVEN, draw, installation, log
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits
+from lifelong_core.deploy.fitted_calibration import FittedCalibration
 from lifelong_core.deploy.shift.sequential.evidence import update_evidence
 from lifelong_core.deploy.shift.sequential.scores import bucket_scores
 from lifelong_core.store import Model, Store
@@ -157,7 +158,7 @@ class Stream:
         if evidence is None or not isinstance(fitted, FittedQuantifier):
             raise RuntimeError("no evidence was gathered before the change.")
         head = self._store.heads.get(self._model.reference, 1).head
-        reference, policy = fitted.score_reference(head), self._settings.policy
+        reference, policy = FittedCalibration.of(fitted).score_reference(head), self._settings.policy
         alarm = float(np.log(policy.average_run_length))
         state = [evidence]
 

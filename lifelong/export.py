@@ -14,7 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from lifelong import __version__
-from lifelong_core.deploy.decision import ABSTAIN
+from lifelong_core.deploy.head import ABSTAIN
 from lifelong_core.runtime.file_modes import PRIVATE_FILE
 from lifelong_core.store import logged_at
 from lifelong_core.store.files import replace_file

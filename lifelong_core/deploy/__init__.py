@@ -1,14 +1,20 @@
 """Deployment loop: estimate the prevalence, recalibrate, decide (thesis chapter 6).
 
-- `quantification`: prevalence of a window of unlabelled logits
-- `calibration`: calibrated probabilities from labelled logits
-- `head`, `decision`: probabilities, decisions and expected costs of new logits
-- `criterion`: what the metric of a decision rule will be in a population
-- `shift`: tests for a shift, change points, the label-shift assumption
+The order is that of the imports: each package imports later ones only.
+
 - `adaptation`: the cycle, from a window to keep, swap or refuse
 - `performance`: how good the decisions are, without labels and with few
-- `numerics`: optimisation and other numerical methods
-- `labeled`, `labelled_set`, `member_logits`, `documents`, `checks`: data types, their files, and checks
+- `fitted_calibration`: a calibration set with its quantifier, and the references of the heads that were judged last
+- `shift`: tests for a shift of the prevalence, change points
+- `criterion`: what the metric of a decision rule will be in a population
+- `calibration_acceptance`: is a calibration set good enough?
+- `quantification`: prevalence of a window of unlabelled logits
+- `label_shift`: has only the prevalence changed?
+- `head_fitting`: fits of heads, also held out
+- `head`: probabilities, decisions and expected costs of new logits
+- `calibration`: calibrated probabilities from labelled logits
+- `labeled`, `labelled_set`, `paired_set`: labelled logits and their files
+- `numerics`, `documents`, `checks`: numerical methods, reading of documents, checks of values
 """
 
 from typing import TYPE_CHECKING, Any
@@ -28,16 +34,16 @@ from lifelong_core.deploy.adaptation.policy import AdaptationPolicy
 from lifelong_core.deploy.adaptation.reasons import Reason
 from lifelong_core.deploy.adaptation.report import AdaptationReport
 from lifelong_core.deploy.calibration.affine import AffineCalibration, fit_affine
-from lifelong_core.deploy.decision import bayes_decisions
-from lifelong_core.deploy.head import HeadOutput, PostProcessingHead, fit_head
+from lifelong_core.deploy.head import HeadOutput, PostProcessingHead, bayes_decisions
+from lifelong_core.deploy.head_fitting import fit_head
+from lifelong_core.deploy.label_shift.result import AssumptionTest
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.performance.estimate import PerformanceEstimate
-from lifelong_core.deploy.quantification.base import FittedQuantifier
-from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
+from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
+from lifelong_core.deploy.quantification.prevalence_estimate import PrevalenceEstimate
 from lifelong_core.deploy.quantification.registry import QUANTIFIERS, Quantifier, quantifier
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.deploy.shift.change_points import ChangePoint
-from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
 from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence
 from lifelong_core.deploy.shift.shift_test import ShiftTest
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -12,21 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.decision_rules.executed import CutOff, LeastCost, executed_rule, expected_costs
-from lifelong_core.decision_rules.operating_points import search_cut_off
 from lifelong_core.decision_rules.rules import (
     BayesRule,
     DecisionRule,
     check_rule,
-    needs_cut_off,
     rule_document,
     rule_from_document,
 )
-from lifelong_core.deploy.calibration.affine import AffineCalibration, class_weights, fit_weighted
 from lifelong_core.deploy.checks import as_class_names, as_temperature
-from lifelong_core.deploy.decision import ABSTAIN
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
-from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.numerics.scores import affine_scores
+from lifelong_core.deploy.numerics.rows import affine_scores
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import (
     Floats,
@@ -36,6 +31,7 @@ from lifelong_core.values.arrays import (
     as_number,
     as_parameter,
     as_prevalence,
+    as_probabilities,
     read_only,
     softmax,
 )
@@ -205,76 +201,6 @@ class PostProcessingHead(ArrayValue):
         return cls.from_document(parse_document(text, field="head"))
 
 
-def fit_head(
-    calibration: LabeledLogits,
-    costs: ArrayLike,
-    *,
-    target_prevalence: ArrayLike | None = None,
-    class_names: Sequence[str] | None = None,
-    provenance: Mapping[str, Any] | None = None,
-    decision_rule: DecisionRule | None = None,
-    near: PostProcessingHead | None = None,
-) -> PostProcessingHead:
-    """Fit the head for a population with the target prevalence (thesis section 6.1.3, steps 2 to 4).
-
-    Args:
-        calibration: labelled logits of the model.
-        costs: shape (C, D), D = C or C + 1 (abstain): cost of deciding k when j is true.
-        target_prevalence: shape (C,); None: that of the calibration set.
-        class_names: C names; None: "0", "1", ...
-        provenance: JSON values to keep with the head, beside the digest of the calibration set.
-        decision_rule: how probabilities become decisions; None: the Bayes rule. The cut-off of a target value or of an
-            optimised metric is the one that the calibration samples give, with classes weighted for the target
-            prevalence; where none reaches the target, the one that comes closest.
-        near: a similar head, from which a fit of many classes takes a fraction of the time.
-
-    Raises:
-        InvalidInputError: a shape or a value does not fit.
-        UnidentifiableError: a class has a positive target prevalence but no calibration sample.
-
-    Examples:
-        >>> import numpy as np
-        >>> rng = np.random.default_rng(0)
-        >>> labels = rng.integers(2, size=400)
-        >>> calibration = LabeledLogits(2 * np.eye(2)[labels] + rng.normal(size=(400, 2)), labels)
-        >>> head = fit_head(calibration, [[0, 1], [1, 0]], target_prevalence=[0.9, 0.1])
-        >>> head.apply([[1.0, 1.0]]).probabilities.round(2).tolist()  # the prevalence decides
-        [[0.89, 0.11]]
-        >>> from lifelong_core.deploy import TargetValue
-        >>> ruled = fit_head(calibration, [[0, 1], [1, 0]], decision_rule=TargetValue("TPR", 0.9))
-        >>> float((ruled.apply(calibration.logits).decisions[labels == 1] == 1).mean().round(2))
-        0.9
-    """
-    rule = BayesRule() if decision_rule is None else decision_rule
-    check_rule(rule, calibration.classes)
-    weights = class_weights(calibration, target_prevalence)
-    prevalence = (
-        calibration.prevalence
-        if target_prevalence is None
-        else as_prevalence(target_prevalence, classes=calibration.classes, field="target_prevalence")
-    )
-    fitted = fit_weighted(
-        calibration.logits,
-        calibration.labels,
-        weights[calibration.labels],
-        near=None if near is None else AffineCalibration(near.temperature, near.bias),
-    )
-    cut_off = None
-    if needs_cut_off(rule):
-        scores = softmax(affine_scores(calibration.logits, fitted.temperature, fitted.bias))
-        cut_off = search_cut_off(rule, scores, calibration.labels, prevalence)
-    return PostProcessingHead(
-        temperature=fitted.temperature,
-        bias=fitted.bias,
-        costs=as_costs(costs, classes=calibration.classes),
-        assumed_prevalence=prevalence,
-        class_names=tuple(class_names or (str(k) for k in range(calibration.classes))),
-        provenance={"calibration_digest": calibration.digest, **(provenance or {})},
-        decision_rule=rule,
-        cut_off=cut_off,
-    )
-
-
 def _cut_off(value: object) -> float | None:
     if value is None:
         return None
@@ -294,3 +220,35 @@ def _provenance(values: Any) -> Mapping[str, Any]:
     except (TypeError, ValueError) as error:
         raise InvalidInputError("expected an object of JSON values.", field="provenance") from error
     return MappingProxyType(copied)
+
+
+ABSTAIN = "abstain"
+"""Name of the decision to abstain, which follows the classes where the costs have it."""
+
+
+def bayes_decisions(probabilities: ArrayLike, costs: ArrayLike) -> Integers:
+    """The decision with the smallest expected cost, for each sample (thesis Def. 6.9).
+
+    It is argmin_k sum_j costs[j, k] * probabilities[j], and the first one in a tie. Sums that differ by no more than
+    their rounding error count as a tie. With 0-1 costs nothing is rounded: the rule equals argmax, bit by bit.
+
+    Args:
+        probabilities: shape (N, C), rows on the simplex.
+        costs: shape (C, D), D = C or C + 1 (abstain): cost of deciding k when j is true.
+
+    Returns:
+        Decisions of shape (N,), 0..D-1.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> bayes_decisions([[0.8, 0.2], [0.5, 0.5]], [[0, 1], [1, 0]]).tolist()
+        [0, 0]
+        >>> bayes_decisions([[0.8, 0.2]], [[0, 1], [10, 0]]).tolist()  # missing class 1 is dear
+        [1]
+        >>> bayes_decisions([[0.6, 0.4]], [[0, 1, 0.3], [1, 0, 0.3]]).tolist()  # abstaining costs 0.3
+        [2]
+    """
+    rows = as_probabilities(probabilities)
+    return LeastCost.of(as_costs(costs, classes=rows.shape[1])).decide(rows)

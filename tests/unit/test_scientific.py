@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits, quantifier
+from lifelong_core.deploy.label_shift.assumption_test import AssumptionReference, assumption_test
 from lifelong_core.deploy.shift.change_points import find_change_points
-from lifelong_core.deploy.shift.label_shift.assumption_test import AssumptionReference, assumption_test
 from lifelong_core.deploy.shift.ordered_window import OrderedWindow
 from lifelong_core.design.report.figures import share_interval
 from lifelong_core.metrics import Bootstrap

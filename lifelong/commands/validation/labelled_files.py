@@ -57,8 +57,7 @@ def read_outputs(path: Path) -> LabelledOutputs:
     """
     import numpy as np
 
-    from lifelong_core.deploy.labelled_set import METADATA_PREFIX
-    from lifelong_core.deploy.member_logits import MEMBER_NAMES, take_members
+    from lifelong_core.deploy.labelled_set import MEMBER_NAMES, METADATA_PREFIX, take_members
     from lifelong_core.values.arrays import expect_logits, with_both_columns
     from lifelong_core.values.errors import InvalidInputError
     from lifelong_core.values.npz import read_npz

@@ -26,10 +26,11 @@ from lifelong_core.deploy.adaptation.windows import (
     window_digest,
 )
 from lifelong_core.deploy.adaptation.worth import worth_of
+from lifelong_core.deploy.fitted_calibration import FittedCalibration
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.quantification.base import Analysis, FittedQuantifier
-from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
+from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
+from lifelong_core.deploy.quantification.prevalence_estimate import Analysis, PrevalenceEstimate
 from lifelong_core.deploy.quantification.registry import quantifier
 from lifelong_core.deploy.quantification.uncertainty import label_doubt
 from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence, samples_to_alarm, update_evidence
@@ -218,7 +219,7 @@ def _no_shift(report: AdaptationReport, found: Findings, test: ShiftTest) -> Rea
     if prevalence_shift_test(estimate, head.assumed_prevalence, policy.level).rejected:
         missing = samples_to_alarm(
             evidence,
-            found.fitted.score_reference(head),
+            found.calibration.score_reference(head),
             estimate.prevalence,
             tolerance=policy.tolerance,
             average_run_length=policy.average_run_length,
@@ -289,7 +290,7 @@ def _gather(
     key = hashlib.sha256("\n".join((fitted.digest, head.digest, policy.digest)).encode()).hexdigest()
     return update_evidence(
         evidence,
-        fitted.score_reference(head),
+        FittedCalibration.of(fitted).score_reference(head),
         [scores_of(head, bucket) for bucket in new_buckets],
         key=key,
         tolerance=policy.tolerance,

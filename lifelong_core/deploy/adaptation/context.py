@@ -9,7 +9,7 @@ import numpy as np
 from lifelong_core.deploy.adaptation.labelled_evidence import LabelledEvidence
 from lifelong_core.deploy.adaptation.traffic import Traffic
 from lifelong_core.deploy.documents import take_fields
-from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
+from lifelong_core.deploy.quantification.prevalence_estimate import PrevalenceEstimate
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, as_parameter, as_prevalence, read_only
 from lifelong_core.values.errors import InvalidInputError

@@ -5,10 +5,10 @@ from typing import Literal
 
 import numpy as np
 
-from lifelong_core.deploy.calibration.held_out import held_out_output
 from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.head_fitting import held_out_output
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
-from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
+from lifelong_core.deploy.quantification.prevalence_estimate import PrevalenceEstimate
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.scientific import t_quantile
 

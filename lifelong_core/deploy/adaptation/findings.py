@@ -10,13 +10,15 @@ from lifelong_core.deploy.adaptation.policy import AdaptationPolicy
 from lifelong_core.deploy.adaptation.target_prevalence import add_pseudo_samples
 from lifelong_core.deploy.adaptation.windows import FollowedWindow, mean_features
 from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion, expected_criterion
+from lifelong_core.deploy.fitted_calibration import FittedCalibration
 from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.label_shift.assumption_test import assumption_test
+from lifelong_core.deploy.label_shift.result import AssumptionTest
 from lifelong_core.deploy.performance.estimate import PerformanceEstimate
 from lifelong_core.deploy.performance.unlabelled_window import UnlabelledWindow
-from lifelong_core.deploy.quantification.base import Analysis, FittedQuantifier
+from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
+from lifelong_core.deploy.quantification.prevalence_estimate import Analysis
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
-from lifelong_core.deploy.shift.label_shift.assumption_test import assumption_test
-from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
 
 if TYPE_CHECKING:
     from lifelong_core.deploy.performance.requested_metrics import RequestedMetrics
@@ -33,6 +35,11 @@ class Findings:
     analysis: Analysis
     metrics: "RequestedMetrics | None"
     """to estimate; None: no estimate of performance"""
+
+    @property
+    def calibration(self) -> FittedCalibration:
+        """The calibration set with its quantifier."""
+        return FittedCalibration.of(self.fitted)
 
     @property
     def window(self) -> ArrayLike | WindowSummary:

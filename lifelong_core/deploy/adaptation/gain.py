@@ -7,11 +7,11 @@ import numpy as np
 
 from lifelong_core.decision_rules.executed import minimised_costs
 from lifelong_core.decision_rules.rules import DecisionRule, has_own_metric
-from lifelong_core.deploy.calibration.held_out import crossfitted_output, held_out_output
 from lifelong_core.deploy.documents import FlatDocument
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
+from lifelong_core.deploy.head_fitting import crossfitted_output, held_out_output
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
-from lifelong_core.deploy.quantification.base import Analysis
+from lifelong_core.deploy.quantification.prevalence_estimate import Analysis
 from lifelong_core.deploy.quantification.uncertainty import Influence
 from lifelong_core.values.arrays import Floats, Integers, Logits
 from lifelong_core.values.scientific import t_quantile

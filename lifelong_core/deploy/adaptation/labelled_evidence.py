@@ -8,7 +8,7 @@ import numpy as np
 
 from lifelong_core.deploy.documents import take_fields
 from lifelong_core.deploy.performance.labelled.prevalence_evidence import LABELS_ONLY, with_labels
-from lifelong_core.deploy.quantification.base import Analysis
+from lifelong_core.deploy.quantification.prevalence_estimate import Analysis
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, Integers, Mask, as_parameter, read_only
 from lifelong_core.values.errors import InvalidInputError

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.deploy.checks import as_level
-from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.numerics.grouping import independent_cases, member_sums
-from lifelong_core.deploy.quantification.base import Analysis, FittedQuantifier
+from lifelong_core.deploy.labeled import LabeledLogits, independent_cases
+from lifelong_core.deploy.numerics.rows import member_sums
+from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
+from lifelong_core.deploy.quantification.prevalence_estimate import Analysis
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, Integers, as_parameter, as_prevalence, read_only
 from lifelong_core.values.errors import InvalidInputError

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lifelong_core.deploy.numerics.simplex import simplex_least_squares, smooth, tangent_basis
-from lifelong_core.deploy.quantification.base import Analysis
-from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
+from lifelong_core.deploy.quantification.prevalence_estimate import Analysis, PrevalenceEstimate, t_interval
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.scientific import chi_square_quantile
 

@@ -10,10 +10,10 @@ from lifelong_core.deploy.adaptation.gain import ExpectedGain, ExpectedProbabili
 from lifelong_core.deploy.adaptation.pooling import PooledAnalysis
 from lifelong_core.deploy.adaptation.traffic import BURST_FACTOR, Traffic
 from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.label_shift.result import AssumptionTest
 from lifelong_core.deploy.performance.acceptance import JudgedMetric
-from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
+from lifelong_core.deploy.quantification.prevalence_estimate import PrevalenceEstimate
 from lifelong_core.deploy.shift.change_points import ChangePoint
-from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
 from lifelong_core.deploy.shift.rhythm import Pattern
 from lifelong_core.deploy.shift.sequential.evidence import MOST_MISSING
 from lifelong_core.deploy.shift.shift_test import ShiftTest

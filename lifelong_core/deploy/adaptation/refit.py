@@ -18,7 +18,8 @@ from lifelong_core.deploy.adaptation.report import AdaptationReport
 from lifelong_core.deploy.adaptation.rule_gain import RuleGain, rule_gain
 from lifelong_core.deploy.adaptation.target_prevalence import add_pseudo_samples, is_return, limit_step
 from lifelong_core.deploy.adaptation.windows import points_of
-from lifelong_core.deploy.head import PostProcessingHead, fit_head
+from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.head_fitting import fit_head
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.values.arrays import Floats
 
@@ -54,9 +55,9 @@ def refit(report: AdaptationReport, found: Findings) -> tuple[AdaptationReport, 
         report = replace(report, criterion=found.criterion(head, analysis, report.seed))
     wanted = add_pseudo_samples(analysis.estimate, data.samples)
     target = limit_step(head.assumed_prevalence, wanted, policy.maximum_step)
-    held_out = found.fitted.held_out_output(head)
+    held_out = found.calibration.held_out_output(head)
     candidate = _candidate(data, head, target, report)
-    own = found.fitted.held_out_output(candidate) if target is wanted else None
+    own = found.calibration.held_out_output(candidate) if target is wanted else None
     compared = step = HeadComparison.of(data, head, wanted, held_out, own)
     gain = expected_gain(compared, analysis, policy.confidence, further_covariance=further)
     by_probability = expected_probability_gain(

@@ -19,7 +19,7 @@ from lifelong_core.decision_rules.rules import (
 from lifelong_core.deploy.adaptation.gain import GainEstimate, HeadComparison
 from lifelong_core.deploy.documents import FlatDocument
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
-from lifelong_core.deploy.quantification.base import Analysis
+from lifelong_core.deploy.quantification.prevalence_estimate import Analysis
 from lifelong_core.values.arrays import Floats, Integers
 
 _COMPLEX_STEP = 1e-20

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
+from lifelong_core.deploy.quantification.prevalence_estimate import PrevalenceEstimate
 from lifelong_core.values.arrays import Floats
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.deploy.quantification.base import FittedQuantifier
+from lifelong_core.deploy.label_shift.assumption_test import AssumptionReference
+from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.deploy.shift.change_points import ChangePoint, Segmentation, find_change_points
-from lifelong_core.deploy.shift.label_shift.assumption_test import AssumptionReference
 from lifelong_core.deploy.shift.ordered_window import OrderedWindow
 from lifelong_core.deploy.shift.rhythm import Pattern
 from lifelong_core.deploy.shift.sequential.scores import BucketScores, bucket_scores

@@ -4,6 +4,4 @@
 - `matrix_scaling`: logistic regression on the logits, shrunk towards temperature scaling
 - `choice`: the better of the two by cross-validation
 - `cross_entropy`: the weighted loss with its derivatives
-- `held_out`: output of a head for calibration samples that it was not fitted on
-- `acceptance`: findings against a calibration set
 """

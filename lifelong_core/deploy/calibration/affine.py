@@ -9,7 +9,7 @@ from lifelong_core.deploy.calibration.cross_entropy import AffineProblem, typica
 from lifelong_core.deploy.checks import as_temperature
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.newton import minimize_convex, minimize_large
-from lifelong_core.deploy.numerics.scores import affine_scores
+from lifelong_core.deploy.numerics.rows import affine_scores
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import (
     MANY_CLASSES,

@@ -17,8 +17,7 @@ from lifelong_core.deploy.calibration.matrix_scaling import (
     inverse_hessian,
     refit_matrix,
 )
-from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.numerics.folds import stratified_folds
+from lifelong_core.deploy.labeled import LabeledLogits, stratified_folds
 from lifelong_core.values.arrays import Floats, Integers, centre_rows
 
 FOLDS = 5

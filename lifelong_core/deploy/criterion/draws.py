@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.deploy.criterion.sample import PSEUDO_SAMPLES, SMALLEST_SHARE, RuleSample
-from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.numerics.grouping import independent_cases
+from lifelong_core.deploy.labeled import LabeledLogits, independent_cases
 from lifelong_core.values.arrays import Floats, as_parameter
 from lifelong_core.values.errors import InvalidInputError
 

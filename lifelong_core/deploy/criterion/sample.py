@@ -9,8 +9,7 @@ from lifelong_core.decision_rules.operating_points import ChosenPoint, Operating
 from lifelong_core.decision_rules.rates import metric_of
 from lifelong_core.decision_rules.rules import MetricRule
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.numerics.grouping import independent_cases
+from lifelong_core.deploy.labeled import LabeledLogits, independent_cases
 from lifelong_core.values.arrays import Floats, Integers
 
 PSEUDO_SAMPLES = 0.5

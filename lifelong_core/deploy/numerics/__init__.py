@@ -1,6 +1,5 @@
 """Numerical methods that the deploy loop shares.
 
 - `simplex`, `newton`: optimisation on the simplex and in a box
-- `scores`: affine scores of logits, one-hot labels
-- `folds`, `grouping`: cross-fitting splits; rows by class, group or cell
+- `rows`: affine scores, one-hot labels, sums of rows by class, group or cell
 """

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.numerics.folds import crossfitting_folds
+from lifelong_core.deploy.labeled import LabeledLogits, crossfitting_folds
 from lifelong_core.deploy.performance.by_prevalence import AUROC, MetricsWithEffects
 from lifelong_core.deploy.performance.confidence.base import ConfidenceMethod
 from lifelong_core.deploy.performance.derived_metrics import (

@@ -17,7 +17,7 @@ from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.methods import MATCHED, POSTERIORS, RATES
 from lifelong_core.deploy.performance.ranking import posterior_areas, rate_areas
 from lifelong_core.deploy.performance.unlabelled_window import JudgedHead, combined
-from lifelong_core.deploy.quantification.base import Analysis
+from lifelong_core.deploy.quantification.prevalence_estimate import Analysis
 from lifelong_core.values.arrays import Floats
 
 AUROC = "AUROC"

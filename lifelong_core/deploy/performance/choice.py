@@ -6,12 +6,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from lifelong_core.deploy.head import fit_head
-from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.numerics.folds import crossfitting_folds
+from lifelong_core.deploy.head_fitting import fit_head
+from lifelong_core.deploy.labeled import LabeledLogits, crossfitting_folds
 from lifelong_core.deploy.performance.methods import MATCHED, POSTERIORS, RATES
 from lifelong_core.deploy.performance.unlabelled_window import JudgedHead, UnlabelledWindow, combined
-from lifelong_core.deploy.quantification.base import FittedQuantifier
+from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
 from lifelong_core.metrics.counting.cost import zero_one_costs
 from lifelong_core.values.arrays import Floats, Integers, centre_rows
 from lifelong_core.values.errors import UnidentifiableError

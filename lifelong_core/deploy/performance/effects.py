@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.deploy.quantification.base import Analysis
+from lifelong_core.deploy.quantification.prevalence_estimate import Analysis
 from lifelong_core.deploy.quantification.uncertainty import Influence, Spread
 from lifelong_core.values.arrays import Floats
 

@@ -7,22 +7,22 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.label_shift.assumption_test import AssumptionReference, assumption_test
+from lifelong_core.deploy.label_shift.result import AssumptionTest
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.performance import warnings
 from lifelong_core.deploy.performance.by_confidence import estimate_by_confidence
 from lifelong_core.deploy.performance.by_prevalence import estimate_by_prevalence
-from lifelong_core.deploy.performance.choice import MethodChoice
+from lifelong_core.deploy.performance.choice import MethodChoice, choose_method
 from lifelong_core.deploy.performance.confidence.registry import CONFIDENCE_METHODS
 from lifelong_core.deploy.performance.estimate import PerformanceEstimate
 from lifelong_core.deploy.performance.methods import ASSUMPTIONS, AUTO
 from lifelong_core.deploy.performance.requested_metrics import RequestedMetrics
 from lifelong_core.deploy.performance.unlabelled_window import UnlabelledWindow
-from lifelong_core.deploy.quantification.base import FittedQuantifier
+from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
 from lifelong_core.deploy.quantification.registry import quantifier
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.deploy.quantification.uncertainty import Clusters
-from lifelong_core.deploy.shift.label_shift.assumption_test import AssumptionReference, assumption_test
-from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
 from lifelong_core.values.arrays import Floats, Logits, as_groups, as_logits
 from lifelong_core.values.errors import InvalidInputError
 
@@ -121,7 +121,7 @@ def judge_head(
         wanted: the metrics.
         method: `auto` or one of ASSUMPTIONS.
     """
-    choice = evidence.quantifier.performance_choice if method == AUTO else MethodChoice(method, {})
+    choice = evidence.quantifier.once(choose_method) if method == AUTO else MethodChoice(method, {})
     judged = evidence.judge(head)
     found = estimate_by_prevalence(judged, choice.method, wanted.acronyms)
     analysis = evidence.match(choice.method).analysis

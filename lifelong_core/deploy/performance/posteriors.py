@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.deploy.performance.effects import Effects, TrueClasses
 from lifelong_core.deploy.performance.window import JudgedWindow
-from lifelong_core.deploy.quantification.base import FittedQuantifier
+from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.values.arrays import Floats
 

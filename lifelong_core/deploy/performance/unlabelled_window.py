@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lifelong_core.deploy.fitted_calibration import FittedCalibration
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.performance.effects import Effects
 from lifelong_core.deploy.performance.methods import MATCHED, RATES
@@ -13,7 +14,8 @@ from lifelong_core.deploy.performance.posteriors import WindowPosteriors
 from lifelong_core.deploy.performance.rates import DecisionRates
 from lifelong_core.deploy.performance.scale_match import ScaleMatch, match_scale
 from lifelong_core.deploy.performance.window import JudgedWindow
-from lifelong_core.deploy.quantification.base import Analysis, FittedQuantifier
+from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
+from lifelong_core.deploy.quantification.prevalence_estimate import Analysis
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.values.arrays import Floats
 
@@ -75,15 +77,15 @@ class JudgedHead:
 
     @cached_property
     def _held_out_rates(self) -> DecisionRates:
-        quantifier = self.evidence.quantifier
-        return DecisionRates.of(quantifier.calibration, self.head, quantifier.held_out_output(self.head))
+        calibration = FittedCalibration.of(self.evidence.quantifier)
+        return DecisionRates.of(calibration.data, self.head, calibration.held_out_output(self.head))
 
     @cached_property
     def _matched_rates(self) -> DecisionRates:
-        quantifier = self.evidence.quantifier
+        calibration = FittedCalibration.of(self.evidence.quantifier)
         # The window's logits times the factor have the calibration set's scale.
-        output = quantifier.held_out_output(self.head, factor=1 / self.evidence.matched.factor)
-        return DecisionRates.of(quantifier.calibration, self.head, output)
+        output = calibration.held_out_output(self.head, factor=1 / self.evidence.matched.factor)
+        return DecisionRates.of(calibration.data, self.head, output)
 
     def rates(self, method: str) -> DecisionRates:
         """Decisions on calibration samples with the logit scale of the window that the method uses."""

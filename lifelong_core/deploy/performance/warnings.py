@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from lifelong_core.deploy.label_shift.result import AssumptionTest
 from lifelong_core.deploy.performance.by_prevalence import agree_on_accuracy
 from lifelong_core.deploy.performance.estimate import PerformanceWarning
 from lifelong_core.deploy.performance.unlabelled_window import JudgedHead
-from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
 
 CODES: Mapping[str, str] = MappingProxyType(
     {

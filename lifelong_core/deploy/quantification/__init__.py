@@ -1,11 +1,12 @@
 """Prevalence estimation without labels, one module for each family of quantifiers.
 
 - `registry`: QUANTIFIERS and `quantifier(name)`
+- `fitted_quantifier`: the interface of all quantifiers
+- `prevalence_estimate`: the estimate with its interval
 - `counting`: CC, PCC; `adjusted`: ACC, PACC, BBSE; `em`: EMQ, MLLS; `hdy`: HDy
 - `kdey`: KDEyML; `kdey_divergence`: KDEyHD, KDEyCS
 - `auto`: the default, with `score_adapted`
-- `base`, `estimate`: the interface of all quantifiers; the estimate with its interval
 - `uncertainty`, `mixture`, `kernels`: variances, mixtures and kernel densities
-- `separation`, `warnings`: whether the calibration set separates the classes; limits of an estimate
+- `separation`, `cautions`: whether the calibration set separates the classes; limits of an estimate
 - `summaries`: windows in bounded memory
 """

@@ -5,9 +5,9 @@ from abc import abstractmethod
 import numpy as np
 
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
-from lifelong_core.deploy.numerics.scores import one_hot
+from lifelong_core.deploy.numerics.rows import one_hot
 from lifelong_core.deploy.numerics.simplex import simplex_least_squares, tangent_basis
-from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
+from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.uncertainty import Influence
 from lifelong_core.values.arrays import Floats, Logits, softmax
 from lifelong_core.values.scientific import solve

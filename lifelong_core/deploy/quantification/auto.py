@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.deploy.calibration.choice import choose_calibration
 from lifelong_core.deploy.calibration.cross_entropy import chunks
-from lifelong_core.deploy.numerics.scores import one_hot
+from lifelong_core.deploy.numerics.rows import one_hot
 from lifelong_core.deploy.numerics.simplex import mixture_weights, smooth
 from lifelong_core.deploy.quantification.em import ExpectationMaximization
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation

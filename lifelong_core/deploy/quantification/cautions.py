@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.numerics.grouping import independent_cases
+from lifelong_core.deploy.labeled import LabeledLogits, independent_cases
 from lifelong_core.values.arrays import Floats
 
 FEW_SAMPLES = 200

@@ -5,10 +5,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from lifelong_core.deploy.labeled import class_means
-from lifelong_core.deploy.numerics.folds import stratified_folds
+from lifelong_core.deploy.labeled import class_means, stratified_folds
 from lifelong_core.deploy.numerics.simplex import mixture_weights, simplex_least_squares, smooth
-from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
+from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.kernels import MINIMUM_BANDWIDTH, ClassKernels, Points
 from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
 from lifelong_core.deploy.quantification.uncertainty import Influence, pseudo_weights

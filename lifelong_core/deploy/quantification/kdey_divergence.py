@@ -12,7 +12,7 @@ from lifelong_core.deploy.numerics.simplex import (
     simplex_minimum,
 )
 from lifelong_core.deploy.quantification.adjusted import matching_directions, matching_influence
-from lifelong_core.deploy.quantification.base import FittedQuantifier, mean_feature
+from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.kdey import KernelDensityQuantifier
 from lifelong_core.deploy.quantification.kernels import MINIMUM_BANDWIDTH, ClassKernels, Points, kernel_chunks
 from lifelong_core.deploy.quantification.uncertainty import Influence

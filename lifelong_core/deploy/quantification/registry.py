@@ -11,12 +11,12 @@ from lifelong_core.deploy.quantification.adjusted import (
     ProbabilisticAdjustedClassifyAndCount,
 )
 from lifelong_core.deploy.quantification.auto import AutomaticQuantifier
-from lifelong_core.deploy.quantification.base import FittedQuantifier
 from lifelong_core.deploy.quantification.counting import ClassifyAndCount, ProbabilisticClassifyAndCount
 from lifelong_core.deploy.quantification.em import (
     ExpectationMaximization,
     MaximumLikelihoodLabelShift,
 )
+from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
 from lifelong_core.deploy.quantification.hdy import HellingerDistanceHistograms
 from lifelong_core.deploy.quantification.kdey import KernelDensityMaximumLikelihood
 from lifelong_core.deploy.quantification.kdey_divergence import (

@@ -7,7 +7,7 @@ import numpy as np
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
 from lifelong_core.deploy.numerics.simplex import simplex_least_squares
 from lifelong_core.deploy.quantification.adjusted import adjusted_influence
-from lifelong_core.deploy.quantification.base import mean_feature
+from lifelong_core.deploy.quantification.fitted_quantifier import mean_feature
 from lifelong_core.deploy.quantification.uncertainty import Influence
 from lifelong_core.values.arrays import Floats, softmax
 

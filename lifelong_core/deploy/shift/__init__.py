@@ -1,8 +1,7 @@
-"""Shifts of the prevalence: tests, change points, and the label-shift assumption.
+"""Shifts of the prevalence: tests and change points.
 
 - `shift_test`: tests against the prevalence that the head assumes, on one window or on the sequential evidence
 - `sequential`: evidence over many cycles, valid at any time
-- `label_shift`: the assumption test, whether only the prevalence changed
 - `change_points`: times of changes within a window. Its steps: `ordered_window` (input), `efficient_scores` and
   `segmentation` (first partition), `location` (time of each change), `fluctuation` and `rhythm` (temporary changes)
 """

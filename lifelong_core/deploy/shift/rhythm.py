@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from lifelong_core.deploy.numerics.scores import one_hot
+from lifelong_core.deploy.numerics.rows import one_hot
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.scientific import f_tail
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lifelong_core.deploy.documents import FlatDocument
-from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate
+from lifelong_core.deploy.quantification.prevalence_estimate import PrevalenceEstimate
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.scientific import t_probability
 

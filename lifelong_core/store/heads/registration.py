@@ -6,8 +6,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
-from lifelong_core.deploy.calibration.acceptance.findings import Finding
-from lifelong_core.deploy.calibration.acceptance.report import (
+from lifelong_core.deploy.calibration_acceptance.findings import Finding
+from lifelong_core.deploy.calibration_acceptance.report import (
     CalibrationReport,
     compare_with_promoted,
     examine_calibration,

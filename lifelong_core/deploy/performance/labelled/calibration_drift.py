@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.deploy.checks import as_level
-from lifelong_core.deploy.numerics.grouping import member_sums
-from lifelong_core.deploy.numerics.scores import one_hot
+from lifelong_core.deploy.numerics.rows import member_sums, one_hot
 from lifelong_core.deploy.numerics.simplex import tangent_basis
 from lifelong_core.deploy.performance.labelled.estimate import as_inclusion_probabilities, effective_number
 from lifelong_core.deploy.performance.labelled.recalibration import fit_slope_and_biases, log_scores

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.deploy.checks import as_level
-from lifelong_core.deploy.numerics.grouping import member_sums
-from lifelong_core.deploy.numerics.scores import one_hot
+from lifelong_core.deploy.numerics.rows import member_sums, one_hot
 from lifelong_core.deploy.performance.derived_metrics import (
     MetricGradients,
     metric_gradients,

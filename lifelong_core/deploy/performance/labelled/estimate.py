@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.deploy.numerics.grouping import member_sums
+from lifelong_core.deploy.numerics.rows import member_sums
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, Integers, as_column, as_costs, as_parameter, read_only

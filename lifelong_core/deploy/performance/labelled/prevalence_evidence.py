@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.deploy.checks import as_level
-from lifelong_core.deploy.numerics.scores import one_hot
+from lifelong_core.deploy.numerics.rows import one_hot
 from lifelong_core.deploy.numerics.simplex import simplex_least_squares, tangent_basis
 from lifelong_core.deploy.performance.labelled.estimate import (
     as_inclusion_probabilities,
     clustered_covariance,
     effective_number,
 )
-from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
+from lifelong_core.deploy.quantification.prevalence_estimate import PrevalenceEstimate, t_interval
 from lifelong_core.values.arrays import Floats, as_groups, as_labels
 from lifelong_core.values.scientific import f_tail
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.deploy.numerics.newton import minimize_convex
-from lifelong_core.deploy.numerics.scores import one_hot
+from lifelong_core.deploy.numerics.rows import one_hot
 from lifelong_core.values.arrays import Floats, Integers, softmax
 
 FOLDS = 5

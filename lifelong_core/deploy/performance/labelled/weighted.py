@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.deploy.checks import as_level, as_whole_number
-from lifelong_core.deploy.numerics.scores import one_hot
+from lifelong_core.deploy.numerics.rows import one_hot
 from lifelong_core.deploy.performance.derived_metrics import (
     MetricGradients,
     metric_gradients,

@@ -6,8 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.deploy.calibration.held_out import held_out_output
 from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.head_fitting import held_out_output
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class, class_means
 from lifelong_core.deploy.shift.sequential.scores import BucketScores
 from lifelong_core.values.array_value import ArrayValue

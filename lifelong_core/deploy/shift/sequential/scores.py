@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.deploy.numerics.grouping import member_sums
+from lifelong_core.deploy.numerics.rows import member_sums
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, as_groups, as_logits, as_parameter, read_only
 from lifelong_core.values.errors import InvalidInputError

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from lifelong import export
 from lifelong.commands.common import open_store
-from lifelong_core.deploy.decision import ABSTAIN
+from lifelong_core.deploy.head import ABSTAIN
 from lifelong_core.store import LogEntry, NewLabel, Prediction, Store, logged_at, register_calibration
 from lifelong_core.store.lifecycle.exports import Exports
 from lifelong_core.store.log import identifiers

@@ -7,7 +7,7 @@ import pytest
 
 from lifelong_core.deploy import LabeledLogits, PrevalenceEstimate, fit_head, quantifier
 from lifelong_core.deploy.adaptation.expected_performance import class_performances
-from lifelong_core.deploy.calibration.held_out import held_out_output
+from lifelong_core.deploy.head_fitting import held_out_output
 
 COSTS = np.array([[0.0, 1.0, 0.3], [4.0, 0.0, 0.3]])
 

@@ -18,7 +18,7 @@ from lifelong_core.deploy import (
 )
 from lifelong_core.deploy.adaptation.labelled_evidence import LabelledEvidence, add_labels
 from lifelong_core.deploy.performance.labelled.prevalence_evidence import with_labels
-from lifelong_core.deploy.quantification.base import Analysis
+from lifelong_core.deploy.quantification.prevalence_estimate import Analysis
 from lifelong_core.values.errors import InvalidInputError
 
 COSTS = [[0, 1, 2], [1, 0, 1], [5, 3, 0]]

@@ -18,8 +18,8 @@ from lifelong_core.deploy import (
 from lifelong_core.deploy.adaptation import refit as refit_module
 from lifelong_core.deploy.adaptation.gain import LOWEST_PROBABILITY, HeadComparison, expected_probability_gain
 from lifelong_core.deploy.adaptation.policy import NO_PROBABILITY_GAIN
-from lifelong_core.deploy.calibration.held_out import FOLDS
-from lifelong_core.deploy.numerics.folds import crossfitting_folds
+from lifelong_core.deploy.head_fitting import FOLDS
+from lifelong_core.deploy.labeled import crossfitting_folds
 
 COSTS = 1 - np.eye(3)
 TARGET = np.array([0.85, 0.1, 0.05])

@@ -14,7 +14,7 @@ from lifelong_core.deploy.calibration.matrix_scaling import (
     inverse_hessian,
     losses_and_probabilities,
 )
-from lifelong_core.deploy.numerics.folds import stratified_folds
+from lifelong_core.deploy.labeled import stratified_folds
 
 
 def draw(rng, samples, *, noise=None, prevalence=(0.5, 0.3, 0.2), scale=1.0):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.deploy.numerics.folds import stratified_folds
+from lifelong_core.deploy.labeled import stratified_folds
 
 
 def data(labels, groups=None):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits, fit_head, quantifier
-from lifelong_core.deploy.calibration.held_out import held_out_output
+from lifelong_core.deploy.head_fitting import held_out_output
 from lifelong_core.deploy.performance.posteriors import WindowPosteriors, posteriors_in_window
 from lifelong_core.deploy.performance.ranking import posterior_areas, rate_areas
 from lifelong_core.deploy.performance.rates import DecisionRates

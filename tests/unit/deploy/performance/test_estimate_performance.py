@@ -16,7 +16,7 @@ from lifelong_core.deploy import (
     fit_head,
     quantifier,
 )
-from lifelong_core.deploy.calibration.held_out import held_out_output
+from lifelong_core.deploy.head_fitting import held_out_output
 from lifelong_core.deploy.performance.choice import choose_method
 from lifelong_core.deploy.performance.estimate_performance import PERFORMANCE_METHODS
 from lifelong_core.metrics import confusion_matrix, expected_cost

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits, fit_affine, quantifier
-from lifelong_core.deploy.numerics.folds import stratified_folds
+from lifelong_core.deploy.labeled import stratified_folds
 from lifelong_core.deploy.quantification.em import FOLDS
 
 

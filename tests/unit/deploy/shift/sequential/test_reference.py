@@ -4,8 +4,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head, quantifier
-from lifelong_core.deploy.numerics.folds import stratified_folds
+from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
+from lifelong_core.deploy.labeled import stratified_folds
 from lifelong_core.deploy.shift.sequential.betting import precision
 from lifelong_core.deploy.shift.sequential.reference import ScoreReference
 from lifelong_core.deploy.shift.sequential.scores import bucket_scores
@@ -197,16 +197,3 @@ def test_says_what_is_missing(population):
         ScoreReference.of(population(3).draw([10, 10, 0], np.random.default_rng(0)), elsewhere())
     with pytest.raises(InvalidInputError):
         ScoreReference.of(population(2).draw([10, 10], np.random.default_rng(0)), elsewhere())
-
-
-def test_a_quantifier_keeps_the_reference_of_the_head_asked_for_last(population):
-    calibration = population(3, 1.5).draw([50] * 3, np.random.default_rng(0))
-    fitted = quantifier("PACC").fit(calibration)
-    first, second = (
-        fit_head(calibration, COSTS, target_prevalence=p) for p in (PREVALENCE, PREVALENCE[::-1])
-    )
-    kept = fitted.score_reference(first)
-    assert kept == ScoreReference.of(calibration, first)
-    assert fitted.score_reference(first) is kept
-    assert fitted.score_reference(second) == ScoreReference.of(calibration, second) != kept
-    assert fitted.score_reference(first) == kept

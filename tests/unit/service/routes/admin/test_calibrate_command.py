@@ -19,7 +19,7 @@ from lifelong.commands.models.calibration_text import print_report
 from lifelong.labelled_images import LabelledImages
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits, TargetValue
-from lifelong_core.deploy.calibration.acceptance.report import examine_calibration
+from lifelong_core.deploy.calibration_acceptance.report import examine_calibration
 from lifelong_core.images.preprocessing_digest import preprocessing_digest
 from lifelong_core.store import Store
 from lifelong_core.store.registry.registry import change_registry

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from lifelong_core.deploy.label_shift import class_spread
+from lifelong_core.deploy.label_shift.class_spread import ClassSpread
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.shift.label_shift import class_spread
-from lifelong_core.deploy.shift.label_shift.class_spread import ClassSpread
 
 
 def drawn(counts, rng, groups=None):

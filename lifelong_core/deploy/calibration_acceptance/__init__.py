@@ -3,5 +3,5 @@
 - `report`: the figures and the verdict
 - `findings`: reasons to refuse, and warnings
 - `class_mix_mean`: means under a class mix, with intervals
-- `exchanged_labels`: labels that fit another class better
+- `wrong_labels`: labels that fit another class better, and random label noise
 """

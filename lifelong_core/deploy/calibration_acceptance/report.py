@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from lifelong_core.decision_rules.rules import BayesRule, DecisionRule
-from lifelong_core.deploy.calibration.acceptance.class_mix_mean import ClassMixMean, Figure
-from lifelong_core.deploy.calibration.acceptance.exchanged_labels import find_exchanged_labels
-from lifelong_core.deploy.calibration.acceptance.findings import (
+from lifelong_core.deploy.calibration_acceptance.class_mix_mean import ClassMixMean, Figure
+from lifelong_core.deploy.calibration_acceptance.findings import (
     Finding,
     constant_costs,
     dear_decisions,
@@ -22,14 +21,11 @@ from lifelong_core.deploy.calibration.acceptance.findings import (
     worse_than_previous,
     worse_than_promoted,
 )
-from lifelong_core.deploy.calibration.held_out import crossfitted_output, held_out_output
-from lifelong_core.deploy.calibration.label_noise import find_label_noise
+from lifelong_core.deploy.calibration_acceptance.wrong_labels import find_exchanged_labels, find_label_noise
 from lifelong_core.deploy.checks import as_class_names
-from lifelong_core.deploy.decision import ABSTAIN
-from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
-from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.numerics.folds import crossfitting_folds
-from lifelong_core.deploy.numerics.grouping import independent_cases
+from lifelong_core.deploy.head import ABSTAIN, HeadOutput, PostProcessingHead
+from lifelong_core.deploy.head_fitting import crossfitted_output, held_out_output
+from lifelong_core.deploy.labeled import LabeledLogits, crossfitting_folds, independent_cases
 from lifelong_core.values.arrays import Floats, Integers, as_costs
 
 _SMALLEST = float(np.finfo(np.float64).tiny)

@@ -5,8 +5,8 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.deploy.labeled import LabeledLogits, class_means
-from lifelong_core.deploy.numerics.grouping import independent_cases, sort_into_runs
+from lifelong_core.deploy.labeled import LabeledLogits, class_means, independent_cases
+from lifelong_core.deploy.numerics.rows import sort_into_runs
 from lifelong_core.values.arrays import Floats, Integers
 
 PSEUDO_SAMPLES = 2.0

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from lifelong_core.deploy.shift.label_shift.class_spread import ClassSpread
-from lifelong_core.deploy.shift.label_shift.drift import Drift, DriftDetectors
-from lifelong_core.deploy.shift.label_shift.features import FeatureMap
-from lifelong_core.deploy.shift.label_shift.result import Disagreement
+from lifelong_core.deploy.label_shift.class_spread import ClassSpread
+from lifelong_core.deploy.label_shift.drift import Drift, DriftDetectors
+from lifelong_core.deploy.label_shift.features import FeatureMap
+from lifelong_core.deploy.label_shift.result import Disagreement
 from lifelong_core.values.arrays import Floats
 
 MOST = 5

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.numerics.simplex import smooth
-from lifelong_core.deploy.shift.label_shift.assumption_test import (
+from lifelong_core.deploy.label_shift.assumption_test import (
     AssumptionReference,
     _step_test,
     assumption_test,
 )
-from lifelong_core.deploy.shift.label_shift.class_spread import ClassSpread
-from lifelong_core.deploy.shift.label_shift.disagreement import _per_cent, drift_disagreements
-from lifelong_core.deploy.shift.label_shift.result import AssumptionTest
+from lifelong_core.deploy.label_shift.class_spread import ClassSpread
+from lifelong_core.deploy.label_shift.disagreement import _per_cent, drift_disagreements
+from lifelong_core.deploy.label_shift.result import AssumptionTest
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.numerics.simplex import smooth
 from lifelong_core.values.arrays import centre_rows
 from lifelong_core.values.errors import InvalidInputError, UnidentifiableError
 

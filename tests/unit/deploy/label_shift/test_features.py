@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
+from lifelong_core.deploy.label_shift.features import FeatureMap, column_order, cut_points, log_odds
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.shift.label_shift.features import FeatureMap, column_order, cut_points, log_odds
 
 
 def test_log_odds_are_those_of_softmax():

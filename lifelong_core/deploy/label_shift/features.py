@@ -9,8 +9,7 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.deploy.calibration.affine import fit_weighted
-from lifelong_core.deploy.labeled import LabeledLogits, class_means
-from lifelong_core.deploy.numerics.folds import stratified_folds
+from lifelong_core.deploy.labeled import LabeledLogits, class_means, stratified_folds
 from lifelong_core.values.arrays import Floats, Integers, Logits, centre_rows
 
 FREQUENCIES = 48

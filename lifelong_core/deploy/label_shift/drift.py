@@ -6,11 +6,9 @@ from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
-from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.numerics.folds import stratified_folds
-from lifelong_core.deploy.numerics.grouping import member_sums
-from lifelong_core.deploy.numerics.scores import one_hot
-from lifelong_core.deploy.shift.label_shift.features import FOLDS, FeatureMap, column_order
+from lifelong_core.deploy.label_shift.features import FOLDS, FeatureMap, column_order
+from lifelong_core.deploy.labeled import LabeledLogits, stratified_folds
+from lifelong_core.deploy.numerics.rows import member_sums, one_hot
 from lifelong_core.values.arrays import MANY_CLASSES, Floats, Integers, Logits, Mask, centre_rows
 
 DriftKind: TypeAlias = Literal["moved_logit", "scaled_logits", "noisy_logits", "mixed_samples"]

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from lifelong_core.deploy.calibration.acceptance.class_mix_mean import ClassMixMean, Figure
-from lifelong_core.deploy.calibration.acceptance.exchanged_labels import ExchangedLabels
-from lifelong_core.deploy.calibration.label_noise import LabelNoise
+from lifelong_core.deploy.calibration_acceptance.class_mix_mean import ClassMixMean, Figure
+from lifelong_core.deploy.calibration_acceptance.wrong_labels import ExchangedLabels, LabelNoise
 from lifelong_core.values.arrays import Floats, Integers, Logits
 
 MINIMUM_CASES = 5

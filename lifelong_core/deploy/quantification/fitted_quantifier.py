@@ -2,25 +2,24 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.deploy.calibration.affine import AffineCalibration, fit_weighted
-from lifelong_core.deploy.calibration.held_out import HeldOutHeads, held_out_heads
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import canonical
-from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
+from lifelong_core.deploy.label_shift.assumption_test import AssumptionReference
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
-from lifelong_core.deploy.numerics.grouping import member_sums
+from lifelong_core.deploy.numerics.rows import member_sums
 from lifelong_core.deploy.numerics.simplex import smooth
 from lifelong_core.deploy.quantification.cautions import find_cautions
-from lifelong_core.deploy.quantification.estimate import PrevalenceEstimate, t_interval
+from lifelong_core.deploy.quantification.prevalence_estimate import Analysis, PrevalenceEstimate, t_interval
 from lifelong_core.deploy.quantification.separation import MINIMUM_SEPARATION, Separation
 from lifelong_core.deploy.quantification.summaries.codebook import Codebook
 from lifelong_core.deploy.quantification.summaries.group_sketch import GroupSketch
@@ -29,16 +28,12 @@ from lifelong_core.deploy.quantification.summaries.window_summary import WindowS
 from lifelong_core.deploy.quantification.uncertainty import (
     Clusters,
     Influence,
-    Spread,
     combine,
 )
-from lifelong_core.deploy.shift.label_shift.assumption_test import AssumptionReference
-from lifelong_core.deploy.shift.sequential.reference import ScoreReference
 from lifelong_core.values.arrays import Floats, Logits, as_groups, as_logits, centre_rows
 from lifelong_core.values.errors import InvalidInputError, UnidentifiableError
 
-if TYPE_CHECKING:
-    from lifelong_core.deploy.performance.choice import MethodChoice
+Result = TypeVar("Result")
 
 REVISION = 3
 """Revision of the methods and of the summaries' codebook. Raise it when their results change, so that old summaries and
@@ -46,38 +41,6 @@ evidence are not mixed with new ones."""
 
 _BATCH = 1 << 16
 """Rows whose features are in memory at once while a summary is made."""
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """Estimate with the parts of its covariance."""
-
-    estimate: PrevalenceEstimate
-    influence: Influence
-    doubt: Floats
-    """shape (C, C), covariance that more samples do not reduce: the squared difference from the method's second
-    solution, and changes of the prevalence that may not show in its features; common to all windows"""
-    calibration: LabeledLogits
-    counts: Floats
-    """shape (U,), samples at each distinct row of the window, one for each row of `influence.window`"""
-    clusters: Clusters | None
-    """groups of the window's samples"""
-    change_doubt: Floats
-    """shape (C, C), covariance due to changes of the prevalence in this window"""
-
-    def with_change_doubt(self, doubt: Floats) -> Self:
-        """Return the analysis with more covariance, shape (C, C), due to changes of the prevalence in this window."""
-        estimate = self.estimate
-        covariance = estimate.covariance + doubt
-        low, high = t_interval(
-            estimate.prevalence, covariance, estimate.degrees_of_freedom, estimate.confidence
-        )
-        wider = replace(estimate, low=low, high=high, covariance=covariance)
-        return replace(self, estimate=wider, change_doubt=self.change_doubt + doubt)
-
-    def spread(self, influence: Influence) -> Spread:
-        """Covariance of a statistic with these influences of the window's and the calibration set's samples."""
-        return combine(influence, self.calibration, self.counts, self.clusters)
 
 
 class FittedQuantifier(ABC):
@@ -106,32 +69,17 @@ class FittedQuantifier(ABC):
         self.calibration = calibration
         self.settings: Mapping[str, float] = MappingProxyType({**self.defaults, **settings})
         self._separation: Separation | None = None
-        self._judged: tuple[str, ScoreReference] | None = None
-        self._held_out: tuple[str, HeldOutHeads] | None = None
+        self._once: dict[Callable[[Any], object], object] = {}
         self._fit()
 
-    def score_reference(self, head: PostProcessingHead) -> ScoreReference:
-        """Reference scores of a head for the sequential test; the last one is cached.
+    def once(self, compute: Callable[["FittedQuantifier"], Result]) -> Result:
+        """Value of a pure function of this quantifier; the first call computes it, later calls return the same object.
 
-        Raises:
-            InvalidInputError: the head has other classes.
+        Packages above this one keep with the quantifier what they compute from it.
         """
-        digest = head.digest
-        if self._judged is None or self._judged[0] != digest:
-            self._judged = digest, ScoreReference.of(self.calibration, head)
-        return self._judged[1]
-
-    def held_out_output(self, head: PostProcessingHead, *, factor: float = 1.0) -> HeadOutput:
-        """Output of a head on the calibration samples, held out, their logits times `factor`; the last fits are cached.
-
-        Raises:
-            InvalidInputError: the head has other classes.
-        """
-        digest = head.digest
-        if self._held_out is None or self._held_out[0] != digest:
-            self._held_out = digest, held_out_heads(self.calibration, head)
-        held = self._held_out[1]
-        return held.output if factor == 1 else held.at(factor)
+        if compute not in self._once:
+            self._once[compute] = compute(self)
+        return cast("Result", self._once[compute])
 
     @cached_property
     def cautions(self) -> tuple[str, ...]:
@@ -206,14 +154,6 @@ class FittedQuantifier(ABC):
         points, counts = window.points()
         features = self._features((points * factor).astype(np.float32)) * counts[:, np.newaxis]
         return replace(window, feature_sums=features, logit_sums=window.logit_sums * factor)
-
-    @cached_property
-    def performance_choice(self) -> "MethodChoice":
-        """The method that estimates performance best in windows simulated from the calibration set."""
-        # It fits quantifiers itself.
-        from lifelong_core.deploy.performance.choice import choose_method
-
-        return choose_method(self)
 
     @cached_property
     def logit_scale(self) -> LogitScale:

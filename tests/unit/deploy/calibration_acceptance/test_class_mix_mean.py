@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.deploy.calibration.acceptance.class_mix_mean import ClassMixMean
+from lifelong_core.deploy.calibration_acceptance.class_mix_mean import ClassMixMean
 
 
 def cases(labels, groups=None):

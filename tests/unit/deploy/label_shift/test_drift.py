@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from lifelong_core.deploy.label_shift.drift import DriftDetectors, remove_directions, tangents
+from lifelong_core.deploy.label_shift.features import FeatureMap
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.shift.label_shift.drift import DriftDetectors, remove_directions, tangents
-from lifelong_core.deploy.shift.label_shift.features import FeatureMap
 
 
 def drawn(counts, rng):

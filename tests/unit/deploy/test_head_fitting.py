@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits, fit_head
-from lifelong_core.deploy.calibration import held_out
-from lifelong_core.deploy.calibration.held_out import FOLDS, crossfitted_output, held_out_output
-from lifelong_core.deploy.numerics.folds import stratified_folds
-from lifelong_core.deploy.quantification.registry import quantifier
+from lifelong_core.deploy.head_fitting import FOLDS, crossfitted_output, held_out_output
+from lifelong_core.deploy.labeled import stratified_folds
 
 COSTS = np.array([[0, 1, 1], [1, 0, 1], [4, 4, 0.0]])
 TARGET = np.array([0.5, 0.375, 0.125])  # sums to 1 exactly
@@ -45,19 +43,3 @@ def test_where_a_class_has_one_sample_there_are_no_folds(calibration):
     lonely = LabeledLogits(calibration.logits[:81], np.append(np.arange(80) % 2, 2))
     head = fit_head(lonely, COSTS)
     assert held_out_output(lonely, head) == head.apply(lonely.logits)
-
-
-def test_all_factors_of_the_logits_use_the_same_heads(calibration, monkeypatch):
-    head = fit_head(calibration, COSTS, target_prevalence=TARGET)
-    fits = list[int]()
-    fitted = quantifier("MLLS").fit(calibration)
-
-    def counted(data, *arguments, **options):
-        fits.append(data.samples)
-        return fit_head(data, *arguments, **options)
-
-    monkeypatch.setattr(held_out, "fit_head", counted)
-    assert fitted.held_out_output(head) == held_out_output(calibration, head)
-    half = fitted.held_out_output(head, factor=0.5)
-    assert fits == [150, *[120] * FOLDS] * 2
-    assert half == held_out_output(calibration, head, factor=0.5) != fitted.held_out_output(head)

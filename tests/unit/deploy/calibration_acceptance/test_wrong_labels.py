@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.deploy.calibration.label_noise import (
+from lifelong_core.deploy.calibration_acceptance.wrong_labels import (
     NoisyAffineProblem,
     estimate_label_noise,
     find_label_noise,

@@ -1,13 +1,20 @@
-"""An estimated prevalence with its uncertainty."""
+"""Estimate of the prevalence with its interval, and the parts of its covariance."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
 import numpy as np
 
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import take_fields
+from lifelong_core.deploy.labeled import LabeledLogits
+from lifelong_core.deploy.quantification.uncertainty import (
+    Clusters,
+    Influence,
+    Spread,
+    combine,
+)
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, as_parameter, as_prevalence, read_only
 from lifelong_core.values.errors import InvalidInputError
@@ -109,3 +116,35 @@ def t_interval(
     quantile = t_quantile(np.where(known, degrees_of_freedom, 1.0), (1 + confidence) / 2)
     reach = np.where(known, quantile * np.sqrt(np.maximum(np.diag(covariance), 0)), 1.0)
     return np.maximum(centre - reach, 0), np.minimum(centre + reach, 1)
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Estimate with the parts of its covariance."""
+
+    estimate: PrevalenceEstimate
+    influence: Influence
+    doubt: Floats
+    """shape (C, C), covariance that more samples do not reduce: the squared difference from the method's second
+    solution, and changes of the prevalence that may not show in its features; common to all windows"""
+    calibration: LabeledLogits
+    counts: Floats
+    """shape (U,), samples at each distinct row of the window, one for each row of `influence.window`"""
+    clusters: Clusters | None
+    """groups of the window's samples"""
+    change_doubt: Floats
+    """shape (C, C), covariance due to changes of the prevalence in this window"""
+
+    def with_change_doubt(self, doubt: Floats) -> Self:
+        """Return the analysis with more covariance, shape (C, C), due to changes of the prevalence in this window."""
+        estimate = self.estimate
+        covariance = estimate.covariance + doubt
+        low, high = t_interval(
+            estimate.prevalence, covariance, estimate.degrees_of_freedom, estimate.confidence
+        )
+        wider = replace(estimate, low=low, high=high, covariance=covariance)
+        return replace(self, estimate=wider, change_doubt=self.change_doubt + doubt)
+
+    def spread(self, influence: Influence) -> Spread:
+        """Covariance of a statistic with these influences of the window's and the calibration set's samples."""
+        return combine(influence, self.calibration, self.counts, self.clusters)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import BayesRule, LabeledLogits, PostProcessingHead, TargetValue, fit_head
-from lifelong_core.deploy.calibration.acceptance.class_mix_mean import Figure
-from lifelong_core.deploy.calibration.acceptance.findings import uninformative
-from lifelong_core.deploy.calibration.acceptance.report import examine_calibration
-from lifelong_core.deploy.calibration.held_out import crossfitted_output
+from lifelong_core.deploy.calibration_acceptance.class_mix_mean import Figure
+from lifelong_core.deploy.calibration_acceptance.findings import uninformative
+from lifelong_core.deploy.calibration_acceptance.report import examine_calibration
+from lifelong_core.deploy.head_fitting import crossfitted_output
 from lifelong_core.metrics import brier_score, confusion_matrix, expected_cost
 
 NAMES = ("benign", "unclear", "malignant")
