@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.metrics.catalogue.metrics import METRICS
+from lifelong_core.metrics.catalogue import METRICS
 from lifelong_core.values.arrays import Floats, Integers
 from lifelong_core.values.errors import InvalidInputError
 

@@ -41,7 +41,7 @@ def name_metric(key: str, class_names: Sequence[str]) -> str:
         >>> name_metric("TPR[1]", ("benign", "malignant")), name_metric("AC", ("benign", "malignant"))
         ('Sensitivity (TPR) of malignant', 'Accuracy (AC)')
     """
-    from lifelong_core.metrics.catalogue.metrics import metric_info
+    from lifelong_core.metrics.catalogue import metric_info
 
     acronym, bracket, index = key.rstrip("]").partition("[")
     name = f"{metric_info(acronym).name} ({acronym})"

@@ -36,7 +36,7 @@ def _print_differences(console: "Console", report: "PromotionReport") -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from lifelong_core.metrics.catalogue.metrics import METRICS
+    from lifelong_core.metrics.catalogue import METRICS
 
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     level = f"difference ({100 * report.new_result.level:g} % interval)"

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
-from lifelong_core.metrics.catalogue.metrics import METRICS, PER_CLASS_COUNTS
+from lifelong_core.metrics.catalogue import METRICS, PER_CLASS_COUNTS, counting_metric
 from lifelong_core.metrics.counting.confusion import one_versus_rest
 from lifelong_core.metrics.counting.cost import costs_of
-from lifelong_core.metrics.resampling.counting_metrics import counting_metric
 from lifelong_core.values.arrays import Floats, as_confusion
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.scientific import t_quantile

@@ -7,7 +7,7 @@ from typing import Self
 from lifelong_core.deploy.performance.by_prevalence import AUROC
 from lifelong_core.deploy.performance.derived_metrics import metric_names
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
-from lifelong_core.metrics.catalogue.metrics import METRICS
+from lifelong_core.metrics.catalogue import METRICS
 from lifelong_core.values.errors import InvalidInputError
 
 

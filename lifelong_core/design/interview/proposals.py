@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from pydantic import Field
 
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
-from lifelong_core.metrics.computation.inputs import MOST_CLASSES_GUESSED
+from lifelong_core.metrics.inputs import MOST_CLASSES_GUESSED
 from lifelong_core.values.arrays import (
     Floats,
     Integers,

@@ -8,7 +8,7 @@ from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
 from lifelong_core.design.recommendation.labels import label_metrics
 from lifelong_core.metrics import METRICS
-from lifelong_core.metrics.catalogue.metric_info import MetricInfo
+from lifelong_core.metrics.declaration import MetricInfo
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from lifelong_core.design.report.words import (
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.metrics import METRICS
-from lifelong_core.metrics.catalogue.metric_info import MetricInfo
+from lifelong_core.metrics.declaration import MetricInfo
 
 MOST_CLASSES = 12
 """classes whose values a table shows; of more, the worst are shown, and the rest can be unfolded"""

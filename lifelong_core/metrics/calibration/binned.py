@@ -5,13 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.metrics.scores.labelled_probabilities import (
+from lifelong_core.metrics.declaration import metric
+from lifelong_core.metrics.scores.ranking import Ranking, rank
+from lifelong_core.metrics.scores.samples import (
     EqualPredictions,
     as_class,
     as_labelled_probabilities,
     equal_predictions,
 )
-from lifelong_core.metrics.scores.ranking import Ranking, rank
 from lifelong_core.values.arrays import LARGEST_NUMBER, Floats, Integers, Mask, read_only
 from lifelong_core.values.errors import InvalidInputError
 
@@ -19,6 +20,16 @@ DEFAULT_BINS = 15
 LARGEST_BINS = 1_000_000
 
 
+@metric(
+    "ECE",
+    "Expected calibration error (top-label, L1, binned)",
+    "Mean gap between the confidence of decisions and how often they are right, in bins of confidence.",
+    definition="2.66",
+    formula="sum_b n_b/N |conf_b-acc_b|",
+    undefined="no sample",
+    orientation="down",
+    family="calibration",
+)
 def expected_calibration_error(
     labels: ArrayLike,
     probabilities: ArrayLike,
@@ -55,6 +66,16 @@ def expected_calibration_error(
     return top_label_calibration_error(labels, probabilities, bins=bins, norm=norm, right_closed=right_closed)
 
 
+@metric(
+    "CWCE",
+    "Class-wise calibration error",
+    "Mean over the classes of the gap between a class's probability and its frequency, in bins.",
+    definition="2.68",
+    formula="mean_k sum_b n_kb/N |p_kb-freq_kb|",
+    undefined="no sample",
+    orientation="down",
+    family="calibration",
+)
 def class_wise_calibration_error(
     labels: ArrayLike,
     probabilities: ArrayLike,
@@ -90,6 +111,62 @@ def class_wise_calibration_error(
     return float(errors.mean())
 
 
+@metric(
+    "TCE",
+    "Top-label calibration error",
+    "As ECE, but given the exact confidence: for models that give few different values.",
+    definition="2.65",
+    formula="E|P[Y=argmax phi(X)|max phi]-max phi|",
+    undefined="no sample; means little where hardly a confidence occurs twice",
+    orientation="down",
+    family="calibration",
+)
+def top_label_calibration_error(
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    bins: int | None = None,
+    norm: float = 1,
+    right_closed: bool = False,
+) -> float:
+    """Calibration error of the highest probability (thesis Def. 2.65), in [0, 1], less is better.
+
+    The mean of |confidence - accuracy|**norm, where the accuracy is that among the cases with exactly the
+    same confidence, or in the same bin: with bins this is `expected_calibration_error`. The printed
+    definition conditions one fixed class on the confidence; meant is the decided class of each case.
+
+    Args:
+        labels: shape (N,), true classes.
+        probabilities: shape (N, C).
+        bins: number of bins, as for `expected_calibration_error`; None: condition on equal confidence.
+        norm: power of the distance, 1 or more.
+        right_closed: which edge a bin includes, as for `expected_calibration_error`.
+
+    Returns:
+        The error; nan where it is undefined: no case.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit.
+
+    Examples:
+        >>> round(top_label_calibration_error([0, 1, 1], [[0.75, 0.25], [0.75, 0.25], [0.0, 1.0]]), 4)
+        0.1667
+    """
+    confidence, is_right = top_label(*as_labelled_probabilities(labels, probabilities))
+    return reliability(confidence, is_right, bins=bins, right_closed=right_closed).error(norm)
+
+
+@metric(
+    "MCE",
+    "Marginal calibration error (class k)",
+    "Gap between a class's probability and its frequency, given the exact probability; not the maximum.",
+    definition="2.65",
+    formula="E|P[Y=k|phi_k]-phi_k|",
+    undefined="no sample; means little where hardly a probability occurs twice",
+    orientation="down",
+    scope="per class",
+    family="calibration",
+)
 def marginal_calibration_error(
     labels: ArrayLike,
     probabilities: ArrayLike,
@@ -133,41 +210,20 @@ def marginal_calibration_error(
     )
 
 
-def top_label_calibration_error(
-    labels: ArrayLike,
-    probabilities: ArrayLike,
-    *,
-    bins: int | None = None,
-    norm: float = 1,
-    right_closed: bool = False,
-) -> float:
-    """Calibration error of the highest probability (thesis Def. 2.65), in [0, 1], less is better.
-
-    The mean of |confidence - accuracy|**norm, where the accuracy is that among the cases with exactly the
-    same confidence, or in the same bin: with bins this is `expected_calibration_error`. The printed
-    definition conditions one fixed class on the confidence; meant is the decided class of each case.
-
-    Args:
-        labels: shape (N,), true classes.
-        probabilities: shape (N, C).
-        bins: number of bins, as for `expected_calibration_error`; None: condition on equal confidence.
-        norm: power of the distance, 1 or more.
-        right_closed: which edge a bin includes, as for `expected_calibration_error`.
-
-    Returns:
-        The error; nan where it is undefined: no case.
-
-    Raises:
-        InvalidInputError: a shape or a value does not fit.
-
-    Examples:
-        >>> round(top_label_calibration_error([0, 1, 1], [[0.75, 0.25], [0.75, 0.25], [0.0, 1.0]]), 4)
-        0.1667
-    """
-    confidence, is_right = top_label(*as_labelled_probabilities(labels, probabilities))
-    return reliability(confidence, is_right, bins=bins, right_closed=right_closed).error(norm)
-
-
+@metric(
+    "CE",
+    "Canonical calibration error",
+    "Canonical means of all class probabilities together: their distance from the class shares among the"
+    " cases with these probabilities.",
+    definition="2.64",
+    formula="E d(r(phi(X)),phi(X))",
+    undefined="no sample; means little where hardly a vector of probabilities occurs twice",
+    bounds=(0, 2),
+    shown="[0,2] for L1; [0,sqrt2] rooted L2",
+    orientation="down",
+    invalid="2 (L1)",
+    family="calibration",
+)
 def canonical_calibration_error(labels: ArrayLike, probabilities: ArrayLike, *, norm: float = 1) -> float:
     """Calibration error of all probabilities at once (thesis Def. 2.64), less is better.
 

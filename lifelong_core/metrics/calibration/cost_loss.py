@@ -1,11 +1,13 @@
 """The expected cost that miscalibration causes: of Bayes decisions before less after recalibration."""
 
+from math import inf
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.metrics.counting.cost import zero_one_costs
-from lifelong_core.metrics.scores.labelled_probabilities import as_labelled_probabilities
-from lifelong_core.metrics.scores.prior_correction import corrected_probabilities
+from lifelong_core.metrics.declaration import metric
+from lifelong_core.metrics.scores.samples import as_labelled_probabilities, corrected_probabilities
 from lifelong_core.values.arrays import Floats, Integers, as_costs, as_groups, as_prevalence, softmax
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.scientific import solve
@@ -23,6 +25,19 @@ RIDGE = 1e-6
 """Of the squared biases, in the mean loss: a common shift of all changes nothing, and absent classes have no optimum"""
 
 
+@metric(
+    "ECCL",
+    "EC calibration loss",
+    "What miscalibration costs: expected cost of Bayes decisions, less that after recalibration.",
+    definition="Ferrer 2022",
+    formula="EC(rho_EC(phi))-EC(rho_EC(affine(phi)))",
+    undefined="fewer than two samples; no sample of a class with positive target prevalence",
+    bounds=(-inf, inf),
+    shown="(-inf,inf)",
+    orientation="down",
+    invalid="naive classifier value (0)",
+    family="calibration",
+)
 def ec_calibration_loss(
     labels: ArrayLike,
     probabilities: ArrayLike,

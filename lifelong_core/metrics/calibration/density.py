@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.metrics.calibration.binned import as_norm
 from lifelong_core.metrics.calibration.kernel import Estimate, as_subsample, draw_subsample
-from lifelong_core.metrics.scores.blockwise import blocks
-from lifelong_core.metrics.scores.labelled_probabilities import as_labelled_probabilities
+from lifelong_core.metrics.declaration import metric
+from lifelong_core.metrics.scores.samples import as_labelled_probabilities, blocks
 from lifelong_core.metrics.scores.scoring_rules import truth_gaps
 from lifelong_core.values.arrays import Floats, Integers, as_bandwidth
 from lifelong_core.values.scientific import log_gamma
@@ -33,6 +33,17 @@ FLOOR = 1e-10
 classes have no kernel in common."""
 
 
+@metric(
+    "ECE_KDE",
+    "KDE calibration error",
+    "All class probabilities together: their distance from how often the classes occur among similar probabilities.",
+    definition="2.70",
+    formula="mean_j ||ratio_j-phi_j||_p^p (no root)",
+    undefined="fewer than two samples; given bandwidth: no kernel mass (an isolated probability of exactly 1)",
+    bounds=(0, 2),
+    orientation="down",
+    family="calibration",
+)
 def ece_kde(
     labels: ArrayLike,
     probabilities: ArrayLike,

@@ -1,13 +1,14 @@
 """Kernel calibration error, which compares nearby predictions instead of bins or equal predictions."""
 
 import math
+from math import inf
 from typing import Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.metrics.scores.blockwise import blocks
-from lifelong_core.metrics.scores.labelled_probabilities import as_labelled_probabilities
+from lifelong_core.metrics.declaration import metric
+from lifelong_core.metrics.scores.samples import as_labelled_probabilities, blocks
 from lifelong_core.metrics.scores.scoring_rules import mean_squared_distance, truth_gaps
 from lifelong_core.values.arrays import LARGEST_NUMBER, Floats, Integers, as_bandwidth, as_probabilities
 from lifelong_core.values.errors import InvalidInputError
@@ -57,6 +58,20 @@ class Estimate(float):
         return f"Estimate({self.value}, standard_error={self.standard_error}, samples={self.samples})"
 
 
+@metric(
+    "KCE",
+    "Kernel calibration error",
+    "All class probabilities together: their distance from how often the classes then occur, by a kernel,"
+    " without bins; its unbiased square may be negative.",
+    definition="2.69",
+    formula="sqrt(E[(e_Y-phi)^T k (e_Y'-phi')])",
+    undefined="no sample; fewer than two for the unbiased one; a bandwidth of 0 (constant predictor)",
+    bounds=(-inf, inf),
+    shown="[0,inf) population; unbiased estimator SKCE in R",
+    orientation="down",
+    invalid="naive classifier value",
+    family="calibration",
+)
 def kernel_calibration_error(
     labels: ArrayLike,
     probabilities: ArrayLike,

@@ -1,12 +1,14 @@
 """Calibration of each class's probability in two numbers: the calibration slope, and the O:E ratio."""
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.metrics.counting.confusion import ratio
-from lifelong_core.metrics.scores.labelled_probabilities import as_labelled_probabilities
+from lifelong_core.metrics.declaration import metric
+from lifelong_core.metrics.scores.samples import as_labelled_probabilities
 from lifelong_core.values.arrays import Floats, Mask
 
 SMALLEST = 1e-12
@@ -26,6 +28,19 @@ class Influenced:
     depend on each other; nan where there is no variance"""
 
 
+@metric(
+    "CS",
+    "Calibration slope",
+    "Slope of the truth on the log odds: below 1 the probabilities are too extreme, above 1 too moderate.",
+    definition="Van Calster et al. 2019",
+    formula="b of logit P(y=k)=a+b logit(p_k)",
+    undefined="no reference sample of the class, or none of another; one probability for all",
+    bounds=(-inf, inf),
+    orientation="one",
+    scope="per class",
+    invalid="none: of valid outputs only",
+    family="calibration-agreement",
+)
 def calibration_slope(labels: ArrayLike, probabilities: ArrayLike) -> Floats:
     """Calibration slope of each class against the rest (CS; Van Calster et al. 2019, level "weak"), best is 1.
 
@@ -55,6 +70,19 @@ def calibration_slope(labels: ArrayLike, probabilities: ArrayLike) -> Floats:
     return np.array([slope_of_class(p, reference == k).value for k, p in enumerate(predicted.T)])
 
 
+@metric(
+    "O:E",
+    "Observed to expected ratio",
+    "Cases of the class over the sum of its probabilities: above 1 it is predicted too rarely.",
+    definition="Van Calster et al. 2019",
+    formula="n_k/sum_i p_ik",
+    undefined="no sample; a class that neither occurs nor is expected",
+    bounds=(0, inf),
+    orientation="one",
+    scope="per class",
+    invalid="none: of valid outputs only",
+    family="calibration-agreement",
+)
 def observed_expected_ratio(labels: ArrayLike, probabilities: ArrayLike) -> Floats:
     """Number of cases of each class over the number that is expected (O:E; Van Calster et al. 2019), best is 1.
 

@@ -2,7 +2,7 @@
 
 - `confusion`: the confusion matrix and the counts of each class
 - `one_versus_rest`, `multiclass`: metrics of one class, and of all classes
-- `cost`, `net_benefit`: expected cost and cost matrices; decision curves
-- `uncertainty_aware`, `member_spread`: counts weighted by uncertainty; uncertainty from several outputs of a sample
+- `cost`, `net_benefit`: cost matrices; decision curves
+- `uncertainty_aware`: counts weighted by uncertainty; uncertainty from several outputs of a sample
 - `stability`: agreement of two models
 """

@@ -1,14 +1,14 @@
 """Net benefit: true positives minus false positives, at the exchange rate of a threshold."""
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.metrics.counting.confusion import OneVersusRest, as_confusions, ratio, reweight_classes
-from lifelong_core.metrics.scores.blockwise import columns_of
-from lifelong_core.metrics.scores.labelled_probabilities import as_class, as_labelled_probabilities
-from lifelong_core.metrics.scores.values import as_values
+from lifelong_core.metrics.declaration import metric
+from lifelong_core.metrics.scores.samples import as_class, as_labelled_probabilities, as_values, columns_of
 from lifelong_core.values.arrays import Floats, Integers, as_prevalence, read_only
 
 
@@ -24,6 +24,18 @@ class DecisionCurve:
     """shape (T,), net benefit of always deciding for the class"""
 
 
+@metric(
+    "NB",
+    "Net benefit",
+    "Cases found, less false alarms at the exchange rate of the probability at which one would act.",
+    definition="2.57",
+    formula="TP/N-FP/N*t/(1-t)",
+    undefined="no sample; t = 1",
+    bounds=(-inf, 1),
+    shown="(-inf,P(1)]",
+    scope="per class (binary)",
+    invalid="naive: max(0, NB of treat-all)",
+)
 def net_benefit(confusion: ArrayLike, *, threshold: float, prevalence: ArrayLike | None = None) -> Floats:
     """True positives minus false positives per sample, TP / N - FP / N t / (1 - t) (NB; thesis Def. 2.57).
 

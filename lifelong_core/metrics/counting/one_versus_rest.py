@@ -5,13 +5,26 @@ such as resampled ones, gives shape (..., C). Rows are true classes, columns dec
 the last column, it counts as a decision against every class.
 """
 
+from math import inf
+
 from numpy.typing import ArrayLike
 
 from lifelong_core.metrics.counting.confusion import OneVersusRest, as_confusions, ratio
+from lifelong_core.metrics.declaration import metric
 from lifelong_core.values.arrays import LARGEST_NUMBER, Floats
 from lifelong_core.values.errors import InvalidInputError
 
 
+@metric(
+    "TPR",
+    "Sensitivity",
+    "How often the class is found where it is present.",
+    definition="2.16",
+    formula="TP/(TP+FN)",
+    undefined="no reference sample of the class",
+    scope="per class",
+    prevalence_dependent=False,
+)
 def sensitivity(confusion: ArrayLike) -> Floats:
     """Share of the samples of a class with the right decision, TP / (TP + FN) (TPR, recall; thesis Def. 2.16).
 
@@ -32,6 +45,17 @@ def sensitivity(confusion: ArrayLike) -> Floats:
     return ratio(counts.true_positives, counts.positives)
 
 
+@metric(
+    "FNR",
+    "Miss rate",
+    "How often the class is missed where it is present.",
+    definition="2.16",
+    formula="FN/(TP+FN)",
+    undefined="no reference sample of the class",
+    orientation="down",
+    scope="per class",
+    prevalence_dependent=False,
+)
 def miss_rate(confusion: ArrayLike) -> Floats:
     """Share of the samples of a class with a wrong decision, FN / (TP + FN) (FNR; thesis Def. 2.16).
 
@@ -52,6 +76,16 @@ def miss_rate(confusion: ArrayLike) -> Floats:
     return ratio(counts.false_negatives, counts.positives)
 
 
+@metric(
+    "TNR",
+    "Specificity",
+    "How often the class is ruled out where it is absent.",
+    definition="2.16",
+    formula="TN/(TN+FP)",
+    undefined="no reference sample of another class",
+    scope="per class",
+    prevalence_dependent=False,
+)
 def specificity(confusion: ArrayLike) -> Floats:
     """Share of the samples of other classes that were not decided as this, TN / (TN + FP) (TNR; thesis Def. 2.16).
 
@@ -72,6 +106,17 @@ def specificity(confusion: ArrayLike) -> Floats:
     return ratio(counts.true_negatives, counts.negatives)
 
 
+@metric(
+    "FPR",
+    "Fall-out",
+    "How often there is a false alarm where the class is absent.",
+    definition="2.16",
+    formula="FP/(FP+TN)",
+    undefined="no reference sample of another class",
+    orientation="down",
+    scope="per class",
+    prevalence_dependent=False,
+)
 def fall_out(confusion: ArrayLike) -> Floats:
     """Share of the samples of other classes that were decided as this, FP / (TN + FP) (FPR; thesis Def. 2.16).
 
@@ -92,6 +137,15 @@ def fall_out(confusion: ArrayLike) -> Floats:
     return ratio(counts.false_positives, counts.negatives)
 
 
+@metric(
+    "PPV",
+    "Precision",
+    "How often a decision for the class is right.",
+    definition="2.35",
+    formula="TP/(TP+FP)",
+    undefined="the class is never decided",
+    scope="per class",
+)
 def precision(confusion: ArrayLike) -> Floats:
     """Share of the decisions for a class that are right, TP / (TP + FP) (PPV; thesis Def. 2.35).
 
@@ -112,6 +166,16 @@ def precision(confusion: ArrayLike) -> Floats:
     return ratio(counts.true_positives, counts.decided_positive)
 
 
+@metric(
+    "FDR",
+    "False discovery rate",
+    "How often a decision for the class is a false alarm.",
+    definition="2.35",
+    formula="FP/(TP+FP)",
+    undefined="the class is never decided",
+    orientation="down",
+    scope="per class",
+)
 def false_discovery_rate(confusion: ArrayLike) -> Floats:
     """Share of the decisions for a class that are wrong, FP / (TP + FP) (FDR; thesis Def. 2.35).
 
@@ -132,6 +196,15 @@ def false_discovery_rate(confusion: ArrayLike) -> Floats:
     return ratio(counts.false_positives, counts.decided_positive)
 
 
+@metric(
+    "NPV",
+    "Negative predictive value",
+    "How often a decision against the class is right.",
+    definition="2.35",
+    formula="TN/(TN+FN)",
+    undefined="the class is always decided",
+    scope="per class",
+)
 def negative_predictive_value(confusion: ArrayLike) -> Floats:
     """Share of the decisions against a class that are right, TN / (TN + FN) (NPV; thesis Def. 2.35).
 
@@ -172,6 +245,16 @@ def positive_share(confusion: ArrayLike) -> Floats:
     return ratio(counts.decided_positive, counts.positives + counts.negatives)
 
 
+@metric(
+    "FOR",
+    "False omission rate",
+    "How often a decision against the class misses it.",
+    definition="2.35",
+    formula="FN/(TN+FN)",
+    undefined="the class is always decided",
+    orientation="down",
+    scope="per class",
+)
 def false_omission_rate(confusion: ArrayLike) -> Floats:
     """Share of the decisions against a class that are wrong, FN / (TN + FN) (FOR; thesis Def. 2.35).
 
@@ -192,6 +275,17 @@ def false_omission_rate(confusion: ArrayLike) -> Floats:
     return ratio(counts.false_negatives, counts.decided_negative)
 
 
+@metric(
+    "LR+",
+    "Positive likelihood ratio",
+    "By what factor a decision for the class raises its odds; above 10 is called good.",
+    definition="2.32",
+    formula="TPR/FPR",
+    undefined="TPR or TNR is undefined; 0/0 where both TPR and FPR are 0 (inf where only FPR is)",
+    bounds=(0, inf),
+    scope="per class",
+    prevalence_dependent=False,
+)
 def positive_likelihood_ratio(confusion: ArrayLike) -> Floats:
     """How much more frequent a decision for a class is if it is right, TPR / FPR (LR+; thesis Def. 2.32).
 
@@ -214,6 +308,19 @@ def positive_likelihood_ratio(confusion: ArrayLike) -> Floats:
     return ratio(sensitivity(confusion), fall_out(confusion))
 
 
+@metric(
+    "LR-",
+    "Negative likelihood ratio",
+    "By what factor a decision against the class changes its odds; below 0.1 is called good.",
+    definition="2.32",
+    formula="FNR/TNR",
+    undefined="TPR or TNR is undefined; 0/0 where both FNR and TNR are 0 (inf where only TNR is)",
+    bounds=(0, inf),
+    orientation="down",
+    scope="per class",
+    prevalence_dependent=False,
+    invalid="naive classifier value (1)",
+)
 def negative_likelihood_ratio(confusion: ArrayLike) -> Floats:
     """How much more frequent a decision against a class is if it is wrong, FNR / TNR (LR-; thesis Def. 2.32).
 
@@ -234,6 +341,17 @@ def negative_likelihood_ratio(confusion: ArrayLike) -> Floats:
     return ratio(miss_rate(confusion), specificity(confusion))
 
 
+@metric(
+    "J",
+    "Youden/Informedness",
+    "Share of the way from guessing (0) to always right (1), whatever the prevalences.",
+    definition="2.33",
+    formula="TPR+TNR-1",
+    undefined="TPR or TNR is undefined",
+    bounds=(-1, 1),
+    scope="per class",
+    prevalence_dependent=False,
+)
 def youden_index(confusion: ArrayLike) -> Floats:
     """Sensitivity plus specificity minus 1, also called informedness (J; thesis Def. 2.33).
 
@@ -254,6 +372,16 @@ def youden_index(confusion: ArrayLike) -> Floats:
     return ratio(counts.determinant, counts.positives * counts.negatives)
 
 
+@metric(
+    "MK",
+    "Markedness",
+    "How far decisions for and against the class can be relied on, 0 for guessing.",
+    definition="2.41",
+    formula="PPV+NPV-1",
+    undefined="PPV or NPV is undefined",
+    bounds=(-1, 1),
+    scope="per class",
+)
 def markedness(confusion: ArrayLike) -> Floats:
     """Positive plus negative predictive value minus 1 (MK; thesis Def. 2.41).
 
@@ -275,6 +403,15 @@ def markedness(confusion: ArrayLike) -> Floats:
     return ratio(counts.determinant, counts.decided_positive * counts.decided_negative)
 
 
+@metric(
+    "F_beta",
+    "F-beta",
+    "Weighted harmonic mean of sensitivity and precision; beta times the weight on sensitivity.",
+    definition="2.44/2.45",
+    formula="(1+b^2)TP/((1+b^2)TP+b^2 FN+FP)",
+    undefined="the class is neither present nor decided (TP = FP = FN = 0)",
+    scope="per class",
+)
 def f_beta(confusion: ArrayLike, *, beta: float = 1.0) -> Floats:
     """Harmonic mean of precision and sensitivity, in which the latter weighs beta^2 (F_beta; thesis Prop. 2.45).
 
@@ -301,6 +438,15 @@ def f_beta(confusion: ArrayLike, *, beta: float = 1.0) -> Floats:
     return ratio(found, found + weight * counts.false_negatives + counts.false_positives)
 
 
+@metric(
+    "JAC",
+    "Jaccard",
+    "Of the samples that are or were decided as the class, how many are both.",
+    definition="2.47",
+    formula="TP/(TP+FN+FP)",
+    undefined="the class is neither present nor decided (TP = FP = FN = 0)",
+    scope="per class",
+)
 def jaccard(confusion: ArrayLike) -> Floats:
     """Overlap of the samples of a class and the decisions for it, TP / (TP + FN + FP) (JAC; thesis Def. 2.47).
 

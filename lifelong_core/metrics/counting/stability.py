@@ -8,6 +8,8 @@ mix the sizes of their findings into the agreement. All follow R. Romanova, Loca
 supervised deep neural networks (2020), with its misprints corrected.
 """
 
+from collections.abc import Callable
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +18,36 @@ from numpy.typing import ArrayLike
 from lifelong_core.metrics.counting.confusion import as_confusions, confusion_matrix, ratio
 from lifelong_core.metrics.counting.multiclass import accuracy, cohen_kappa
 from lifelong_core.metrics.counting.one_versus_rest import f_beta, jaccard
-from lifelong_core.metrics.scores.values import as_values
+from lifelong_core.metrics.declaration import Function, metric
+from lifelong_core.metrics.scores.samples import as_values
 from lifelong_core.values.arrays import Floats, as_confusion, as_labels
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.scientific import kendall_tau_b, mean_ranks
+
+
+def _stability(
+    what: str,
+    meaning: str,
+    *,
+    formula: str,
+    undefined: str,
+    bounds: tuple[float, float] = (-1, 1),
+    shown: str | None = None,
+) -> Callable[[Function], Function]:
+    return metric(
+        f"S_{what}",
+        f"stability S_{what}",
+        meaning,
+        definition="Romanova 2020, sec. II-III",
+        formula=formula,
+        undefined=undefined,
+        bounds=bounds,
+        shown=shown,
+        scope="pair of predictions, no labels",
+        prevalence_dependent=None,
+        invalid="n/a",
+        family="stability",
+    )
 
 
 class Agreement(NamedTuple):
@@ -53,6 +81,13 @@ def agreement(first: ArrayLike, second: ArrayLike) -> Agreement:
     return Agreement(*counts.ravel().tolist())
 
 
+@_stability(
+    "J",
+    "Of the instances that any of two models calls positive, how many both do.",
+    formula="n11/(n01+n10+n11)",
+    undefined="neither model calls any instance positive",
+    bounds=(0, 1),
+)
 def positive_jaccard(n00: float, n01: float, n10: float, n11: float) -> float:
     """Share of the instances positive for both models among those positive for any, n11 / (n01 + n10 + n11) (S_J;
     eq. 7).
@@ -69,6 +104,13 @@ def positive_jaccard(n00: float, n01: float, n10: float, n11: float) -> float:
     return float(jaccard(_table(n00, n01, n10, n11))[1])
 
 
+@_stability(
+    "PO",
+    "Of the positives of the model with fewer, how many the other shares.",
+    formula="n11/(min(n10,n01)+n11)",
+    undefined="a model calls no instance positive",
+    bounds=(0, 1),
+)
 def positive_overlap(n00: float, n01: float, n10: float, n11: float) -> float:
     """Share of the instances positive for both models among those of the model with fewer (S_PO; eq. 15).
 
@@ -86,6 +128,14 @@ def positive_overlap(n00: float, n01: float, n10: float, n11: float) -> float:
     return float(ratio(n11, min(n01, n10) + n11))
 
 
+@_stability(
+    "APO",
+    "S_PO beyond what chance would give.",
+    formula="(n11-E)/(min(n1*,n*1)-E)",
+    undefined="a model calls no instance positive, or all",
+    bounds=(-inf, 1),
+    shown="[1-N,1]",
+)
 def adjusted_positive_overlap(n00: float, n01: float, n10: float, n11: float) -> float:
     """`positive_overlap` beyond what chance would give, relative to the most possible (S_APO; eq. 16).
 
@@ -105,6 +155,13 @@ def adjusted_positive_overlap(n00: float, n01: float, n10: float, n11: float) ->
     return float(ratio(n11 * n00 - n01 * n10, most))
 
 
+@_stability(
+    "HAPJ",
+    "S_J of the rarer of both agreements.",
+    formula="min(n11,n00)/(n10+n01+min(n11,n00))",
+    undefined="both models give all instances the same decision",
+    bounds=(0, 1),
+)
 def heuristically_adjusted_positive_jaccard(n00: float, n01: float, n10: float, n11: float) -> float:
     """`positive_jaccard` without the overlap that large numbers of positives cause by themselves (S_HAPJ; eq. 17).
 
@@ -123,6 +180,14 @@ def heuristically_adjusted_positive_jaccard(n00: float, n01: float, n10: float, 
     return float(ratio(avoidable, n01 + n10 + avoidable))
 
 
+@_stability(
+    "APJ",
+    "S_J beyond what chance would give.",
+    formula="(n11-E11)/(n10+n01+n11-E11)",
+    undefined="both models give all instances the same decision",
+    bounds=(-1 / 3, 1),
+    shown="[-1/3,1]",
+)
 def adjusted_positive_jaccard(n00: float, n01: float, n10: float, n11: float) -> float:
     """`positive_jaccard` beyond what chance would give (S_APJ; eq. 18).
 
@@ -141,6 +206,12 @@ def adjusted_positive_jaccard(n00: float, n01: float, n10: float, n11: float) ->
     return float(ratio(beyond_chance, (n01 + n10) * total + beyond_chance))
 
 
+@_stability(
+    "AJ",
+    "Agreement of two models beyond what chance would give.",
+    formula="Cohen kappa",
+    undefined="both models give all instances the same decision",
+)
 def adjusted_jaccard(n00: float, n01: float, n10: float, n11: float) -> float:
     """Agreement beyond what chance would give, which is Cohen's kappa of the two models (S_AJ; eq. 19).
 
@@ -201,6 +272,12 @@ def negative_agreement_ratio(n00: float, n01: float, n10: float, n11: float) -> 
     return float(f_beta(_table(n00, n01, n10, n11))[0])
 
 
+@_stability(
+    "Pearson",
+    "Linear correlation of two models' scores.",
+    formula="product moment",
+    undefined="a model gives all instances the same score",
+)
 def pearson_correlation(first: ArrayLike, second: ArrayLike) -> float:
     """Linear correlation of two models' scores for the same instances (S_Pearson).
 
@@ -221,6 +298,12 @@ def pearson_correlation(first: ArrayLike, second: ArrayLike) -> float:
     return _correlation(*_scores(first, second))
 
 
+@_stability(
+    "Spearman",
+    "Linear correlation of the ranks of two models' scores.",
+    formula="Pearson on mid-ranks",
+    undefined="a model gives all instances the same score",
+)
 def spearman_correlation(first: ArrayLike, second: ArrayLike) -> float:
     """Linear correlation of the ranks of two models' scores; equal scores share their mean rank (S_Spearman).
 
@@ -241,6 +324,12 @@ def spearman_correlation(first: ArrayLike, second: ArrayLike) -> float:
     return _correlation(*(mean_ranks(scores) for scores in _scores(first, second)))
 
 
+@_stability(
+    "Kendall",
+    "Pairs of instances that two models order alike, less those that they do not.",
+    formula="tau-b",
+    undefined="a model gives all instances the same score",
+)
 def kendall_correlation(first: ArrayLike, second: ArrayLike) -> float:
     """Kendall's tau-b: pairs of instances in the same order for both models minus pairs in opposite order (S_Kendall).
 

@@ -19,9 +19,12 @@ from numpy.typing import ArrayLike
 from lifelong_core.metrics.counting.confusion import ratio
 from lifelong_core.metrics.counting.multiclass import accuracies
 from lifelong_core.metrics.counting.one_versus_rest import f_beta, fall_out, precision, sensitivity
-from lifelong_core.metrics.scores.values import as_values
+from lifelong_core.metrics.declaration import Function, Orientation, metric
+from lifelong_core.metrics.scores.samples import as_values
 from lifelong_core.values.arrays import LARGEST_NUMBER, Floats
+from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.scientific import error_function, weighted_counts
+from lifelong_core.values.uncertainties import LARGEST_SPREAD, check_members
 
 UNCERTAINTY_AWARE: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
     {
@@ -33,6 +36,23 @@ UNCERTAINTY_AWARE: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
     }
 )
 """By acronym, the scores (eqs. 13-17) as functions of sums of weights (M, 2, 2), with values (M,)."""
+
+
+def _weighted(
+    what: str, meaning: str, formula: str, *, orientation: Orientation = "up"
+) -> Callable[[Function], Function]:
+    return metric(
+        f"UA-{what}",
+        f"uncertainty-aware {what}",
+        f"{meaning} Samples near the threshold and uncertain ones count less.",
+        definition="Sperling et al., eq. 13-17",
+        formula=f"{formula} on weights w_i=erf(|p-t|/(s sqrt2)) erf(|c-t|/(s sqrt2)) exp(-u d)",
+        undefined="every relevant weight is 0 (no such sample, p = t, c = t)",
+        orientation=orientation,
+        scope="binary",
+        invalid="worst",
+        family="uncertainty-aware",
+    )
 
 
 def uncertainty_aware_confusion(
@@ -74,6 +94,7 @@ def uncertainty_aware_confusion(
     return weighted_counts(cells, weights, size=4).reshape(2, 2)
 
 
+@_weighted("accuracy", "How often the decision is right.", "(TP+TN)/(TP+TN+FP+FN)")
 def uncertainty_aware_accuracy(
     labels: ArrayLike,
     probabilities: ArrayLike,
@@ -109,6 +130,7 @@ def uncertainty_aware_accuracy(
     return float(UNCERTAINTY_AWARE["UA-accuracy"](confusion[np.newaxis])[0])
 
 
+@_weighted("precision", "How often a positive decision is right.", "TP/(TP+FP)")
 def uncertainty_aware_precision(
     labels: ArrayLike,
     probabilities: ArrayLike,
@@ -144,6 +166,7 @@ def uncertainty_aware_precision(
     return float(UNCERTAINTY_AWARE["UA-precision"](confusion[np.newaxis])[0])
 
 
+@_weighted("recall", "How often a positive is found.", "TP/(TP+FN)")
 def uncertainty_aware_recall(
     labels: ArrayLike,
     probabilities: ArrayLike,
@@ -179,6 +202,7 @@ def uncertainty_aware_recall(
     return float(UNCERTAINTY_AWARE["UA-recall"](confusion[np.newaxis])[0])
 
 
+@_weighted("FPR", "How often a negative raises a false alarm.", "FP/(FP+TN)", orientation="down")
 def uncertainty_aware_false_positive_rate(
     labels: ArrayLike,
     probabilities: ArrayLike,
@@ -214,6 +238,7 @@ def uncertainty_aware_false_positive_rate(
     return float(UNCERTAINTY_AWARE["UA-FPR"](confusion[np.newaxis])[0])
 
 
+@_weighted("F1", "Harmonic mean of precision and recall.", "2PR/(P+R), use 2TP/(2TP+FP+FN)")
 def uncertainty_aware_f1(
     labels: ArrayLike,
     probabilities: ArrayLike,
@@ -261,3 +286,32 @@ def sureness(values: Floats, threshold: float, sigma: float) -> Floats:
     """
     distances = ratio(np.abs(values - threshold), np.array(sigma * np.sqrt(2)))
     return np.where(values == threshold, 0.0, error_function(distances))
+
+
+def member_spread(probabilities: ArrayLike) -> Floats:
+    """Standard deviation of each sample's probability over the members, with divisor M, shape (N,), in [0, 0.5].
+
+    Sperling et al. take the epistemic uncertainty of Monte Carlo dropout, after Kendall and Gal (2017, eq. 9): the mean
+    of squares less the squared mean of the M drawn predictions. This is its square root, which has the unit of a
+    probability. It does not hold the uncertainty that all members share, such as noise in the image.
+
+    Args:
+        probabilities: shape (M, N), probability of the positive class by each of M >= 2 members.
+
+    Raises:
+        InvalidInputError: another shape, fewer than 2 or more than 100 members, or a value outside [0, 1].
+
+    Examples:
+        >>> member_spread([[0.25, 0.5, 0.0], [0.75, 0.5, 1.0]]).tolist()
+        [0.25, 0.0, 0.5]
+    """
+    try:
+        drawn = np.asarray(probabilities, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError("expected members of the same shape.", field="members") from error
+    if drawn.ndim != 2:
+        raise InvalidInputError(f"expected shape (M, N), got {drawn.shape}.", field="members")
+    check_members(len(drawn))
+    if not ((drawn >= 0) & (drawn <= 1)).all():
+        raise InvalidInputError("expected probabilities in [0, 1].", field="members")
+    return np.minimum(drawn.std(axis=0), LARGEST_SPREAD)

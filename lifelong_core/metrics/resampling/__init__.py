@@ -1,6 +1,6 @@
 """Uncertainty of metrics.
 
-- `bootstrap`, `counting_metrics`: resampled data sets, and counting metrics of many confusion matrices at once
+- `bootstrap`: resampled data sets; `weighted`: metrics of scores of many resampled data sets at once
 - `intervals`: confidence intervals of a resampled statistic
 - `aggregation`: hierarchical means and subgroups
 """

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.metrics.counting.confusion import ratio
-from lifelong_core.metrics.scores.values import as_values
+from lifelong_core.metrics.scores.samples import as_values
 from lifelong_core.values.arrays import Floats, Integers, as_column, as_groups, as_labels
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.scientific import weighted_counts

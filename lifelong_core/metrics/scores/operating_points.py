@@ -6,8 +6,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.metrics.scores.labelled_probabilities import as_class
 from lifelong_core.metrics.scores.ranking import Ranking
+from lifelong_core.metrics.scores.samples import as_class
 from lifelong_core.values.arrays import Floats, Integers
 from lifelong_core.values.errors import InvalidInputError
 

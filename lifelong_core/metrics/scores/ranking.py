@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.metrics.scores.blockwise import columns_of
-from lifelong_core.metrics.scores.labelled_probabilities import as_class, as_labelled_probabilities
+from lifelong_core.metrics.declaration import metric
+from lifelong_core.metrics.scores.samples import as_class, as_labelled_probabilities, columns_of
 from lifelong_core.values.arrays import Floats, Integers, Mask, read_only
 
 
@@ -77,6 +77,17 @@ def class_rankings(labels: Integers, probabilities: Floats) -> tuple[Ranking, ..
     return tuple(rank(column, labels == k) for k, column in enumerate(columns_of(probabilities)))
 
 
+@metric(
+    "AUROC",
+    "Area under ROC",
+    "How often a sample of the class scores higher than one of another class; 0.5 is guessing.",
+    definition="2.55",
+    formula="P(s+>s-)+0.5P(s+=s-)",
+    undefined="no reference sample of the class, or none of another",
+    scope="per class",
+    prevalence_dependent=False,
+    family="multi-threshold",
+)
 def auroc(labels: ArrayLike, probabilities: ArrayLike) -> Floats:
     """Area under the ROC curve of each class against the rest (thesis Def. 2.55), in [0, 1], more is better.
 
@@ -101,6 +112,16 @@ def auroc(labels: ArrayLike, probabilities: ArrayLike) -> Floats:
     return np.array([ranking.roc_area for ranking in rankings])
 
 
+@metric(
+    "AP",
+    "Average precision",
+    "Mean precision over the thresholds, weighted by the sensitivity that each adds.",
+    definition="2.56",
+    formula="sum (R_n-R_{n-1})P_n, thresholds DEscending, R_0=0",
+    undefined="no reference sample of the class",
+    scope="per class",
+    family="multi-threshold",
+)
 def average_precision(labels: ArrayLike, probabilities: ArrayLike) -> Floats:
     """Average precision of each class against the rest (thesis Def. 2.56), in [0, 1], more is better.
 

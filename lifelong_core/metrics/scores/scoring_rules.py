@@ -2,19 +2,32 @@
 
 import math
 from dataclasses import dataclass
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.metrics.scores.blockwise import blocks
-from lifelong_core.metrics.scores.labelled_probabilities import (
+from lifelong_core.metrics.declaration import metric
+from lifelong_core.metrics.scores.samples import (
     EqualPredictions,
     as_labelled_probabilities,
+    blocks,
     equal_predictions,
 )
 from lifelong_core.values.arrays import Floats, Integers
 
 
+@metric(
+    "BS",
+    "Brier score",
+    "Mean squared distance of the probabilities to the truth: discrimination and calibration in one.",
+    definition="2.74",
+    formula="mean_i sum_k (1[y_i=k]-p_ik)^2",
+    undefined="no sample",
+    bounds=(0, 2),
+    orientation="down",
+    family="calibration",
+)
 def brier_score(labels: ArrayLike, probabilities: ArrayLike) -> float:
     """Mean squared distance of the probabilities from the one-hot label (thesis Def. 2.74), in [0, 2], less is better.
 
@@ -37,6 +50,19 @@ def brier_score(labels: ArrayLike, probabilities: ArrayLike) -> float:
     return mean_squared_distance(*as_labelled_probabilities(labels, probabilities))
 
 
+@metric(
+    "RBS",
+    "Root Brier score",
+    "An upper bound of the calibration error of all class probabilities together, as a root mean square.",
+    definition="2.74",
+    formula="sqrt(BS)",
+    undefined="no sample",
+    bounds=(0, sqrt(2)),
+    shown="[0,sqrt2]",
+    orientation="down",
+    invalid="sqrt 2",
+    family="calibration",
+)
 def root_brier_score(labels: ArrayLike, probabilities: ArrayLike) -> float:
     """Root of the Brier score (thesis Def. 2.74), in [0, sqrt(2)], less is better.
 
@@ -60,6 +86,18 @@ def root_brier_score(labels: ArrayLike, probabilities: ArrayLike) -> float:
     return float(np.sqrt(brier_score(labels, probabilities)))
 
 
+@metric(
+    "BSS",
+    "Brier skill score",
+    "The part of the naive classifier's Brier score that is saved; 0 is no better than the prevalences.",
+    definition="2.74",
+    formula="1-BS/BS(prevalences)",
+    undefined="no sample; 0/0 where the reference holds one class only and BS is 0 (else -inf)",
+    bounds=(-inf, 1),
+    shown="(-inf,1]",
+    invalid="naive classifier value (0)",
+    family="calibration",
+)
 def brier_skill_score(labels: ArrayLike, probabilities: ArrayLike) -> float:
     """1 - Brier score / that of always predicting the class shares (thesis Def. 2.74), in [-inf, 1].
 
@@ -86,6 +124,18 @@ def brier_skill_score(labels: ArrayLike, probabilities: ArrayLike) -> float:
     )
 
 
+@metric(
+    "NLL",
+    "Negative log likelihood",
+    "Mean surprise at the true class; infinite if a true class had probability 0.",
+    definition="2.73",
+    formula="-mean ln p_i,y",
+    undefined="no sample",
+    bounds=(0, inf),
+    orientation="down",
+    invalid="naive classifier value (entropy of prevalences)",
+    family="calibration",
+)
 def negative_log_likelihood(labels: ArrayLike, probabilities: ArrayLike) -> float:
     """Mean of -ln of the true class's probability (thesis Def. 2.73), in [0, inf], less is better.
 

@@ -5,13 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from lifelong_core.metrics.counting.cost import (
-    expected_cost,
-    expected_costs,
-    normalised_expected_cost,
-    normalised_expected_costs,
-    quadratic_costs,
-)
+from lifelong_core.metrics.counting.cost import quadratic_costs
 from lifelong_core.metrics.counting.multiclass import (
     accuracies,
     accuracy,
@@ -21,8 +15,12 @@ from lifelong_core.metrics.counting.multiclass import (
     cohen_kappas,
     error_rate,
     error_rates,
+    expected_cost,
+    expected_costs,
     matthews_correlation,
     matthews_correlations,
+    normalised_expected_cost,
+    normalised_expected_costs,
     weighted_cohen_kappa,
     weighted_cohen_kappas,
 )

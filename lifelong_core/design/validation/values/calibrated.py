@@ -7,8 +7,7 @@ import numpy as np
 
 from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.evaluation import Recipe, mean_over_classes
-from lifelong_core.metrics.calibration.reference import reference_of
-from lifelong_core.metrics.calibration.relabelled import CALIBRATION_ERRORS
+from lifelong_core.metrics.calibration.reference import CALIBRATION_ERRORS, reference_of
 from lifelong_core.metrics.resampling.intervals import Bootstrap, LeftOut
 from lifelong_core.values.arrays import Floats
 

@@ -14,7 +14,7 @@ from lifelong_core.design.validation.values.parts import finite
 from lifelong_core.design.validation.values.resampled_metrics import SLOW_REPLICATES
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics import CustomMetric
-from lifelong_core.metrics.computation.compute_metrics import UNDEFINED
+from lifelong_core.metrics.computation import UNDEFINED
 from lifelong_core.values.arrays import Floats
 
 

@@ -26,8 +26,8 @@ from lifelong_core.design.validation.values.metric_value import Number, ValueOf
 from lifelong_core.design.validation.values.resampled_metrics import resample_metric
 from lifelong_core.design.validation.values.resamples import Resamples, map_values
 from lifelong_core.metrics import METRICS
-from lifelong_core.metrics.catalogue.undefined_reasons import Reason
 from lifelong_core.metrics.resampling.intervals import Bootstrap
+from lifelong_core.metrics.undefined_reasons import Reason
 from lifelong_core.values.arrays import Floats, Mask
 
 

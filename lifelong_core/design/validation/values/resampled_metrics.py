@@ -16,19 +16,20 @@ from lifelong_core.design.validation.values.evaluation import (
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.metrics import METRICS, zero_one_costs
 from lifelong_core.metrics.calibration.cost_loss import cost_gains
-from lifelong_core.metrics.calibration.weighted_kernel import weighted_ece_kde, weighted_kernel_error
-from lifelong_core.metrics.computation.inputs import CheckedInputs
-from lifelong_core.metrics.computation.invalid_outputs import with_invalid
-from lifelong_core.metrics.computation.workbench import SharedComputations
 from lifelong_core.metrics.counting.confusion import ratio
+from lifelong_core.metrics.evaluation import SharedComputations
+from lifelong_core.metrics.inputs import CheckedInputs
+from lifelong_core.metrics.invalid_outputs import with_invalid
 from lifelong_core.metrics.resampling.intervals import Bootstrap
-from lifelong_core.metrics.scores.at_target import SHARE_OF_POSITIVES
-from lifelong_core.metrics.scores.weighted_scores import (
+from lifelong_core.metrics.resampling.weighted import (
     Counts,
     Weighted,
     weighted_brier_score,
+    weighted_ece_kde,
+    weighted_kernel_error,
     weighted_scores,
 )
+from lifelong_core.metrics.scores.at_target import SHARE_OF_POSITIVES
 from lifelong_core.values.arrays import Floats
 
 SLOW_REPLICATES = 200

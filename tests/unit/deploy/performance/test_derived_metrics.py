@@ -9,7 +9,7 @@ from lifelong_core.deploy.performance.derived_metrics import (
     metric_intervals,
 )
 from lifelong_core.metrics import METRICS
-from lifelong_core.metrics.resampling.counting_metrics import counting_metric
+from lifelong_core.metrics.catalogue import counting_metric
 from lifelong_core.values.errors import InvalidInputError
 
 COUNTING = tuple(name for name, card in METRICS.items() if card.family == "counting" and name != "NB")

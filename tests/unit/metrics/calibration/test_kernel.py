@@ -14,7 +14,7 @@ from lifelong_core.metrics.calibration.kernel import (
     kernel_calibration_error,
     median_pairwise_distance,
 )
-from lifelong_core.metrics.scores import blockwise
+from lifelong_core.metrics.scores import samples as blockwise
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.labelled_cases import few_examples, labelled, simulated
 

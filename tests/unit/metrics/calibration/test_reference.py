@@ -3,12 +3,13 @@ import pytest
 
 from lifelong_core.metrics import compute_metrics, marginal_calibration_error
 from lifelong_core.metrics.calibration.reference import (
+    CALIBRATION_ERRORS,
     calibrated_reference,
     draw_labels,
+    error_of_labels,
     within_group_correlation,
 )
-from lifelong_core.metrics.calibration.relabelled import CALIBRATION_ERRORS, error_of_labels
-from lifelong_core.metrics.catalogue.parameters import Parameters
+from lifelong_core.metrics.inputs import Parameters
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.labelled_cases import simulated
 

@@ -5,8 +5,7 @@ import pytest
 
 import lifelong_core.metrics as package
 from lifelong_core.metrics import METRICS, compute_metrics
-from lifelong_core.metrics.catalogue.metrics import metric_info
-from lifelong_core.metrics.catalogue.relations import RELATIONS
+from lifelong_core.metrics.catalogue import RELATIONS, metric_info
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.reference import REFERENCE
 

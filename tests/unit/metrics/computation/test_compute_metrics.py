@@ -22,7 +22,7 @@ from lifelong_core.metrics import (
     specificity,
     value_at_threshold,
 )
-from lifelong_core.metrics.scores import blockwise
+from lifelong_core.metrics.scores import samples as blockwise
 from lifelong_core.values.errors import InvalidInputError
 
 POOL = [acronym for acronym, card in METRICS.items() if card.is_in_pool]

@@ -6,13 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.metrics import accuracy, confusion_matrix, expected_cost
-from lifelong_core.metrics.counting.cost import (
-    linear_costs,
-    naive_decision,
-    normalised_expected_cost,
-    quadratic_costs,
-    zero_one_costs,
-)
+from lifelong_core.metrics.counting.cost import linear_costs, naive_decision, quadratic_costs, zero_one_costs
+from lifelong_core.metrics.counting.multiclass import normalised_expected_cost
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.counting_cases import confusions, few_examples
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from lifelong_core.metrics.counting.member_spread import member_spread
+from lifelong_core.metrics.counting.uncertainty_aware import member_spread
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.counting_cases import few_examples
 

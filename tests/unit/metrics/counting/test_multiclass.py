@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 
-from lifelong_core.metrics.counting.cost import expected_cost, linear_costs, quadratic_costs, zero_one_costs
+from lifelong_core.metrics.counting.cost import linear_costs, quadratic_costs, zero_one_costs
 from lifelong_core.metrics.counting.multiclass import (
     accuracy,
     balanced_accuracy,
     cohen_kappa,
     error_rate,
+    expected_cost,
     matthews_correlation,
     weighted_cohen_kappa,
 )

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.metrics.counting.confusion import confusion_matrix
-from lifelong_core.metrics.counting.cost import expected_cost
+from lifelong_core.metrics.counting.multiclass import expected_cost
 from lifelong_core.metrics.counting.net_benefit import (
     decision_curve,
     net_benefit,

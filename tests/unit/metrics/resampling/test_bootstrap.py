@@ -5,11 +5,11 @@ import pytest
 from scipy import stats
 
 from lifelong_core.metrics.counting.confusion import confusion_matrix
-from lifelong_core.metrics.counting.cost import expected_costs
 from lifelong_core.metrics.counting.multiclass import (
     accuracies,
     accuracy,
     balanced_accuracies,
+    expected_costs,
     matthews_correlations,
 )
 from lifelong_core.metrics.counting.one_versus_rest import precision, sensitivity

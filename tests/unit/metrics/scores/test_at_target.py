@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lifelong_core.metrics.computation.compute_metrics import compute_metrics
+from lifelong_core.metrics.computation import compute_metrics
 from lifelong_core.metrics.counting.one_versus_rest import (
     f_beta,
     fall_out,

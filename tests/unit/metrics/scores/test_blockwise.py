@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lifelong_core.metrics.scores import blockwise
-from lifelong_core.metrics.scores.blockwise import blocks, columns_of
+from lifelong_core.metrics.scores import samples as blockwise
+from lifelong_core.metrics.scores.samples import blocks, columns_of
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(1, 100))

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from lifelong_core.metrics.scores import blockwise, labelled_probabilities
-from lifelong_core.metrics.scores.labelled_probabilities import equal_prediction_blocks, equal_predictions
+from lifelong_core.metrics.scores import samples as blockwise
+from lifelong_core.metrics.scores import samples as labelled_probabilities
+from lifelong_core.metrics.scores.samples import equal_prediction_blocks, equal_predictions
 from tests.unit.metrics.labelled_cases import few_examples, labelled
 
 

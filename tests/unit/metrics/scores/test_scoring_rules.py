@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 
 from lifelong_core.metrics.calibration.binned import canonical_calibration_error
-from lifelong_core.metrics.scores import labelled_probabilities as labelled_module
+from lifelong_core.metrics.scores import samples as labelled_module
 from lifelong_core.metrics.scores.scoring_rules import (
     brier_decomposition,
     brier_score,

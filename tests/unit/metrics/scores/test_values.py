@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from lifelong_core.metrics.scores.values import as_values
+from lifelong_core.metrics.scores.samples import as_values
 from lifelong_core.values.errors import InvalidInputError
 
 

@@ -10,7 +10,7 @@ from lifelong_core.deploy.performance.labelled.sampling import (
     labelling_probabilities,
 )
 from lifelong_core.metrics import confusion_matrix
-from lifelong_core.metrics.resampling.counting_metrics import counting_metric
+from lifelong_core.metrics.catalogue import counting_metric
 from lifelong_core.values.errors import InvalidInputError
 
 COSTS = np.array([[0.0, 1.0, 2.0], [4.0, 0.0, 1.0], [2.0, 1.0, 0.0]])

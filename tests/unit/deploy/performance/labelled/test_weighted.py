@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from lifelong_core.deploy.performance.labelled.weighted import weighted_estimate
 from lifelong_core.metrics import confusion_matrix
-from lifelong_core.metrics.resampling.counting_metrics import counting_metric
+from lifelong_core.metrics.catalogue import counting_metric
 from lifelong_core.values.errors import InvalidInputError
 
 COSTS = [[0, 1, 2], [4, 0, 1], [2, 1, 0]]

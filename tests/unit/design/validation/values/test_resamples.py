@@ -12,8 +12,8 @@ from lifelong_core.metrics.calibration import density
 from lifelong_core.metrics.calibration.cost_loss import cost_gains
 from lifelong_core.metrics.calibration.density import leave_one_out_bandwidth
 from lifelong_core.metrics.calibration.kernel import median_pairwise_distance
-from lifelong_core.metrics.calibration.weighted_kernel import weighted_ece_kde, weighted_kernel_error
-from lifelong_core.metrics.catalogue.parameters import Parameters
+from lifelong_core.metrics.inputs import Parameters
+from lifelong_core.metrics.resampling.weighted import weighted_ece_kde, weighted_kernel_error
 from tests.unit.design.validations import metric, simulated
 
 COSTS = ((0.0, 1.0, 2.0), (3.0, 0.0, 1.0), (4.0, 1.0, 0.0))

@@ -1,5 +1,6 @@
-"""Labelled probabilities: the inputs of every metric of scores."""
+"""Samples, the inputs of every metric of scores: checks, equal predictions, and large arrays in parts."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
@@ -7,12 +8,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.metrics.scores.blockwise import blocks, columns_of
-from lifelong_core.values.arrays import Floats, Integers, as_labels, as_probabilities
+from lifelong_core.values.arrays import Floats, Integers, as_labels, as_prevalence, as_probabilities
 from lifelong_core.values.errors import InvalidInputError
 
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 """odd, without a pattern in its bits (2**64 / golden ratio)"""
+
+
+BLOCK = 1 << 20
+"""Values in memory at a time: 8 MB."""
+
+COLUMNS_TOGETHER = 8
+"""Columns that are copied at a time: as many float64 as a cache line holds."""
 
 
 def as_labelled_probabilities(labels: ArrayLike, probabilities: ArrayLike) -> tuple[Integers, Floats]:
@@ -33,6 +40,81 @@ def as_labelled_probabilities(labels: ArrayLike, probabilities: ArrayLike) -> tu
             field="probabilities",
         )
     return reference, predicted
+
+
+def as_values(
+    values: ArrayLike,
+    *,
+    field: str,
+    samples: int | None = None,
+    low: float = -math.inf,
+    high: float = math.inf,
+    finite: bool = True,
+) -> Floats:
+    """Check numbers of shape (N,) between `low` and `high`; return float64, finite, or nan where allowed.
+
+    Raises:
+        InvalidInputError: not numeric, another shape, another number than `samples`, or a value outside.
+
+    Examples:
+        >>> as_values([0, 1], field="scores").tolist()
+        [0.0, 1.0]
+    """
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError("expected one number per sample.", field=field) from error
+    if array.ndim != 1 or (samples is not None and array.size != samples):
+        raise InvalidInputError(
+            f"expected one number per sample, shape ({'N' if samples is None else samples},), got {array.shape}.",
+            field=field,
+        )
+    outside = (array < low) | (array > high)
+    if finite:
+        outside |= ~np.isfinite(array)
+    if outside.any():
+        index = int(np.argmax(outside))
+        raise InvalidInputError(
+            f"expected numbers in [{low:g}, {high:g}], got {array[index]} at index {index}.", field=field
+        )
+    return array
+
+
+def corrected_probabilities(probabilities: ArrayLike, *, given: ArrayLike, wanted: ArrayLike) -> Floats:
+    """Probabilities p_k wanted_k / given_k, normalised (Saerens et al. 2002).
+
+    Probabilities that are calibrated in a population with the class shares `given` are calibrated in one with the
+    shares `wanted`, if the images of each class are the same.
+
+    Args:
+        probabilities: shape (N, C).
+        given: shape (C,), class shares for which the probabilities hold.
+        wanted: shape (C,), class shares of the other population.
+
+    Returns:
+        Shape (N, C). A row whose classes all have the wanted share 0 becomes `wanted`.
+
+    Raises:
+        InvalidInputError: a shape or a value does not fit, or a class is wanted that has the given share 0.
+
+    Examples:
+        >>> corrected_probabilities([[0.5, 0.5]], given=[0.5, 0.5], wanted=[0.98, 0.02]).tolist()
+        [[0.98, 0.02]]
+    """
+    shares = as_prevalence(wanted, field="wanted")
+    classes = shares.size
+    present = as_prevalence(given, classes=classes, field="given")
+    missing = np.flatnonzero((shares > 0) & (present == 0))
+    if missing.size:
+        raise InvalidInputError(
+            f"the probabilities hold for a population without class {missing[0]}, which is wanted.",
+            field="given",
+            hint="State the class shares of the data on which the probabilities were calibrated.",
+        )
+    weights = np.where(shares > 0, shares, 0.0) / np.where(shares > 0, present, 1.0)
+    weighted = as_probabilities(probabilities, classes=classes) * weights
+    sums = weighted.sum(axis=1, keepdims=True)
+    return np.where(sums > 0, weighted / np.where(sums > 0, sums, 1.0), shares)
 
 
 def as_class(positive: int, *, classes: int, field: str = "positive") -> int:
@@ -140,3 +222,25 @@ def _hashes(probabilities: Floats) -> NDArray[np.uint64]:
         hashes *= MULTIPLIER
         hashes ^= hashes >> np.uint64(32)
     return hashes
+
+
+def blocks(rows: int, columns: int) -> Iterator[slice]:
+    """Slices of the rows with at most `BLOCK` values each, at least one row.
+
+    Examples:
+        >>> [(part.start, part.stop) for part in blocks(3, BLOCK // 2)]
+        [(0, 2), (2, 3)]
+    """
+    step = max(1, BLOCK // max(columns, 1))
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
+
+
+def columns_of(values: Floats) -> Iterator[Floats]:
+    """The columns of (N, C), each contiguous: a pass over a strided column reads nearly the whole array.
+
+    Examples:
+        >>> [column.tolist() for column in columns_of(np.array([[1.0, 2.0], [3.0, 4.0]]))]
+        [[1.0, 3.0], [2.0, 4.0]]
+    """
+    for start in range(0, values.shape[1], COLUMNS_TOGETHER):
+        yield from np.ascontiguousarray(values[:, start : start + COLUMNS_TOGETHER].T)

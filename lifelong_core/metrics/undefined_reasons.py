@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lifelong_core.metrics.catalogue.metrics import METRICS, PER_CLASS_COUNTS
-from lifelong_core.metrics.computation.workbench import SharedComputations
+from lifelong_core.metrics.catalogue import METRICS, PER_CLASS_COUNTS
+from lifelong_core.metrics.evaluation import SharedComputations
 from lifelong_core.metrics.scores.at_target import cut_off
 from lifelong_core.values.arrays import Floats
 

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.metrics.calibration.kernel import Estimate
-from lifelong_core.metrics.catalogue.metrics import metric_info
-from lifelong_core.metrics.catalogue.parameters import Parameters
-from lifelong_core.metrics.catalogue.undefined_reasons import Reason, reason_of
-from lifelong_core.metrics.computation.inputs import CheckedInputs, Inputs
-from lifelong_core.metrics.computation.invalid_outputs import value_of
-from lifelong_core.metrics.computation.workbench import SharedComputations
+from lifelong_core.metrics.catalogue import metric_info
 from lifelong_core.metrics.custom_metric import CustomMetric, custom_by_acronym
+from lifelong_core.metrics.evaluation import SharedComputations
+from lifelong_core.metrics.inputs import CheckedInputs, Inputs, Parameters
+from lifelong_core.metrics.invalid_outputs import value_of
+from lifelong_core.metrics.undefined_reasons import Reason, reason_of
 from lifelong_core.values.arrays import Floats, read_only
 from lifelong_core.values.errors import InvalidInputError
 

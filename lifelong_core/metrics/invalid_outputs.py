@@ -15,11 +15,10 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.metrics.calibration.kernel import Estimate
-from lifelong_core.metrics.catalogue.metrics import METRICS
-from lifelong_core.metrics.computation.evaluation import EVALUATORS, Value
-from lifelong_core.metrics.computation.workbench import SharedComputations
+from lifelong_core.metrics.catalogue import METRICS
 from lifelong_core.metrics.counting.confusion import ratio
 from lifelong_core.metrics.counting.cost import linear_costs, quadratic_costs, zero_one_costs
+from lifelong_core.metrics.evaluation import EVALUATORS, SharedComputations, Value
 from lifelong_core.metrics.scores.scoring_rules import skill
 from lifelong_core.values.arrays import Floats
 
