@@ -9,9 +9,9 @@ import numpy as np
 
 from lifelong_core.design import ModelOutputs
 from lifelong_core.design.recommendation.document import RecommendedMetric
-from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.evaluation import Recipe, estimate_metric
 from lifelong_core.design.validation.values.parts import parts_of, select_part
+from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.metrics.calibration.binned import DEFAULT_BINS, bin_edges
 from lifelong_core.metrics.calibration.density import BANDWIDTHS, FLOOR, DirichletKernel, Smoothing
 from lifelong_core.metrics.calibration.reference import draw_labels

@@ -13,9 +13,9 @@ from scipy import optimize
 from benchmarks.coverage_populations import GROUP_SIZE, Cases, Scenario, population
 from lifelong_core.design import ModelOutputs, ProblemFingerprint, Recommendation, recommend, validate
 from lifelong_core.design.recommendation.document import RecommendedMetric
-from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.result import Aggregation, ValidationResult
-from lifelong_core.design.validation.values.calibration_agreement import calibration_agreement
+from lifelong_core.design.validation.values.calibration import calibration_agreement
+from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.values.arrays import Floats
 
 Row: TypeAlias = tuple[str, str, int, float, float]

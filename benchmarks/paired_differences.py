@@ -25,7 +25,7 @@ from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.differences import MetricDifference
 from lifelong_core.design.validation.paired import PairedValidation
 from lifelong_core.design.validation.validation_settings import ValidationSettings
-from lifelong_core.promotion.sign_flip import sign_flip_test
+from lifelong_core.promotion.decision_changes import sign_flip_test
 from lifelong_core.values.arrays import Floats, Integers, softmax
 
 SEED = 0

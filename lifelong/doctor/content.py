@@ -120,7 +120,7 @@ def check_recommendations(installation: Installation) -> Iterator[Finding]:
 
 def _other_rule(store: Store, task: Task) -> Iterator[Finding]:
     """A rule that the recommendation in force asks for and the task does not have: older versions executed none."""
-    from lifelong_core.design.stated_rule import recommended_rule
+    from lifelong_core.design.recommendation.stated_rule import recommended_rule
 
     attached = store.recommendations.current(task.name)
     try:

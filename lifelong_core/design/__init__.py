@@ -1,15 +1,16 @@
 """Reward-learning loop: from a clinical problem to the metrics that fit it (thesis chapter 4)."""
 
-from lifelong_core.design.interview.answer_texts import format_answer, parse_answer
-from lifelong_core.design.interview.contradictions import Contradiction, contradictions
+from lifelong_core.design.interview.answer_texts import parse_answer
 from lifelong_core.design.interview.interview import Interview, Stage, start_interview
-from lifelong_core.design.interview.progress import Progress
 from lifelong_core.design.interview.proposals import Proposal, propose_answers
-from lifelong_core.design.method.errors import MethodError
+from lifelong_core.design.interview.views import format_answer
+from lifelong_core.design.method.checks import MethodError
 from lifelong_core.design.method.schema import Question
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
+from lifelong_core.design.recommendation.contradictions import Contradiction, contradictions
 from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric, Step
 from lifelong_core.design.recommendation.engine import next_questions, recommend
+from lifelong_core.design.recommendation.progress import Progress
 from lifelong_core.design.validation.acceptance import (
     AcceptanceOutcome,
     AcceptanceThreshold,
@@ -23,13 +24,11 @@ from lifelong_core.design.validation.comparison import (
     ModelRank,
     OverallRanking,
 )
-from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupResult
-from lifelong_core.design.validation.outputs import ModelOutputs
-from lifelong_core.design.validation.result import ValidationResult
-from lifelong_core.design.validation.uncertainty.document import UncertaintyAwareScores
-from lifelong_core.design.validation.uncertainty.settings import UncertaintySettings
+from lifelong_core.design.validation.result import SubgroupMetric, SubgroupResult, ValidationResult
+from lifelong_core.design.validation.uncertainty.document import UncertaintyAwareScores, UncertaintySettings
 from lifelong_core.design.validation.validate import validate
 from lifelong_core.design.validation.values.metric_value import CutOff, MetricValue
+from lifelong_core.design.validation.values.samples import ModelOutputs
 
 __all__ = [
     "AcceptanceOutcome",

@@ -8,13 +8,16 @@ import numpy as np
 from pydantic import AliasChoices, Field, StrictBool, StrictInt, StringConstraints, field_validator
 
 from lifelong_core.decision_rules.rules import TargetMetric
-from lifelong_core.design.method.conditions import Answers
 from lifelong_core.values.arrays import LARGEST_NUMBER, PREVALENCE_TOLERANCE
 from lifelong_core.values.documents import FrozenDocument
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.validation_errors import suggest
 
 SCHEMA_VERSION = 1
+
+Answer: TypeAlias = bool | str
+Answers: TypeAlias = Mapping[str, Answer | None]
+"""Answers that conditions read, by field; None, or no entry, for a question without an answer."""
 
 MOST_CLASSES = 1000
 """Costs have a number for each pair of classes: for more classes they exceed pages, messages and cycles."""

@@ -2,14 +2,11 @@
 
 - `inputs`: what is compared
 - `report`: from inputs to the `document`
-- `decision_changes`, `sign_flip`: which decisions change, and the test of whether one model errs less
+- `decision_changes`: decisions that change, and the test of whether one model errs less
+- `evidence`, `verdict`: differences; what speaks for and against the promotion, and what the figures do not tell
+- `compare_localization`: whether both models look at the same places of images
 - `runtime_cost`: size of a graph and time for one image
-- `localization`: whether both models look at the same places; `compare_localization` finds out from images,
-  such as an `image_sample`
-- `evidence`, `verdict`: what differs, and what speaks for and against the promotion
-- `unknowns`: what the figures do not tell
-- `page`: the report as a self-contained HTML page
-- `stability_page`: the page of `lifelong stability`, which compares the places of several classifiers
+- `page`, `stability_page`: the report as HTML; the page of `lifelong stability`
 
 It knows the design loop, the deploy loop, fingerprints and localization, and neither the store nor torch.
 """

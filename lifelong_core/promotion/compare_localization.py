@@ -23,7 +23,7 @@ from lifelong_core.develop.localization.overlay import overlay_png
 from lifelong_core.develop.localization.stability import SCORES, THRESHOLD, Stability, stability
 from lifelong_core.images import preprocess, visible_box
 from lifelong_core.images.preprocessing import Preprocessing
-from lifelong_core.promotion.localization import (
+from lifelong_core.promotion.document import (
     LocalizationComparison,
     LocalizationExample,
     LocalizationScore,
@@ -32,10 +32,13 @@ from lifelong_core.values.arrays import Floats, Integers, Logits
 from lifelong_core.values.errors import InvalidInputError
 
 MOST_EXAMPLES = 8
+
 _SHIFTS = 8
 """Pairs of different images for each image."""
+
 _OF_EXAMPLES = {"positive_jaccard": "positive Jaccard", "adjusted_jaccard": "kappa", "spearman": "Spearman"}
 """Scores that are told of single images: one as it is, one adjusted for chance, one without a threshold."""
+
 Decide: TypeAlias = Callable[[Logits], Integers]
 """Decisions (n,) from logits (n, C); C where the model abstains."""
 
@@ -67,6 +70,35 @@ class _Compared:
     found: Stability
     example: LocalizationExample | None
     """None: no examples are asked for"""
+
+
+def sample_images(
+    labels: Integers, groups: Sequence[str | None] | None, *, most: int, seed: int
+) -> list[int]:
+    """Positions of images for a comparison, ascending: classes by turns, one image of each group.
+
+    So rare classes count as much as frequent ones, and the images are independent.
+
+    Args:
+        labels: shape (N,), classes.
+        groups: N keys; None: the image is its own group, or all are.
+        most: largest number of images.
+        seed: of the order in which images are taken.
+    """
+    order: list[int] = np.random.default_rng(seed).permutation(len(labels)).tolist()
+    waiting = [[at for at in order if labels[at] == k][::-1] for k in np.unique(labels)]
+    chosen: list[int] = []
+    taken: set[str] = set()
+    while len(chosen) < most and any(waiting):
+        for queue in waiting:
+            while queue:
+                at = queue.pop()
+                group = None if groups is None else groups[at]
+                if group not in taken:
+                    chosen.append(at)
+                    taken.update(() if group is None else (group,))
+                    break
+    return sorted(chosen[:most])
 
 
 def compare_localization(

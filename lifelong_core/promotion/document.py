@@ -1,19 +1,35 @@
 """The promotion report as a document that can be stored, sent and printed."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
 
 from pydantic import Field
 
 from lifelong_core.design.validation.differences import MetricDifference, SubgroupDifference
 from lifelong_core.design.validation.result import ValidationResult
-from lifelong_core.promotion.cost_difference import CostDifference
+from lifelong_core.design.validation.values.metric_value import Number
 from lifelong_core.promotion.decision_changes import DecisionChanges
-from lifelong_core.promotion.localization import LocalizationComparison
-from lifelong_core.promotion.runtime_cost import RuntimeCost
-from lifelong_core.promotion.verdict import Verdict
 from lifelong_core.values.documents import Frozen, FrozenDocument
 
 SCHEMA_VERSION = 1
+
+
+Advice: TypeAlias = Literal["promote", "decide", "reject"]
+"""`decide`: the figures do not settle it, and a person has to."""
+
+
+class RuntimeCost(Frozen):
+    """What it costs to serve a model: memory, and time on the machine that made the report."""
+
+    graph_bytes: int = Field(ge=0, description="Size of the ONNX file.")
+    milliseconds: float | None = Field(
+        description="Median time of one image, batch size 1; None: not measured."
+    )
+    slowest_milliseconds: float | None = Field(description="95 % quantile of the same times.")
+    runs: int = Field(ge=0)
+    machine: str = Field(
+        description="Where it was measured: processor, and the number of processors it could use."
+    )
 
 
 class ModelFacts(Frozen):
@@ -32,6 +48,66 @@ class FingerprintDistance(Frozen):
     method: str = Field(description="Of the distance.")
     distance: float | None = Field(description="The lower, the closer; None: it cannot be computed.")
     reason: str | None = Field(default=None, description="Why there is no distance.")
+
+
+class Verdict(Frozen):
+    """What the figures advise, with reasons; a person decides."""
+
+    advice: Advice
+    headline: str
+    reasons: tuple[str, ...]
+    unknown: tuple[str, ...] = Field(description="What the figures do not tell, in sentences.")
+
+
+class CostDifference(Frozen):
+    """Expected cost of both models at one class prevalence."""
+
+    environment: str | None = Field(description="None: at the class shares of the held-out cases.")
+    prevalence: tuple[float, ...]
+    difference: MetricDifference
+
+
+class LocalizationScore(Frozen):
+    """One stability score over the images."""
+
+    name: str
+    mean: Number = Field(description="Over the images in which it is defined; None: in none.")
+    low: Number = Field(description="Lower end of the interval of the mean; None: fewer than two images.")
+    high: Number
+    defined: int = Field(description="Images in which it is defined.")
+    unrelated: Number = Field(
+        description="Mean of the same score between maps of different images: what places give that do not depend on"
+        " the image, such as its centre. None: in no pair defined."
+    )
+
+
+class LocalizationExample(Frozen):
+    """One image with the places that matter to each model."""
+
+    name: str | None
+    class_index: int = Field(description="Class whose score is looked at: the decision of the new model.")
+    true_class: int
+    current_overlay: str = Field(description="PNG in base64: the image with the places of the current model.")
+    new_overlay: str = Field(description="The same, of the new model.")
+    scores: Mapping[str, Number] = Field(description="Stability scores of this image.")
+
+
+class LocalizationComparison(Frozen):
+    """Agreement of the occlusion maps of both models: how much a class's score falls where a patch is hidden."""
+
+    images: int
+    grid: int = Field(description="What both models see of an image is cut into grid x grid patches.")
+    fill: Literal["mean", "blurred"] = Field(description="What hides a patch.")
+    threshold: float = Field(
+        description="Patches count as positive whose fall is at least this share of the largest of their map."
+    )
+    level: float = Field(description="Nominal coverage of the intervals.")
+    new_without_places: int = Field(
+        description="Images in which no hidden patch lowers the score of the new model noticeably."
+    )
+    current_without_places: int
+    scores: tuple[LocalizationScore, ...]
+    examples: tuple[LocalizationExample, ...] = Field(description="Least stable first.")
 
 
 class PromotionReport(FrozenDocument):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
-from lifelong_core.promotion.runtime_cost import RuntimeCost
+from lifelong_core.promotion.document import RuntimeCost
 from lifelong_core.values.arrays import Floats, Logits, as_logits
 from lifelong_core.values.errors import InvalidInputError
 

@@ -1,16 +1,25 @@
 """The promotion report as a self-contained HTML page, in the style of the validation report."""
 
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 
 from lifelong_core.design.interview.class_names import decision_names
-from lifelong_core.design.report import pages, words
-from lifelong_core.promotion import figures
+from lifelong_core.design.recommendation.wording import DIRECTIONS
+from lifelong_core.design.report import figures, pages, words
+from lifelong_core.design.report.forest import Entry, Forest, forest
+from lifelong_core.design.report.plots import Panel
+from lifelong_core.design.report.tables import MOST_CLASSES
+from lifelong_core.design.report.words import of
+from lifelong_core.design.validation.differences import MetricDifference
 from lifelong_core.promotion.document import PromotionReport
 
 MOST_CASES = 20
 """cases with a rising cost that the page shows; more can be unfolded"""
+
+
+_ORIENTATIONS = ("up", "down")
 
 
 def promotion_html(report: PromotionReport) -> str:
@@ -40,10 +49,10 @@ def promotion_html(report: PromotionReport) -> str:
             advised=report.new_result.recommendation,
             names=names,
             decisions=decision_names(names, len(report.cost_matrix[0])),
-            plots_of_differences=figures.difference_forests(report.differences, names),
+            plots_of_differences=difference_forests(report.differences, names),
             most_cases=MOST_CASES,
-            shown=figures.shown_differences(report.differences),
-            reliability=figures.reliability_pairs(report),
+            shown=shown_differences(report.differences),
+            reliability=reliability_pairs(report),
         )
     )
 
@@ -54,3 +63,64 @@ def environment() -> Environment:
     shared = pages.environment()
     own = PackageLoader("lifelong_core.promotion")
     return shared.overlay(loader=ChoiceLoader([own, PackageLoader("lifelong_core.design.report")]))
+
+
+def difference_forests(differences: Sequence[MetricDifference], class_names: Sequence[str]) -> list[Forest]:
+    """Plots of differences around 0: those up to 1 share an axis by direction, others have their own."""
+    shown = shown_differences(differences)
+    wide = {one.label for one in shown if any(abs(number) > 1 for number in _numbers(one))}
+    entries = {id(one): Entry(_label(one, class_names), one, one.orientation) for one in shown}
+    made: list[Forest] = []
+    for orientation in _ORIENTATIONS:
+        common = [
+            entries[id(one)] for one in shown if one.orientation == orientation and one.label not in wide
+        ]
+        if common:
+            made.append(forest(common, _title(orientation), reference=0.0))
+    for label in dict.fromkeys(one.label for one in shown if one.label in wide):
+        own = [one for one in shown if one.label == label]
+        title = f"{label}: {_title(own[0].orientation).lower()}"
+        made.append(forest([entries[id(one)] for one in own], title, reference=0.0))
+    return made
+
+
+def shown_differences(differences: Iterable[MetricDifference]) -> list[MetricDifference]:
+    """What sums each metric up, and of its classes those that lose most."""
+    by_label: dict[str, list[MetricDifference]] = {}
+    for one in differences:
+        by_label.setdefault(one.label, []).append(one)
+    shown: list[MetricDifference] = []
+    for own in by_label.values():
+        classes = sorted(own[1:], key=_gain)[:MOST_CLASSES]
+        kept = {id(one) for one in (own[0], *classes)}
+        shown += [one for one in own if id(one) in kept]
+    return shown
+
+
+def reliability_pairs(report: PromotionReport) -> list[tuple[str, list[Panel]]]:
+    """Reliability diagrams of the likeliest class, of both models."""
+    made: list[tuple[str, list[Panel]]] = []
+    for result in (report.new_result, report.current_result):
+        overall = result.model_copy(update={"reliability": result.reliability[:1]})
+        made.append((result.name, figures.reliability_panels(overall)))
+    return [one for one in made if one[1]]
+
+
+def _gain(one: MetricDifference) -> float:
+    value = one.number("estimate")
+    if value != value:  # undefined first
+        return float("-inf")
+    return value if one.orientation == "up" else -value
+
+
+def _numbers(one: MetricDifference) -> Iterable[float]:
+    return (number for number in (one.estimate, one.low, one.high) if number is not None)
+
+
+def _label(one: MetricDifference, class_names: Sequence[str]) -> str:
+    return one.label if one.value_of == "all_classes" else f"{one.label} · {of(one, class_names)}"
+
+
+def _title(orientation: str) -> str:
+    side = "right" if orientation == "up" else "left"
+    return f"{DIRECTIONS[orientation].capitalize()}: the new model is better on the {side}"

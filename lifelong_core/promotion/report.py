@@ -8,17 +8,20 @@ from numpy.typing import ArrayLike
 from lifelong_core.deploy.head import HeadOutput
 from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
-from lifelong_core.design.validation.outputs import ModelOutputs
 from lifelong_core.design.validation.paired import PairedValidation
 from lifelong_core.design.validation.validation_settings import ValidationSettings
-from lifelong_core.promotion.cost_difference import CostDifference
+from lifelong_core.design.validation.values.samples import ModelOutputs
 from lifelong_core.promotion.decision_changes import DecisionChanges
-from lifelong_core.promotion.document import FingerprintDistance, ModelFacts, PromotionReport
+from lifelong_core.promotion.document import (
+    CostDifference,
+    FingerprintDistance,
+    LocalizationComparison,
+    ModelFacts,
+    PromotionReport,
+)
 from lifelong_core.promotion.evidence import Evidence, gather_evidence
 from lifelong_core.promotion.inputs import ComparedModel, HeldOutCases, Population, check_compared
-from lifelong_core.promotion.localization import LocalizationComparison
-from lifelong_core.promotion.unknowns import unknowns
-from lifelong_core.promotion.verdict import verdict
+from lifelong_core.promotion.verdict import unknowns, verdict
 from lifelong_core.values.arrays import Floats, as_costs
 
 _CALIBRATION = [

@@ -1,4 +1,4 @@
-"""Size of an ONNX graph, and the time that it takes for one image on this machine."""
+"""Measures the size of an ONNX graph, and the time for one image on this machine."""
 
 import platform
 import time
@@ -7,28 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
+from lifelong_core.promotion.document import RuntimeCost
 from lifelong_core.runtime.cores import usable_cores
-from lifelong_core.values.documents import Frozen
 
 WARM_UP = 3
 """runs before the clock counts"""
 RUNS = 30
-
-
-class RuntimeCost(Frozen):
-    """What it costs to serve a model: memory, and time on the machine that made the report."""
-
-    graph_bytes: int = Field(ge=0, description="Size of the ONNX file.")
-    milliseconds: float | None = Field(
-        description="Median time of one image, batch size 1; None: not measured."
-    )
-    slowest_milliseconds: float | None = Field(description="95 % quantile of the same times.")
-    runs: int = Field(ge=0)
-    machine: str = Field(
-        description="Where it was measured: processor, and the number of processors it could use."
-    )
 
 
 def measure_cost(

@@ -221,7 +221,7 @@ def _taken_over(interview: "Interview", proposals: "Mapping[str, Proposal]") -> 
 
 def _with_costs(interview: "Interview", options: dict[str, Any]) -> "Interview":
     """The interview with the costs of --costs."""
-    from lifelong_core.design.interview.rule_wording import rules_hint
+    from lifelong_core.design.interview.cost_builders import rules_hint
     from lifelong_core.values.errors import InvalidInputError
 
     given = options["costs"]

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lifelong_core.design.interview.wording import CONFIDENCE_WORDS, DECIDED_BY, DISPLAY_NAMES
+from lifelong_core.design.recommendation.wording import CONFIDENCE_WORDS, DECIDED_BY, DISPLAY_NAMES
 
 if TYPE_CHECKING:
     from lifelong.rich_console import Console
     from lifelong_core.design import Recommendation, Step
     from lifelong_core.design.recommendation.document import GuideOutcome
-    from lifelong_core.design.recommendation.views import MetricView
+    from lifelong_core.design.recommendation.wording import MetricView
 
 
 def print_recommendation(
@@ -18,7 +18,7 @@ def print_recommendation(
     """Print the metrics with reasons, rejected metrics, warnings and advice."""
     from rich.text import Text
 
-    from lifelong_core.design.recommendation.views import view_metrics
+    from lifelong_core.design.recommendation.wording import view_metrics
 
     metrics = view_metrics(recommendation, class_names)
     console.print()

@@ -125,7 +125,7 @@ class InterviewScreen:
         Raises:
             click.Abort: there is no more input, or Ctrl-C.
         """
-        from lifelong_core.design.interview.table_lines import needs_more_lines
+        from lifelong_core.design.interview.cost_rules import needs_more_lines
 
         lines = [line for line in first.splitlines() if line.strip()]
         if needs_more_lines(lines, classes):
@@ -234,8 +234,8 @@ class InterviewScreen:
 
     def _many_costs(self, interview: "Interview", question: "Question", value: "Costs") -> None:
         """Print costs as a rule, else as a row for each class, else only how many they are."""
-        from lifelong_core.design.interview.answer_texts import summarize_answer
-        from lifelong_core.design.interview.rule_wording import rule_of
+        from lifelong_core.design.interview.cost_builders import rule_of
+        from lifelong_core.design.interview.views import summarize_answer
 
         called = interview.class_labels
         if rule_of(value, interview.class_names) is None and len(value) == len(called) <= MOST_ROWS:
@@ -346,7 +346,7 @@ class InterviewScreen:
 
 def _shown(interview: "Interview", question: "Question", value: object) -> str:
     """An answer as text; the number of classes is shown by their names."""
-    from lifelong_core.design.interview.answer_texts import summarize_answer
+    from lifelong_core.design.interview.views import summarize_answer
 
     names = _names_of_count(interview, question.field, value)
     return names or summarize_answer(question, value, class_names=interview.class_names)

@@ -267,9 +267,9 @@ def _has_uncertainties(outputs: "ModelOutputs") -> bool:
 
 def _needs_cut_offs(recommendation: "Recommendation", read: "dict[str, LabelledOutputs]") -> bool:
     """Whether a metric at a target, or the rule of a model without given decisions, needs other samples."""
-    from lifelong_core.design.recommendation.labels import label_metrics
-    from lifelong_core.design.stated_rule import recommended_rule
-    from lifelong_core.design.validation.decisions.cut_off_choice import needs_other_cases
+    from lifelong_core.design.recommendation.document import label_metrics
+    from lifelong_core.design.recommendation.stated_rule import recommended_rule
+    from lifelong_core.design.validation.decisions.decide import needs_other_cases
 
     if any("target" in metric.parameters for _, metric in label_metrics(recommendation)):
         return True

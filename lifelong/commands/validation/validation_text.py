@@ -5,8 +5,14 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from lifelong_core.design.report.basis import aggregation_lines, groups_behind, samples_behind, samples_text
-from lifelong_core.design.report.cost_words import cost_line, rests_on
+from lifelong_core.design.report.basis import (
+    aggregation_lines,
+    cost_line,
+    groups_behind,
+    rests_on,
+    samples_behind,
+    samples_text,
+)
 from lifelong_core.design.report.decisions import decision_lines, rows_of_both
 from lifelong_core.design.report.leaders import EXPLANATIONS, SCHEMES, SCORES, leader_lines, overall_rankings
 from lifelong_core.design.report.subgroups import judged_of, missing_reasons, subgroup_columns, subgroup_text

@@ -1,4 +1,4 @@
-"""Answers as text: parsed from what a person types, and formatted for reading."""
+"""Typed answers as values."""
 
 import json
 import re
@@ -8,12 +8,11 @@ from types import MappingProxyType
 from typing import Any
 
 from lifelong_core.design.interview.class_names import ClassLookup
-from lifelong_core.design.interview.cost_builders import LONGEST_TABLE
+from lifelong_core.design.interview.cost_builders import rules_hint
 from lifelong_core.design.interview.cost_rules import LONGEST_RULE, costs_from_text
-from lifelong_core.design.interview.rule_wording import rule_of, rules_hint
-from lifelong_core.design.method.conditions import Answers
+from lifelong_core.design.interview.cost_tables import LONGEST_TABLE
 from lifelong_core.design.method.schema import AnswerText, Question
-from lifelong_core.design.problem_fingerprint import MOST_CLASSES, ProblemFingerprint
+from lifelong_core.design.problem_fingerprint import MOST_CLASSES, Answers, ProblemFingerprint
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.validation_errors import format_value
 
@@ -21,11 +20,6 @@ YES_NO: Mapping[str, bool] = MappingProxyType(
     {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 )
 
-MOST_LISTED = 12
-"""Most classes whose numbers are listed in a summary."""
-
-MOST_CLASSES_AS_ROWS = 3
-"""With more classes, a summary of costs is a rule where one gives them."""
 
 NUMBER = re.compile(r"[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,3})?")
 NAMED_NUMBER = re.compile(
@@ -122,62 +116,6 @@ def parse_number(text: str) -> float | None:
     if not NUMBER.fullmatch(digits):
         return None
     return float(Decimal(digits) / 100 if joined.endswith("%") else Decimal(digits))
-
-
-def format_answer(question: Question, value: object, *, class_names: Sequence[str] | None = None) -> str:
-    """Return an answer as text that `parse_answer` reads back.
-
-    Examples:
-        >>> from lifelong_core.design.method.loader import load_method
-        >>> shares = load_method().question("target_prevalences")
-        >>> format_answer(shares, (0.9, 0.1), class_names=["benign", "malignant"])
-        'benign: 0.9, malignant: 0.1'
-        >>> format_answer(load_method().question("costs"), ((0.0, 1.0), (9.0, 0.0)))
-        '0, 1; 9, 0'
-    """
-    entries: Any = value
-    match question.kind:
-        case "choice" | "yes_no":
-            return question.describe(value)
-        case "class" if class_names and 0 <= entries < len(class_names):
-            return str(class_names[entries])
-        case "class_values":
-            numbers = [_plain(entry) for entry in entries]
-            if not class_names or len(class_names) != len(numbers) or not _can_be_listed(class_names):
-                return ", ".join(numbers)
-            return ", ".join(f"{name}: {number}" for name, number in zip(class_names, numbers, strict=True))
-        case "matrix":
-            return "; ".join(", ".join(_plain(entry) for entry in row) for row in entries)
-        case "number":
-            return "100 %" if entries == 1 else _plain(entries)
-        case _:
-            return str(value)
-
-
-def summarize_answer(question: Question, value: object, *, class_names: Sequence[str] | None = None) -> str:
-    """Return an answer as short text: as `format_answer`, but costs of many classes are a rule, named rows or counted.
-
-    Examples:
-        >>> from lifelong_core.design.method.loader import load_method
-        >>> costs = load_method().question("costs")
-        >>> summarize_answer(costs, [[abs(i - j) for j in range(20)] for i in range(20)])
-        'linear'
-        >>> summarize_answer(costs, [[i + j for j in range(20)] for i in range(20)])
-        '20 rows of 20 numbers'
-    """
-    numbers: Any = value
-    if question.kind == "matrix" and len(numbers) > MOST_CLASSES_AS_ROWS:
-        rule = rule_of(numbers, class_names)
-        if rule is not None:
-            return rule
-    if question.kind == "matrix" and len(numbers) > MOST_LISTED:
-        return f"{len(numbers)} rows of {len(numbers[0])} numbers"
-    if question.kind == "matrix" and class_names and MOST_CLASSES_AS_ROWS < len(numbers) == len(class_names):
-        rows = zip(class_names, numbers, strict=True)
-        return "; ".join(f"{name}: {', '.join(_plain(entry) for entry in row)}" for name, row in rows)
-    if question.kind == "class_values" and len(numbers) > MOST_LISTED:
-        return f"{len(numbers)} numbers"
-    return format_answer(question, value, class_names=class_names)
 
 
 def _refusal(question: Question, message: str, hint: str | None = None) -> InvalidInputError:
@@ -381,19 +319,3 @@ def _json_rows(question: Question, text: str) -> tuple[tuple[float, ...], ...]:
         return tuple(tuple(float(entry) for entry in row) for row in rows)
     except (ValueError, TypeError, RecursionError, OverflowError) as error:
         raise _refusal(question, f"expected numbers in brackets, got {format_value(text)}.") from error
-
-
-def _can_be_listed(names: Sequence[str]) -> bool:
-    """Whether names can precede their values without being split."""
-    folded = {name.casefold() for name in names}
-    return len(folded) == len(names) and not any(re.search(r"[,;:=]|\s\s|^\[", name) for name in names)
-
-
-def _plain(number: float) -> str:
-    """The shortest text of a number from which it is read back.
-
-    Examples:
-        >>> _plain(9.0), _plain(0.05)
-        ('9', '0.05')
-    """
-    return repr(float(number)).removesuffix(".0")

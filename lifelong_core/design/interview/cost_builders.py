@@ -1,9 +1,10 @@
-"""Costs of many classes from a short rule or a pasted table; every function returns one row per true class."""
+"""Costs of many classes: equal, ordinal and in blocks; the shortest rule that gives them. Each row is a true class."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
+
+import numpy as np
 
 from lifelong_core.design.interview.class_names import list_class_names
 from lifelong_core.values.arrays import LARGEST_NUMBER
@@ -12,15 +13,25 @@ from lifelong_core.values.errors import InvalidInputError
 Costs: TypeAlias = tuple[tuple[float, ...], ...]
 """shape (C, D): cost of deciding on class j where class i is true, row i, column j"""
 
-FIELD = "costs"
-SEPARATORS = ("\t", ";", ",")
-"""of the cells of a pasted table, in the order in which they are tried"""
-NUMBER = re.compile(r"[+-]?(?:\d{1,30}(?:[.,]\d{0,30})?|[.,]\d{1,30})(?:[eE][+-]?\d{1,3})?")
-THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
-"""Numbers with a comma that may separate thousands or decimals."""
 
-LONGEST_TABLE = 8_000_000
-"""Characters of a table: 1,000 rows of 1,000 numbers with 8 characters each."""
+FIELD = "costs"
+
+
+RULES = (
+    "linear",
+    "quadratic",
+    "all 1 but malignant -> benign = 50",
+    "blocks 1, 10: nevus, keratosis | melanoma, carcinoma",
+)
+"""One example of each rule."""
+
+
+RATIO = "50:1"
+"""Example of the rule for two classes: the cost of a missed case to that of a false alarm."""
+
+
+MOST_EXCEPTIONS = 4
+"""Most errors with another cost that a rule of `rule_of` names."""
 
 
 def ordinal_costs(classes: int, power: Literal[1, 2] = 1) -> Costs:
@@ -66,11 +77,11 @@ def equal_costs_but(classes: int, exceptions: Mapping[tuple[int, int], float], *
                 field=FIELD,
                 hint=f"Name the true class and another one that is decided, both from 0 to {classes - 1}.",
             )
-    rows = [[_cost(cost)] * classes for _ in range(classes)]
+    rows = [[check_cost(cost)] * classes for _ in range(classes)]
     for index in range(classes):
         rows[index][index] = 0.0
     for (true, decided), one in exceptions.items():
-        rows[true][decided] = _cost(one)
+        rows[true][decided] = check_cost(one)
     return tuple(tuple(row) for row in rows)
 
 
@@ -110,162 +121,60 @@ def block_costs(
             hint="Name every class once.",
         )
     block_of = {one: number for number, block in enumerate(blocks) for one in block}
-    near, far = _cost(within), _cost(across)
+    near, far = check_cost(within), check_cost(across)
     return tuple(
         tuple(0.0 if i == j else near if block_of[i] == block_of[j] else far for j in range(classes))
         for i in range(classes)
     )
 
 
-def costs_from_table(text: str, classes: int, class_names: Sequence[str] | None = None) -> Costs:
-    """Costs from a table that was copied from a spreadsheet, with or without a header row and a header column.
-
-    Cells are separated by tabs, semicolons or commas; rows are lines. Numbers may have a decimal comma unless commas
-    separate the cells. Names in headers put rows and columns into the order of the classes; a last column with another
-    name is the decision for no class.
-
-    Args:
-        text: the table.
-        classes: number of classes C.
-        class_names: names of the classes, to which headers refer.
+def check_cost(value: float) -> float:
+    """Return a cost as a float.
 
     Raises:
-        InvalidInputError: a cell is no number, the table has another shape, or a header names other classes.
+        InvalidInputError: it is not in the range of costs.
+    """
+    if not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
+        raise InvalidInputError(f"expected a number up to {LARGEST_NUMBER:g}, got {value:g}.", field=FIELD)
+    return float(value)
+
+
+def rule_of(costs: Costs, class_names: Sequence[str] | None = None) -> str | None:
+    """The shortest rule that gives these costs; None: none does, or it would name too many errors.
 
     Examples:
-        >>> costs_from_table("true\\tmole\\tmelanoma\\nmole\\t0\\t1\\nmelanoma\\t2,5\\t0", 2, ["mole", "melanoma"])
-        ((0.0, 1.0), (2.5, 0.0))
-        >>> costs_from_table("0;1\\n9;0", 2)
-        ((0.0, 1.0), (9.0, 0.0))
+        >>> rule_of(((0.0, 1.0, 2.0), (1.0, 0.0, 1.0), (2.0, 1.0, 0.0)))
+        'linear'
+        >>> rule_of(((0.0, 1.0, 1.0), (1.0, 0.0, 1.0), (50.0, 1.0, 0.0)))
+        'all 1 but 2 -> 0 = 50'
     """
-    check_length(text, LONGEST_TABLE, "a table")
-    cells = _cells(text, classes)
-    columns = [name for name in cells[0] if name] if any(not is_number(one) for one in cells[0][1:]) else None
-    body = cells if columns is None else cells[1:]
-    has_names = bool(body) and any(not is_number(row[0]) for row in body)
-    rows = [row[0] for row in body] if has_names else None
-    if columns is not None and has_names and len(columns) == len(body[0]):
-        columns = columns[1:]  # the corner has a text of its own
-    entries = [row[1:] if has_names else row for row in body]
-    _refuse_mixed_commas([one for row in entries for one in row])
-    numbers = [[_number(one) for one in row] for row in entries]
-    if (
-        len(numbers) != classes
-        or {len(row) for row in numbers} - {classes, classes + 1}
-        or (len({len(row) for row in numbers}) > 1)
-    ):
-        lengths = ", ".join(str(length) for length in sorted({len(row) for row in numbers}))
-        shape = f"{len(numbers)} rows of {lengths[:80]} numbers"
-        raise InvalidInputError(
-            f"expected {classes} rows of {classes} numbers, got {shape}.",
-            field=FIELD,
-            hint="A row for each true class, a column for each decision; one more column is for deciding on none.",
-        )
-    row_order = _order(rows, class_names, classes)
-    column_order = _order(None if columns is None else columns[:classes], class_names, classes)
-    order = [*column_order, *range(classes, len(numbers[0]))]
-    return tuple(tuple(numbers[i][j] for j in order) for i in row_order)
+    rows = np.array(costs, dtype=np.float64)
+    classes, decisions = rows.shape
+    if classes != decisions or rows.diagonal().any():
+        return None
+    for name, power in (("linear", 1), ("quadratic", 2)):
+        places = np.arange(classes, dtype=np.float64)
+        if np.array_equal(rows, np.abs(np.subtract.outer(places, places)) ** power):
+            return name
+    values, counts = np.unique(rows[~np.eye(classes, dtype=bool)], return_counts=True)
+    usual = float(values[counts.argmax()])
+    others = np.argwhere((rows != usual) & ~np.eye(classes, dtype=bool)).tolist()
+    if len(others) > MOST_EXCEPTIONS:
+        return None
+    called = _writable(class_names, classes)
+    named = "; ".join(f"{called[i]} -> {called[j]} = {_plain(rows[i, j])}" for i, j in others)
+    return f"all {_plain(usual)}{f' but {named}' if named else ''}"
 
 
-def _cells(text: str, classes: int) -> list[list[str]]:
-    lines = [line.strip("\r") for line in text.splitlines() if line.strip()]
-    separator = next((one for one in SEPARATORS if any(one in line for line in lines)), None)
-    if len(lines) < 2 or separator is None:
-        raise InvalidInputError(
-            "expected a table of several lines, with tabs, semicolons or commas between the cells.",
-            field=FIELD,
-            hint="Copy the cells in the spreadsheet and paste them here.",
-        )
-    if len(lines) > classes + 1:  # the rows and a header
-        raise InvalidInputError(
-            f"expected {classes} rows of {classes} numbers, got {len(lines):,} lines.",
-            field=FIELD,
-            hint="A row for each true class, a column for each decision, and at most one row of names.",
-        )
-    cells = [[cell.strip().strip('"').strip() for cell in line.split(separator)] for line in lines]
-    empty = min(_trailing(row) for row in cells)
-    return [row[: len(row) - empty] for row in cells]
-
-
-def _trailing(row: Sequence[str]) -> int:
-    """Number of empty cells at the end of a row, whose first cell does not count."""
-    return next((count for count, cell in enumerate(reversed(row[1:])) if cell), len(row) - 1)
-
-
-def check_length(text: str, most: int, what: str) -> None:
-    """Refuse a text that is too long.
-
-    Raises:
-        InvalidInputError: it has more characters than `most`.
-    """
-    if len(text) > most:
-        raise InvalidInputError(
-            f"{what} has at most {most:,} characters, this one has {len(text):,}.", field=FIELD
-        )
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a number, with a decimal point or a decimal comma."""
-    return NUMBER.fullmatch(text) is not None
-
-
-def is_ambiguous(text: str) -> bool:
-    """Whether the comma of a number may separate thousands.
+def rules_hint(classes: int | None, class_names: Sequence[str] | None = None) -> str:
+    """The rules with examples that fit the classes.
 
     Examples:
-        >>> is_ambiguous("1,000"), is_ambiguous("0,125"), is_ambiguous("1,5")
-        (True, False, False)
+        >>> rules_hint(3, ["nevus", "wart", "melanoma"])[:90]
+        'A rule is one of: linear; quadratic; all 1 but melanoma -> nevus = 50; blocks 1, 10: nevus'
     """
-    return THOUSANDS.fullmatch(text) is not None
-
-
-def _refuse_mixed_commas(cells: Sequence[str]) -> None:
-    """Refuse numbers whose commas or points may separate thousands.
-
-    `1,000` is read where another cell shows that commas are decimal commas.
-    """
-    with_comma = [cell for cell in cells if "," in cell and is_number(cell)]
-    unclear = next((cell for cell in with_comma if is_ambiguous(cell)), None)
-    if unclear is not None and all(is_ambiguous(cell) for cell in with_comma):
-        raise InvalidInputError(
-            f"{unclear!r} may be {unclear.replace(',', '')} or {float(unclear.replace(',', '.')):g}.",
-            field=FIELD,
-            hint="Leave separators of thousands out, and write decimals with a point.",
-        )
-    with_point = next((cell for cell in cells if "." in cell and is_number(cell)), None)
-    if with_comma and with_point is not None:
-        raise InvalidInputError(
-            f"{with_point!r} has a point and {with_comma[0]!r} a comma.",
-            field=FIELD,
-            hint="Write all decimals with a point, or all with a comma, without separators of thousands.",
-        )
-
-
-def _number(cell: str) -> float:
-    if not is_number(cell):
-        raise InvalidInputError(
-            f"{cell[:40]!r} is no number." if cell else "a cell is empty.",
-            field=FIELD,
-            hint="Every cell but the headers holds a number.",
-        )
-    return _cost(float(cell.replace(",", ".")))
-
-
-def _order(header: Sequence[str] | None, names: Sequence[str] | None, classes: int) -> list[int]:
-    """Place of each class in a header."""
-    if header is None or not names:
-        return list(range(classes))
-    given, wanted = list(header), list(names)
-    if sorted(given) != sorted(wanted):
-        given, wanted = [one.casefold() for one in given], [one.casefold() for one in wanted]
-    if sorted(given) != sorted(wanted) or len(set(given)) < len(given):
-        raise InvalidInputError(
-            f"the header names {', '.join(header)[:200]}, the classes are {', '.join(names)[:200]}.",
-            field=FIELD,
-            hint="Name every class once, or leave the header out.",
-        )
-    place = {name: index for index, name in enumerate(given)}
-    return [place[name] for name in wanted]
+    rules = RULES if classes is None else _rules_for(classes, class_names)
+    return f"A rule is one of: {'; '.join(rules)}. Or paste a table from a spreadsheet."
 
 
 def _check_classes(classes: int) -> None:
@@ -273,7 +182,24 @@ def _check_classes(classes: int) -> None:
         raise InvalidInputError(f"expected at least 2 classes, got {classes}.", field=FIELD)
 
 
-def _cost(value: float) -> float:
-    if not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
-        raise InvalidInputError(f"expected a number up to {LARGEST_NUMBER:g}, got {value:g}.", field=FIELD)
-    return float(value)
+def _rules_for(classes: int, names: Sequence[str] | None) -> tuple[str, ...]:
+    called = _writable(names, classes)
+    if classes == 2:
+        return (f"{RATIO} (a missed case to a false alarm)", f"all 1 but {called[1]} -> {called[0]} = 50")
+    rest = ", ".join(called[1:]) if classes <= 4 else f"{called[1]}, ..., {called[-1]}"
+    exception = f"all 1 but {called[-1]} -> {called[0]} = 50"
+    return ("linear", "quadratic", exception, f"blocks 1, 10: {called[0]} | {rest}")
+
+
+def _writable(names: Sequence[str] | None, classes: int) -> list[str]:
+    """The names of the classes, or the number of a class whose name a rule would tear apart."""
+    if names is None:
+        return [str(index) for index in range(classes)]
+    return [
+        str(index) if any(sign in name for sign in ("->", *";=,|\n")) else name
+        for index, name in enumerate(names)
+    ]
+
+
+def _plain(number: float) -> str:
+    return repr(float(number)).removesuffix(".0")

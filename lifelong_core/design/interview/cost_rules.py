@@ -1,4 +1,4 @@
-"""Costs from a text: a rule in words, a pasted table, or nothing that is known here."""
+"""Costs from a text: a rule in words, or a table."""
 
 from collections.abc import Sequence
 
@@ -7,18 +7,16 @@ from lifelong_core.design.interview.cost_builders import (
     FIELD,
     Costs,
     block_costs,
-    check_length,
-    costs_from_table,
     equal_costs_but,
-    is_ambiguous,
-    is_number,
     ordinal_costs,
+    rules_hint,
 )
-from lifelong_core.design.interview.rule_wording import rules_hint
+from lifelong_core.design.interview.cost_tables import check_length, costs_from_table, is_ambiguous, is_number
 from lifelong_core.values.errors import InvalidInputError
 
 LONGEST_RULE = 250_000
 """Characters of a rule: 1,000 classes with names of 200 characters, and the signs between them."""
+
 
 BEGINNINGS = ("all ", "blocks ")
 
@@ -65,12 +63,43 @@ def costs_from_text(
     return costs_from_table(given, classes, class_names)
 
 
+def needs_more_lines(lines: Sequence[str], classes: int | None) -> bool:
+    """Whether typed lines are the beginning of a table of costs, with rows still to come.
+
+    The first line decides: cells of a row or of a header, separated by tabs, semicolons or commas, or as many numbers
+    as there are classes. Rules, rows in one line, and JSON are complete.
+
+    Args:
+        lines: the lines so far, without empty ones.
+        classes: number of classes; None: unknown, so no table is complete.
+
+    Examples:
+        >>> needs_more_lines(["0 1 2"], 3), needs_more_lines(["0 1 2", "1 0 1", "2 1 0"], 3)
+        (True, False)
+        >>> needs_more_lines(["linear"], 3), needs_more_lines(["0, 1; 9, 0"], 2)
+        (False, False)
+    """
+    if classes is None or not lines:
+        return False
+    first = lines[0].strip()
+    cells = _cells_of_row(first, classes)
+    if cells is None or first.startswith("[") or is_rule(first):
+        return False
+    has_header = any(not is_number(cell) for cell in cells[1:])
+    return len(lines) < classes + has_header
+
+
 def is_rule(text: str) -> bool:
     """Whether a text has the form of a rule, perhaps with mistakes in its parts."""
     folded = text.casefold()
     if folded in ("linear", "quadratic") or _ratio(text) is not None:
         return True
     return _all_but(text) is not None or _blocks(text) is not None
+
+
+def has_letters(text: str) -> bool:
+    """Whether a text has letters other than that of an exponent."""
+    return any(sign.isalpha() and sign not in "eE" for sign in text)
 
 
 def _is_table(text: str) -> bool:
@@ -84,11 +113,6 @@ def _is_table(text: str) -> bool:
 def _has_cells_in_each_line(text: str) -> bool:
     lines = [line for line in text.splitlines() if line.strip()]
     return len(lines) > 1 and any(all(sign in line for line in lines) for sign in "\t;,")
-
-
-def has_letters(text: str) -> bool:
-    """Whether a text has letters other than that of an exponent."""
-    return any(sign.isalpha() and sign not in "eE" for sign in text)
 
 
 def _ratio(text: str) -> tuple[str, str] | None:
@@ -244,3 +268,22 @@ def _number(text: str) -> float:
             hint=f"Write {whole} or {decimal}.",
         )
     return float(text.replace(",", "."))
+
+
+def _cells_of_row(line: str, classes: int) -> list[str] | None:
+    """The cells of a line that may be a row or a header of a table; None: it is none."""
+    for separator in ("\t", ";", ",", None):
+        if separator is not None and separator not in line:
+            continue
+        cells = [cell.strip().strip('"').strip() for cell in line.split(separator)]
+        while len(cells) > 1 and not cells[-1]:
+            cells.pop()
+        known = all(not cell or is_number(cell) or has_letters(cell) for cell in cells)
+        if separator is None:
+            known = all(is_number(cell) for cell in cells)
+        has_names = any(not is_number(cell) for cell in cells)
+        if known and classes <= len(cells) <= classes + 1 + has_names:
+            return cells
+        if separator in ("\t", ";"):
+            return None
+    return None

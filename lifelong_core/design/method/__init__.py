@@ -1,6 +1,6 @@
 """Metrics Reloaded as data: YAML files and their reader.
 
 - `loader`: reads and checks the files
-- `schema`, `conditions`: their form
-- `checks`, `errors`: what must hold of every version
+- `schema`, `conditions`, `parameters`: their form; values of metric parameters
+- `checks`: what must hold of every version
 """

@@ -1,4 +1,4 @@
-"""Checks that every version of the recommendation document has to pass."""
+"""Checks that every version of the recommendation document has to pass, and the error of a damaged one."""
 
 import difflib
 import itertools
@@ -6,11 +6,17 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import get_args
 
-from lifelong_core.design.method.conditions import NEVER, Answer, Condition
-from lifelong_core.design.method.errors import MethodError
+from lifelong_core.design.method.conditions import NEVER, Condition
+from lifelong_core.design.method.parameters import fields_behind
 from lifelong_core.design.method.schema import Guide, Method, MetricEntry, Question, Row, Table
-from lifelong_core.design.problem_fingerprint import FIELDS, ITEMS, ProblemFingerprint
-from lifelong_core.design.recommendation.parameters import fields_behind
+from lifelong_core.design.problem_fingerprint import FIELDS, ITEMS, Answer, ProblemFingerprint
+from lifelong_core.values.errors import ConfigurationError
+
+
+class MethodError(ConfigurationError, LookupError):
+    """The recommendation document is damaged."""
+
+    code = "method"
 
 
 def check_method(method: Method, *, metrics: Collection[str]) -> None:

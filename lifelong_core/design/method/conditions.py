@@ -7,13 +7,11 @@ and `not` combine conditions. A condition over unanswered fields may be undecide
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeAlias, cast
+from typing import Annotated, Any, cast
 
 from pydantic import BeforeValidator, InstanceOf
 
-Answer: TypeAlias = bool | str
-Answers: TypeAlias = Mapping[str, Answer | None]
-"""By field; None, or no entry, for questions without an answer."""
+from lifelong_core.design.problem_fingerprint import Answer, Answers
 
 
 class Condition(ABC):

@@ -8,8 +8,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from lifelong_core.design.method.checks import check_method
-from lifelong_core.design.method.errors import MethodError
+from lifelong_core.design.method.checks import MethodError, check_method
 from lifelong_core.design.method.schema import Method
 from lifelong_core.metrics import METRICS
 

@@ -5,13 +5,8 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from lifelong_core.design.method.conditions import (
-    ALWAYS,
-    Answer,
-    Answers,
-    ConditionData,
-    OfferData,
-)
+from lifelong_core.design.method.conditions import ALWAYS, ConditionData, OfferData
+from lifelong_core.design.problem_fingerprint import Answer, Answers
 from lifelong_core.values.documents import Frozen
 
 Confidence: TypeAlias = Literal["stated", "forced", "inferred", "not_in_source"]

@@ -1,9 +1,9 @@
 """From a problem fingerprint to recommended metrics.
 
 - `engine`: `recommend` and `next_questions`
-- `walk`: one pass through the method
-- `document`: the recommendation as a value
-- `explanation`, `parameters`: reasons; parameters of metrics
-- `relations`: metrics that say much the same
-- `views`, `labels`: what all surfaces show: metrics with their cards, labels that differ
+- `walk`, `progress`: one pass through the method; open questions
+- `contradictions`: answers that exclude each other
+- `document`, `explanation`: the recommendation as a value; its reasons, and metrics that carry similar information
+- `stated_rule`: the decision rule that the answers ask for
+- `wording`: terms and metrics as all surfaces show them
 """

@@ -1,14 +1,14 @@
 """The recommendation as a value that can be stored, sent and printed, with the path to each metric."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from lifelong_core.design.method.conditions import Answer
+from lifelong_core.design.method.parameters import Matrix, ParameterValue
 from lifelong_core.design.method.schema import Argument, Category, Confidence, Display, weakest
-from lifelong_core.design.problem_fingerprint import ProblemFingerprint
-from lifelong_core.design.recommendation.parameters import Matrix, ParameterValue
+from lifelong_core.design.problem_fingerprint import Answer, ProblemFingerprint
 from lifelong_core.values.documents import Frozen, FrozenDocument
 
 SCHEMA_VERSION = 1
@@ -194,3 +194,17 @@ class Recommendation(FrozenDocument):
         if found is None:
             raise KeyError(subprocess)
         return found
+
+
+def label_metrics(recommendation: Recommendation) -> tuple[tuple[str, RecommendedMetric], ...]:
+    """The recommended metrics, each under a label of its own.
+
+    Where two have the same label, such as EC with different costs, the second is `EC (2)`.
+    """
+    seen: Counter[str] = Counter()
+    found: list[tuple[str, RecommendedMetric]] = []
+    for metric in recommendation.metrics:
+        seen[metric.label] += 1
+        count = seen[metric.label]
+        found.append((metric.label if count == 1 else f"{metric.label} ({count})", metric))
+    return tuple(found)

@@ -4,14 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from lifelong_core.design.interview.contradictions import contradictions_in
-from lifelong_core.design.interview.progress import used_answers
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.method.schema import AdviceRule, Method, Question
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
+from lifelong_core.design.recommendation.contradictions import contradictions_in
 from lifelong_core.design.recommendation.document import Advice, Recommendation, UnusedAnswer
-from lifelong_core.design.recommendation.explanation import step_of
-from lifelong_core.design.recommendation.relations import warnings_among
+from lifelong_core.design.recommendation.explanation import step_of, warnings_among
+from lifelong_core.design.recommendation.progress import used_answers
 from lifelong_core.design.recommendation.walk import Choices, WalkResult, walk
 from lifelong_core.values.errors import InvalidInputError
 

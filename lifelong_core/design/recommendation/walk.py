@@ -9,7 +9,13 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from lifelong_core.design.method.conditions import Answer, Answers, Condition
+from lifelong_core.design.method.conditions import Condition
+from lifelong_core.design.method.parameters import (
+    ParameterValue,
+    alternatives,
+    fields_behind,
+    parameter_value,
+)
 from lifelong_core.design.method.schema import (
     AdviceRule,
     Default,
@@ -21,13 +27,7 @@ from lifelong_core.design.method.schema import (
     Rule,
     Table,
 )
-from lifelong_core.design.problem_fingerprint import ProblemFingerprint
-from lifelong_core.design.recommendation.parameters import (
-    ParameterValue,
-    alternatives,
-    fields_behind,
-    parameter_value,
-)
+from lifelong_core.design.problem_fingerprint import Answer, Answers, ProblemFingerprint
 
 Choices: TypeAlias = Mapping[str, tuple[str, ...]]
 """The choices of a person, by guide."""

@@ -11,7 +11,8 @@ from lifelong_core.design.report.words import (
     number,
     of,
 )
-from lifelong_core.design.validation.decisions.document import ChosenCutOff, JudgedDecisions
+from lifelong_core.design.validation.decisions.decide import ChosenCutOff
+from lifelong_core.design.validation.decisions.targets import JudgedDecisions
 from lifelong_core.design.validation.result import ValidationResult
 
 VERDICTS = {"reached": "reached", "missed": "missed", "open": "open: the interval holds the target"}

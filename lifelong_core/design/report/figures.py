@@ -4,16 +4,16 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
-from lifelong_core.design.report.cost_words import positive_class
+from lifelong_core.design.report.basis import positive_class
 from lifelong_core.design.report.plots import Bar, Dot, Frame, Panel, Point, Range, pad_range
 from lifelong_core.design.report.words import format_count, number, percent
-from lifelong_core.design.validation.displays import (
+from lifelong_core.design.validation.result import (
     DecisionCurvePoints,
     PrecisionRecallPoints,
     ReliabilityBins,
     RocPoints,
+    ValidationResult,
 )
-from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.values.scientific import normal_quantile
 
 MOST_CURVES = 12

@@ -17,7 +17,7 @@ from lifelong_core.design.report import (
     uncertainty,
     words,
 )
-from lifelong_core.design.report.cost_words import rests_on
+from lifelong_core.design.report.basis import rests_on
 from lifelong_core.design.report.forest import Entry, Forest, entries_of, forest, forests, thresholds_of
 from lifelong_core.design.validation.comparison import MetricRanking, ModelComparison, OverallRanking
 from lifelong_core.design.validation.result import ValidationResult

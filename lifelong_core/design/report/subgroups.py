@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
-from lifelong_core.design.interview.wording import DIRECTIONS
+from lifelong_core.design.recommendation.wording import DIRECTIONS
 from lifelong_core.design.report.basis import samples_behind
 from lifelong_core.design.report.forest import Entry, Forest, forest, thresholds_of
 from lifelong_core.design.report.tables import MOST_CLASSES, is_said_once
 from lifelong_core.design.report.words import missing_reason, of
-from lifelong_core.design.validation.displays import SubgroupMetric, SubgroupResult
-from lifelong_core.design.validation.result import ValidationResult
+from lifelong_core.design.validation.result import SubgroupMetric, SubgroupResult, ValidationResult
 from lifelong_core.design.validation.subgroup_results import judged_samples
 
 MOST_DRAWN = 40

@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lifelong_core.design.interview.answer_texts import format_answer
 from lifelong_core.design.interview.class_names import decision_names
+from lifelong_core.design.interview.views import format_answer
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.recommendation.document import Advice, Recommendation, Step
-from lifelong_core.design.report.cost_words import rests_on
+from lifelong_core.design.report.basis import rests_on
 from lifelong_core.design.report.words import (
     calibrated_in_words,
     compared_text,

@@ -6,19 +6,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lifelong_core.design.interview.wording import (
+from lifelong_core.design.method.schema import Confidence
+from lifelong_core.design.recommendation.document import DecidedBy
+from lifelong_core.design.recommendation.wording import (
     CONFIDENCE_WORDS,
     DECIDED_BY,
     DIRECTIONS,
     THRESHOLD_RELATIONS,
     format_distinct,
 )
-from lifelong_core.design.method.schema import Confidence
-from lifelong_core.design.recommendation.document import DecidedBy
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome
-from lifelong_core.design.validation.values.calibration_agreement import Agreement
-from lifelong_core.design.validation.values.custom_value import CustomValue
-from lifelong_core.design.validation.values.metric_value import EstimatedValue, MetricValue, Number
+from lifelong_core.design.validation.values.calibration import Agreement
+from lifelong_core.design.validation.values.metric_value import (
+    CustomValue,
+    EstimatedValue,
+    MetricValue,
+    Number,
+)
 
 NOT_DEFINED = "not defined"
 NUMBERED_CLASS = re.compile(r"\b(?:class \d{1,6}(?:, \d{1,6})*|classes \d{1,6}(?:, \d{1,6})* and \d{1,6})\b")

@@ -7,9 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from lifelong_core.design.interview.wording import format_distinct
-from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
-from lifelong_core.design.recommendation.labels import label_metrics
+from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric, label_metrics
+from lifelong_core.design.recommendation.wording import format_distinct
 from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.values.arrays import LARGEST_NUMBER
 from lifelong_core.values.documents import Frozen

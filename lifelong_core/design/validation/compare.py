@@ -1,33 +1,30 @@
 """Comparison of several models on the same samples, with the uncertainty of their ranks."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.design.recommendation.document import Recommendation
-from lifelong_core.design.stated_rule import recommended_rule
+from lifelong_core.design.recommendation.stated_rule import recommended_rule
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.comparison import (
-    Basis,
-    MetricRanking,
     ModelComparison,
-    OverallRanking,
-    Scheme,
+    headline_of,
 )
-from lifelong_core.design.validation.decisions.cut_off_choice import needs_other_cases
-from lifelong_core.design.validation.model_ranks import RankShares, rank_models
-from lifelong_core.design.validation.outputs import ModelOutputs
-from lifelong_core.design.validation.ranked_metrics import headline_of, out_of_ranking
+from lifelong_core.design.validation.decisions.decide import needs_other_cases
+from lifelong_core.design.validation.ranking import (
+    Measure,
+    mean_then_rank,
+    rank_by,
+    rank_then_mean,
+)
 from lifelong_core.design.validation.result import Aggregation
-from lifelong_core.design.validation.uncertainty.settings import UncertaintySettings
-from lifelong_core.design.validation.validate_one import ResampledValidation, validate_one
+from lifelong_core.design.validation.uncertainty.document import UncertaintySettings
+from lifelong_core.design.validation.validate import ResampledValidation, validate_one
 from lifelong_core.design.validation.validation_settings import ValidationSettings
-from lifelong_core.design.validation.values.metric_value import MetricValue
+from lifelong_core.design.validation.values.samples import ModelOutputs
 from lifelong_core.metrics import CustomMetric
-from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import InvalidInputError
 
 
@@ -135,54 +132,12 @@ def compare(
         level=level,
         replicates=replicates,
         seed=setting.seed,
-        rankings=tuple(_ranking(measure, list(models), level) for measure in measures),
-        rank_then_mean=_rank_then_mean(measures, recommendation, list(models), level),
-        mean_then_rank=_mean_then_rank(measures, recommendation, list(models), level),
+        rankings=tuple(rank_by(measure, list(models), level) for measure in measures),
+        rank_then_mean=rank_then_mean(measures, recommendation, list(models), level),
+        mean_then_rank=mean_then_rank(measures, recommendation, list(models), level),
         headline=headline_of(recommendation),
         warnings=tuple(_warnings(found)),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class Measure:
-    """One metric of all models."""
-
-    value: MetricValue
-    """of the first model: label, orientation and range, which are the same for all"""
-    observed: Floats
-    """shape (M,)"""
-    resampled: Floats
-    """shape (R, M)"""
-    basis: Basis = "value"
-
-    @property
-    def sign(self) -> float:
-        """1 where more is better, -1 where less is."""
-        return 1.0 if self.value.orientation == "up" else -1.0
-
-    @property
-    def reason(self) -> str | None:
-        """Why there is no ranking; None if the metric is defined for some model, on the data and on resampled data."""
-        if np.isnan(self.observed).all():
-            return f"undefined for every model: {self.value.reason}"
-        return "undefined in every resampled data set" if np.isnan(self.resampled).all() else None
-
-    @property
-    def has_scale(self) -> bool:
-        """Whether the metric has a worst and a best value."""
-        low, high = self.value.range
-        return low is not None and high is not None and low != high
-
-    def ranks(self, values: Floats) -> Floats:
-        """The rank of each model, shape (..., M), 1 the best; nan where the metric is undefined for all."""
-        places = RankShares.of(self.sign * values).ranks
-        return np.where(np.isnan(values).all(axis=-1, keepdims=True), np.nan, places)
-
-    def rescale(self, values: Floats) -> Floats:
-        """Values scaled from 0, the worst, to 1, the best, if the range is bounded."""
-        low, high = (math.nan if end is None else end for end in self.value.range)
-        share = (values - low) / (high - low)
-        return share if self.value.orientation == "up" else 1 - share
 
 
 def _judges_half(recommendation: Recommendation, models: Mapping[str, ModelOutputs]) -> bool:
@@ -218,96 +173,6 @@ def _measures(found: Mapping[str, ResampledValidation]) -> list[Measure]:
             )
         )
     return measures
-
-
-def _ranking(measure: Measure, models: list[str], level: float) -> MetricRanking:
-    value = measure.value
-    resampled = measure.resampled[~np.isnan(measure.resampled).all(axis=1)]
-    scores = [number if math.isfinite(number) else None for number in measure.observed.tolist()]
-    return MetricRanking(
-        label=value.label,
-        metric=value.metric,
-        class_index=value.class_index,
-        orientation=value.orientation,
-        basis=measure.basis,
-        replicates=len(resampled),
-        models=rank_models(
-            models, scores, measure.sign * measure.observed, measure.sign * resampled, level=level
-        )
-        if measure.reason is None
-        else (),
-        reason=measure.reason,
-    )
-
-
-def _rank_then_mean(
-    measures: Sequence[Measure], recommendation: Recommendation, models: list[str], level: float
-) -> OverallRanking:
-    left_out = out_of_ranking(recommendation, _undefined(measures))
-    counted = [measure for measure in measures if measure.value.label not in left_out]
-    observed = [measure.ranks(measure.observed) for measure in counted]
-    resampled = [measure.ranks(measure.resampled) for measure in counted]
-    return _overall("rank_then_mean", counted, left_out, models, observed, resampled, level)
-
-
-def _mean_then_rank(
-    measures: Sequence[Measure], recommendation: Recommendation, models: list[str], level: float
-) -> OverallRanking:
-    unusable = {
-        measure.value.label: "it has no worst or no best value, so that no scale fits the others"
-        for measure in measures
-        if not measure.has_scale
-    }
-    left_out = out_of_ranking(recommendation, unusable | _undefined(measures))
-    counted = [measure for measure in measures if measure.value.label not in left_out]
-    observed = [measure.rescale(measure.observed) for measure in counted]
-    resampled = [measure.rescale(measure.resampled) for measure in counted]
-    return _overall("mean_then_rank", counted, left_out, models, observed, resampled, level)
-
-
-def _undefined(measures: Sequence[Measure]) -> dict[str, str]:
-    """Label -> why a metric ranks no model."""
-    return {one.value.label: f"it is {one.reason}" for one in measures if one.reason is not None}
-
-
-def _overall(
-    scheme: Scheme,
-    counted: Sequence[Measure],
-    left_out: Mapping[str, str],
-    models: list[str],
-    observed: Sequence[Floats],
-    resampled: Sequence[Floats],
-    level: float,
-) -> OverallRanking:
-    """Ranking by the mean over the metrics, of the data, shape (M,), and of the common resampled data, shape (R, M)."""
-    resampled_means = _means(resampled)
-    found = OverallRanking(
-        scheme=scheme,
-        labels=tuple(measure.value.label for measure in counted),
-        left_out=left_out,
-        replicates=len(resampled_means),
-        models=(),
-    )
-    if not len(resampled_means):
-        return found
-    means = np.mean(observed, axis=0)
-    sign = -1.0 if scheme == "rank_then_mean" else 1.0
-    scores = [number if math.isfinite(number) else None for number in means.tolist()]
-    order = rank_models(models, scores, sign * means, sign * resampled_means, level=level)
-    return found.model_copy(update={"models": order})
-
-
-def _means(resampled: Sequence[Floats]) -> Floats:
-    """Means over the metrics that are defined for some model, of each resampled data set, shape (R, M)."""
-    if not resampled:
-        return np.empty((0, 0))
-    replicates = min(map(len, resampled))
-    values = np.array([of_metric[:replicates] for of_metric in resampled])
-    is_undefined = np.isnan(values).all(axis=2, keepdims=True)
-    counts = (~is_undefined).sum(axis=0)
-    says_something = counts[:, 0] > 0
-    sums = np.where(is_undefined, 0.0, values).sum(axis=0)
-    return sums[says_something] / counts[says_something]
 
 
 def _warnings(found: Mapping[str, ResampledValidation]) -> Iterator[str]:

@@ -5,16 +5,16 @@ import math
 import numpy as np
 
 from lifelong_core.design.recommendation.document import Recommendation
-from lifelong_core.design.validation.displays import (
+from lifelong_core.design.validation.result import (
     ConfusionTable,
     DecisionCurvePoints,
     PrecisionRecallPoints,
     ReliabilityBins,
     RocPoints,
 )
-from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.class_mix import ClassMix
 from lifelong_core.design.validation.values.metric_value import Number
+from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.metrics import decision_curve, precision_recall_curve, reliability_diagram, roc_curve
 from lifelong_core.metrics.counting.confusion import confusion_matrix, ratio
 from lifelong_core.values.arrays import Floats, Integers

@@ -13,8 +13,8 @@ import numpy as np
 from pydantic import Field
 
 from lifelong_core.design.validation.values.intervals import ValueBounds, difference_bounds
-from lifelong_core.design.validation.values.metric_value import EstimatedValue, Number, Orientation
-from lifelong_core.design.validation.values.parts import PartValue, as_fields
+from lifelong_core.design.validation.values.metric_value import EstimatedValue, Number, Orientation, as_fields
+from lifelong_core.design.validation.values.parts import PartValue
 from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.resampling.intervals import Bootstrap, LeftOut
 from lifelong_core.values.arrays import Floats

@@ -7,20 +7,20 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lifelong_core.design.method.parameters import as_matrix
 from lifelong_core.design.recommendation.document import RecommendedMetric
-from lifelong_core.design.recommendation.parameters import as_matrix
 from lifelong_core.design.validation.differences import (
     MetricDifference,
     ResampledDifference,
     SubgroupDifference,
     judge_together,
 )
-from lifelong_core.design.validation.outputs import ModelOutputs, Samples
-from lifelong_core.design.validation.validate_one import ResampledValidation, validate_one
+from lifelong_core.design.validation.validate import ResampledValidation, validate_one
 from lifelong_core.design.validation.validation_settings import ValidationSettings
 from lifelong_core.design.validation.values.evaluation import Recipe
 from lifelong_core.design.validation.values.metric_values import EvaluatedMetric, evaluate_metric
 from lifelong_core.design.validation.values.parts import PartValue
+from lifelong_core.design.validation.values.samples import ModelOutputs, Samples
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import InvalidInputError
 

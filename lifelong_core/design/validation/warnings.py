@@ -4,14 +4,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lifelong_core.design.interview.answer_texts import format_answer
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.design.validation.decisions.decide import DecidedSamples
-from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.subgroup_results import subgroups_of
 from lifelong_core.design.validation.values.by_group import AT_STATED_SHARES, pooled_note
 from lifelong_core.design.validation.values.evaluation import Recipe
+from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.metrics import METRICS
 
 
@@ -73,7 +72,7 @@ def _of_the_decisions(
     rule = recommendation.fingerprint.decision_rule
     counted = [recipe.label for recipe in recipes if recipe.judges_decisions]
     if counted and decided.source == "likeliest" and rule not in ("argmax", "none", None):
-        answer = format_answer(load_method().question("decision_rule"), rule)
+        answer = load_method().question("decision_rule").describe(rule)
         yield (
             f"No decisions were given, so the likeliest class counts as the decision in {', '.join(counted)}, and not "
             f"that of the rule that was answered (FP2.6: {answer}): {decided.reason}"

@@ -72,7 +72,7 @@ def effects_of(store: Store, attached: AttachedRecommendation) -> AttachmentEffe
     Raises:
         UnavailableError: the recommendation is damaged, or the database does not answer.
     """
-    from lifelong_core.design.stated_rule import recommended_rule
+    from lifelong_core.design.recommendation.stated_rule import recommended_rule
 
     registry = store.registry()
     task = next(task for task in registry.tasks.values() if task.name == attached.task)

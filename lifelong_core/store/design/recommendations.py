@@ -165,7 +165,7 @@ def task_after(recommendation: "Recommendation", task: Task) -> Task:
     Raises:
         InvalidInputError: the recommendation or its costs are for another number of classes.
     """
-    from lifelong_core.design.stated_rule import recommended_rule
+    from lifelong_core.design.recommendation.stated_rule import recommended_rule
 
     costs, rule = _recommended_costs(recommendation, task), recommended_rule(recommendation).rule
     return replace(

@@ -9,8 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from lifelong_core.design.recommendation.document import RecommendedMetric
-from lifelong_core.design.recommendation.labels import label_metrics
+from lifelong_core.design.recommendation.document import RecommendedMetric, label_metrics
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.values.evaluation import class_weights_of
 from lifelong_core.metrics import METRICS

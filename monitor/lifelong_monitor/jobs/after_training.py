@@ -18,7 +18,7 @@ from lifelong_core.develop.training.result import TrainingResult
 from lifelong_core.images.preprocessing_digest import OtherPreprocessingError
 from lifelong_core.metrics import compute_metrics
 from lifelong_core.promotion import PromotionReport
-from lifelong_core.promotion.localization import LocalizationComparison
+from lifelong_core.promotion.document import LocalizationComparison
 from lifelong_core.promotion.page import promotion_html
 from lifelong_core.store import Job, RefusedCalibrationError, Store, StoredTraining, register_calibration
 from lifelong_core.store.registry.records import Model, Task

@@ -10,7 +10,7 @@ from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.paired_set import PairedSet
 from lifelong_core.design.report.pages import validation_html
 from lifelong_core.promotion import HeldOutCases, SeenCases
-from lifelong_core.promotion.localization import LocalizationComparison
+from lifelong_core.promotion.document import LocalizationComparison
 from lifelong_core.promotion.report import seen_warning
 from lifelong_core.store import Job, Model, Store
 from lifelong_core.store.heads.calibration_sets import check_classes

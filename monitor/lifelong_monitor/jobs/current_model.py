@@ -10,8 +10,8 @@ from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.deploy.paired_set import LONGEST_NAME, PairedSet
 from lifelong_core.promotion import PromotionReport
-from lifelong_core.promotion.localization import LocalizationComparison
-from lifelong_core.promotion.runtime_cost import RuntimeCost, measure_cost
+from lifelong_core.promotion.document import LocalizationComparison, RuntimeCost
+from lifelong_core.promotion.runtime_cost import measure_cost
 from lifelong_core.store import Model, Store
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_monitor.jobs import model_facts

@@ -18,9 +18,9 @@ from lifelong_core.promotion.compare_localization import (
     ImageModel,
     LabelledImage,
     compare_localization,
+    sample_images,
 )
-from lifelong_core.promotion.image_sample import sample_images
-from lifelong_core.promotion.localization import LocalizationComparison
+from lifelong_core.promotion.document import LocalizationComparison
 from lifelong_core.store import Model, Store
 from lifelong_core.values.arrays import Integers, Logits
 from lifelong_core.values.errors import LifelongError

@@ -14,9 +14,8 @@ from lifelong_core.promotion import (
     SeenCases,
     promotion_report,
 )
-from lifelong_core.promotion.localization import LocalizationComparison
+from lifelong_core.promotion.document import LocalizationComparison, RuntimeCost
 from lifelong_core.promotion.page import promotion_html
-from lifelong_core.promotion.runtime_cost import RuntimeCost
 from lifelong_core.store import Store
 from lifelong_core.store.registry.records import Model, Registry, Task
 from lifelong_core.store.rollouts.candidate_heads import known_prevalences

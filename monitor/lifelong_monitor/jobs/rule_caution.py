@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.design import Recommendation
-from lifelong_core.design.stated_rule import recommended_rule
+from lifelong_core.design.recommendation.stated_rule import recommended_rule
 
 
 def rule_cautions(

@@ -10,7 +10,7 @@ from lifelong_core.deploy import LabeledLogits, PostProcessingHead
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.design.report.pages import validation_html
 from lifelong_core.design.validation.result import Aggregation, ValidationResult
-from lifelong_core.design.validation.uncertainty.settings import UncertaintySettings
+from lifelong_core.design.validation.uncertainty.document import UncertaintySettings
 from lifelong_core.design.validation.validate import validate
 from lifelong_core.store import Job, Store
 from lifelong_core.store.heads.calibration_sets import check_classes

@@ -12,8 +12,7 @@ import numpy as np
 
 from lifelong_core.deploy import PostProcessingHead, PrevalenceEstimate
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
-from lifelong_core.design.recommendation.document import RecommendedMetric
-from lifelong_core.design.recommendation.labels import label_metrics
+from lifelong_core.design.recommendation.document import RecommendedMetric, label_metrics
 from lifelong_core.store import AttachedRecommendation, LabelledPredictions
 from lifelong_core.store.performance.class_mixes import ClassMix, MetricAtClassMix
 from lifelong_core.values.arrays import Floats

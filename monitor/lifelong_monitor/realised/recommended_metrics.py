@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lifelong_core.design.recommendation.document import RecommendedMetric
-from lifelong_core.design.recommendation.labels import label_metrics
+from lifelong_core.design.recommendation.document import RecommendedMetric, label_metrics
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.values.evaluation import Recipe, class_weights_of
 from lifelong_core.design.validation.values.metric_value import MetricValue

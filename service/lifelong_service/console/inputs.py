@@ -264,8 +264,8 @@ def _table(
 
 def _line(question: "Question", interview: "Interview", value: Any, chosen: Any, *, is_wrong: bool) -> Entry:
     """Return an input for one text, with several lines for many numbers."""
-    from lifelong_core.design.interview.answer_texts import format_answer
     from lifelong_core.design.interview.class_names import list_class_names
+    from lifelong_core.design.interview.views import format_answer
 
     if question.kind in ("class_values", "matrix"):
         return _area(question, interview, value, chosen)
@@ -283,7 +283,7 @@ def _line(question: "Question", interview: "Interview", value: Any, chosen: Any,
 
 def _area(question: "Question", interview: "Interview", value: Any, chosen: Any) -> Entry:
     """Return a text area for lines of numbers."""
-    from lifelong_core.design.interview.answer_texts import format_answer
+    from lifelong_core.design.interview.views import format_answer
 
     hint, known = _order(question, interview), ""
     if question.kind == "matrix" and len(value or ()) ** 2 > MOST_SHOWN:
@@ -297,7 +297,7 @@ def _area(question: "Question", interview: "Interview", value: Any, chosen: Any)
 
 def _order(question: "Question", interview: "Interview") -> str:
     """Return the help for one number, or one row of numbers, for each class."""
-    from lifelong_core.design.interview.rule_wording import rules_hint
+    from lifelong_core.design.interview.cost_builders import rules_hint
 
     labels, names = interview.class_labels, interview.class_names
     count = f"{len(labels)} numbers, one for each class" if labels else "One number for each class"

@@ -158,7 +158,7 @@ def _choice(
     status: int = 200,
     notice: str | None = None,
 ) -> Response:
-    from lifelong_core.design.recommendation.views import option_label
+    from lifelong_core.design.recommendation.wording import option_label
 
     focus = (*guide.chosen, *([guide.default] if guide.default else []), *guide.options)[0]
     options = [

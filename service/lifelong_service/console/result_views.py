@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from lifelong_core.design import Recommendation, RecommendedMetric, Step
     from lifelong_core.design.interview.interview import Interview
     from lifelong_core.design.method.schema import Confidence
-    from lifelong_core.design.recommendation.views import MetricView
+    from lifelong_core.design.recommendation.wording import MetricView
 
 
 def result_view(interview: "Interview", recommendation: "Recommendation") -> dict[str, Any]:
     """Return all values of a recommendation that the page shows."""
-    from lifelong_core.design.interview.wording import CONFIDENCE_WORDS, DISPLAY_NAMES
     from lifelong_core.design.method.loader import load_method
+    from lifelong_core.design.recommendation.wording import CONFIDENCE_WORDS, DISPLAY_NAMES
     from lifelong_core.metrics import METRICS
 
     labels = interview.class_labels
@@ -89,8 +89,8 @@ def _by_category(recommendation: "Recommendation") -> list[tuple[str, list[Any]]
 
 
 def _sureness(confidence: "Confidence") -> dict[str, str]:
-    from lifelong_core.design.interview.wording import CONFIDENCE_WORDS
     from lifelong_core.design.method.loader import load_method
+    from lifelong_core.design.recommendation.wording import CONFIDENCE_WORDS
 
     return {
         "name": confidence,
@@ -100,7 +100,7 @@ def _sureness(confidence: "Confidence") -> dict[str, str]:
 
 
 def _guide(guide: Any) -> dict[str, Any]:
-    from lifelong_core.design.recommendation.views import option_label
+    from lifelong_core.design.recommendation.wording import option_label
 
     return {
         "id": guide.guide,
@@ -115,7 +115,7 @@ def _guide(guide: Any) -> dict[str, Any]:
 
 def _card(metric: "RecommendedMetric", labels: Sequence[str]) -> dict[str, Any]:
     """Return a metric with its card, its parameters and its classes."""
-    from lifelong_core.design.recommendation.views import view_metric
+    from lifelong_core.design.recommendation.wording import view_metric
 
     view = view_metric(metric, labels)
     return {

@@ -32,8 +32,7 @@ def threshold_rows(
         typed: the sent form.
         error: the error in the form.
     """
-    from lifelong_core.design.interview.wording import THRESHOLD_RELATIONS
-    from lifelong_core.design.recommendation.views import view_metrics
+    from lifelong_core.design.recommendation.wording import THRESHOLD_RELATIONS, view_metrics
 
     rows: list[dict[str, Any]] = []
     known = {} if typed is None else typed

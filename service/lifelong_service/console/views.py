@@ -130,7 +130,7 @@ def answer_of_item(interview: "Interview", item: str) -> "AnswerView":
     """Return an answer or a choice as text; options have the names of their metrics, and classes their names."""
     from lifelong_core.design.interview.class_names import list_class_names
     from lifelong_core.design.interview.views import view_answer
-    from lifelong_core.design.recommendation.views import option_label
+    from lifelong_core.design.recommendation.wording import option_label
 
     answer = view_answer(interview, item)
     if answer.is_choice:

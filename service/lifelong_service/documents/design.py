@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lifelong_core.design import Question, Recommendation
     from lifelong_core.design.interview.interview import Interview
     from lifelong_core.design.recommendation.document import Step
-    from lifelong_core.design.recommendation.views import MetricView
+    from lifelong_core.design.recommendation.wording import MetricView
     from lifelong_core.store.design.effects import AttachmentEffects
     from lifelong_core.store.design.records import AttachedRecommendation, InterviewRecord, Refit
     from lifelong_core.store.jobs.records import Job, LogLine
@@ -114,7 +114,7 @@ def recommendation_document(
 
     `document` is the complete recommendation, which can be stored and attached to a task.
     """
-    from lifelong_core.design.recommendation.views import view_metrics
+    from lifelong_core.design.recommendation.wording import view_metrics
 
     steps = recommendation.steps
     return {
@@ -201,7 +201,7 @@ def attached_summary(attached: "AttachedRecommendation") -> AttachedSummary:
 
 
 def _labels(attached: "AttachedRecommendation") -> tuple[list[str], str | None]:
-    from lifelong_core.design.recommendation.labels import label_metrics
+    from lifelong_core.design.recommendation.document import label_metrics
 
     try:
         _ = attached.thresholds

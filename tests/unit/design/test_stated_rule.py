@@ -9,7 +9,7 @@ from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy import Argmax, BayesRule, CutOffs, OptimisedMetric, PostProcessingHead, TargetValue
 from lifelong_core.design import ProblemFingerprint
 from lifelong_core.design.recommendation.document import UnusedAnswer
-from lifelong_core.design.stated_rule import recommended_rule, stated_rule
+from lifelong_core.design.recommendation.stated_rule import recommended_rule, stated_rule
 from tests.unit.store.design_samples import (
     RISK_THRESHOLD,
     SCREENING,

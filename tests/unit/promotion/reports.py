@@ -8,8 +8,7 @@ from lifelong_core.deploy import LabeledLogits, fit_head
 from lifelong_core.design import ProblemFingerprint, Recommendation, recommend
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.promotion import ComparedModel, HeldOutCases, Population, PromotionReport, promotion_report
-from lifelong_core.promotion.document import FingerprintDistance
-from lifelong_core.promotion.runtime_cost import RuntimeCost
+from lifelong_core.promotion.document import FingerprintDistance, RuntimeCost
 from lifelong_core.values.arrays import Floats, Integers
 
 CLASSES = ("healthy", "benign", "malignant")

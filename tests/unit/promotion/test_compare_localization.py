@@ -14,8 +14,8 @@ from lifelong_core.promotion.compare_localization import (
     ImageModel,
     LabelledImage,
     compare_localization,
+    sample_images,
 )
-from lifelong_core.promotion.image_sample import sample_images
 from lifelong_core.promotion.page import promotion_html
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.promotion.reports import report

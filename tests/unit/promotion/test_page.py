@@ -8,7 +8,7 @@ import pytest
 
 from lifelong_core.design.report.words import exact
 from lifelong_core.promotion import PromotionReport
-from lifelong_core.promotion.localization import (
+from lifelong_core.promotion.document import (
     LocalizationComparison,
     LocalizationExample,
     LocalizationScore,

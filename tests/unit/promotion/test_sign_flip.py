@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lifelong_core.promotion import sign_flip
-from lifelong_core.promotion.sign_flip import sign_flip_test
+from lifelong_core.promotion import decision_changes as sign_flip
+from lifelong_core.promotion.decision_changes import sign_flip_test
 
 
 @pytest.mark.parametrize(("corrected", "broken"), [(9, 1), (0, 6), (7, 7), (3, 12), (1, 0), (300, 260)])

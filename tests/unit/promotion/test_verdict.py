@@ -7,8 +7,8 @@ import pytest
 
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome, AcceptanceThreshold
 from lifelong_core.design.validation.differences import Direction, MetricDifference, SubgroupDifference
-from lifelong_core.promotion.cost_difference import CostDifference
 from lifelong_core.promotion.decision_changes import McNemar
+from lifelong_core.promotion.document import CostDifference
 from lifelong_core.promotion.evidence import Evidence
 from lifelong_core.promotion.verdict import verdict
 from tests.unit.promotion.reports import report

@@ -1,24 +1,93 @@
-"""The decisions that a validation judges."""
+"""The decisions that a validation judges, and the cut-off of their rule."""
 
 from dataclasses import dataclass, replace
+from typing import Literal, Self, TypeAlias, TypeGuard
 
 import numpy as np
+from pydantic import Field
 
-from lifelong_core.decision_rules.executed import executed_rule
-from lifelong_core.decision_rules.rules import Argmax, BayesRule, DecisionRule, OptimisedMetric, TargetValue
-from lifelong_core.design.stated_rule import StatedRule
-from lifelong_core.design.validation.decisions.cut_off_choice import (
-    CutOffChoice,
-    costs_of,
-    is_searched,
-    needs_other_cases,
+from lifelong_core.decision_rules.executed import CutOff, executed_rule
+from lifelong_core.decision_rules.operating_points import search_operating_point
+from lifelong_core.decision_rules.rules import (
+    Argmax,
+    BayesRule,
+    DecisionRule,
+    MetricRule,
+    OptimisedMetric,
+    TargetValue,
+    needs_cut_off,
 )
-from lifelong_core.design.validation.decisions.document import ChosenCutOff, DecisionSource
-from lifelong_core.design.validation.outputs import INVALID, Samples
+from lifelong_core.design.recommendation.stated_rule import StatedRule
 from lifelong_core.design.validation.values.class_mix import ClassMix
 from lifelong_core.design.validation.values.evaluation import Split
-from lifelong_core.design.validation.values.parts import finite
+from lifelong_core.design.validation.values.metric_value import Number, finite
+from lifelong_core.design.validation.values.samples import INVALID, Samples
 from lifelong_core.values.arrays import Floats, Integers
+from lifelong_core.values.documents import Frozen
+from lifelong_core.values.errors import InvalidInputError
+
+DecisionSource: TypeAlias = Literal["given", "rule", "likeliest"]
+
+
+class ChosenCutOff(Frozen):
+    """The cut-off of a rule with a target or an optimised metric."""
+
+    class_index: int
+    threshold: Number = Field(
+        description="Probability of the class from which on it is decided; None: it is never decided."
+    )
+    metric: str = Field(description="TPR, TNR, PPV, NPV or PPR, or the optimised metric.")
+    chosen_on: Literal["other_data", "half_of_the_data"] = Field(
+        description="`half_of_the_data`: a random half of the cases; the decisions on the other half are judged."
+    )
+    samples: int = Field(description="Number of samples on which it was chosen.")
+    value: Number = Field(description="Value of the metric on these samples.")
+    is_reachable: bool = Field(
+        description="Whether a cut-off reaches the target on these samples; else that which comes closest is used."
+    )
+    prevalence: tuple[float, ...] | None = Field(
+        description="Stated class shares of use for which it was chosen; None: those of the samples."
+    )
+
+
+@dataclass(frozen=True)
+class CutOffChoice:
+    """The cut-off of one class's probability."""
+
+    executed: CutOff
+    is_reachable: bool
+    """whether a cut-off reaches the target on these cases; if none does, it is that which comes closest"""
+    value: float
+    """of the rule's metric on these cases"""
+    samples: int
+    """with a valid output, on which it was chosen"""
+
+    @classmethod
+    def of(cls, rule: MetricRule, costs: Floats, split: Split, prevalence: Floats | None) -> Self | str:
+        """Choose it as a head does.
+
+        Args:
+            rule: one whose cut-off is searched.
+            costs: shape (C, D), of errors.
+            split: cases to choose on.
+            prevalence: shape (C,), stated class shares of use; None: those of the cases.
+
+        Returns:
+            The choice, or the reason why there is none.
+        """
+        labels, scores = split.labelled
+        k, counts = rule.positive_class, np.bincount(labels, minlength=scores.shape[1])
+        missing = _missing_class(counts, k, prevalence)
+        if missing is not None:
+            return f"{missing} among the {labels.size} cases to choose the cut-off on."
+        shares = counts / labels.size if prevalence is None else prevalence
+        try:
+            point = search_operating_point(rule, scores, labels, shares, costs=costs)
+        except InvalidInputError as error:
+            return error.message
+        # What is minimised is searched as the best of its negative.
+        value = -point.value if rule.metric == "EC" else point.value
+        return cls(CutOff(k, point.threshold), point.is_reachable, value, labels.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,3 +209,44 @@ def _shares(split: Split | None, score_prevalence: Floats | None) -> Floats | No
         return score_prevalence
     labels, scores = split.labelled
     return np.bincount(labels, minlength=scores.shape[1]) / labels.size
+
+
+def is_searched(rule: DecisionRule, costs: Floats) -> TypeGuard[MetricRule]:
+    """Whether the cut-off is chosen on labelled cases.
+
+    These are the rules of which a head searches the cut-off, and best AC, BA and EC of a binary task. A head has a
+    closed form for the latter, which holds for calibrated probabilities; those to judge may not be.
+
+    Args:
+        rule: the rule.
+        costs: shape (C, D), of errors.
+    """
+    if needs_cut_off(rule):
+        return True
+    return isinstance(rule, OptimisedMetric) and costs.shape == (2, 2)
+
+
+def needs_other_cases(stated: StatedRule, classes: int) -> bool:
+    """Whether the rule needs labelled cases other than those that are judged."""
+    rule = stated.rule
+    if rule is None:
+        return False
+    return is_searched(rule, costs_of(stated, classes)) or (
+        isinstance(rule, OptimisedMetric) and rule.metric == "BA"
+    )
+
+
+def costs_of(stated: StatedRule, classes: int) -> Floats:
+    """The costs of errors, shape (C, D); those of a rule that depends on none are all 1."""
+    return 1 - np.eye(classes) if stated.costs is None else np.array(stated.costs, dtype=np.float64)
+
+
+def _missing_class(counts: Integers, k: int, prevalence: Floats | None) -> str | None:
+    """What is missing to choose a cut-off."""
+    if prevalence is not None:
+        absent = np.flatnonzero((prevalence > 0) & (counts == 0))
+        if absent.size:
+            return f"class {absent[0]}, which occurs in use, does not occur"
+    if counts[k] == 0:
+        return f"class {k} does not occur"
+    return "no other class occurs" if counts[k] == counts.sum() else None

@@ -5,21 +5,57 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
 from lifelong_core.decision_rules.rules import TargetValue
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.design.recommendation.document import RecommendedMetric
-from lifelong_core.design.validation.decisions.decide import DecidedSamples
-from lifelong_core.design.validation.decisions.document import JudgedDecisions, TargetOutcome
-from lifelong_core.design.validation.outputs import Samples
+from lifelong_core.design.validation.decisions.decide import ChosenCutOff, DecidedSamples, DecisionSource
 from lifelong_core.design.validation.values.class_mix import ClassMix
 from lifelong_core.design.validation.values.evaluation import Recipe
 from lifelong_core.design.validation.values.intervals import value_bounds
-from lifelong_core.design.validation.values.metric_value import EstimatedValue, MetricValue
+from lifelong_core.design.validation.values.metric_value import EstimatedValue, MetricValue, as_fields
 from lifelong_core.design.validation.values.metric_values import evaluate_metric
-from lifelong_core.design.validation.values.parts import as_fields
 from lifelong_core.design.validation.values.resamples import Resamples
+from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.values.arrays import Floats
+from lifelong_core.values.documents import Frozen
+
+
+class TargetOutcome(Frozen):
+    """Whether the judged decisions reach the target of the rule."""
+
+    metric: str = Field(description="TPR, TNR, PPV, NPV or PPR.")
+    class_index: int
+    target: float = Field(description="At most for PPR, else at least.")
+    reached: EstimatedValue = Field(description="Value on the judged samples.")
+    prevalence: tuple[float, ...] | None = Field(
+        description="Stated class shares of use at which the value is computed; None: those of the samples."
+    )
+    verdict: Literal["reached", "missed", "open"] = Field(
+        description="By the interval: all of it on the right side of the target, on the wrong side, or neither."
+    )
+
+
+class JudgedDecisions(Frozen):
+    """Which decisions the metrics judge."""
+
+    source: DecisionSource = Field(
+        description="`given`: by the user; `rule`: of the rule that was answered; `likeliest`: the likeliest class."
+    )
+    rule: str | None = Field(description="The rule that was answered (FP2.6); None: none was.")
+    reason: str | None = Field(default=None, description="Why decisions are not those of the rule.")
+    samples: int = Field(description="Number of judged samples.")
+    changed: int | None = Field(
+        description="Judged samples for which the likeliest class is another decision; None: without probabilities."
+    )
+    cut_off: ChosenCutOff | None = Field(default=None, description="None: none was chosen.")
+    target: TargetOutcome | None = Field(default=None, description="None: the rule has no target.")
+    by_likeliest: tuple[MetricValue, ...] = Field(
+        default=(),
+        description="Values of the metrics that judge decisions, if the likeliest class were decided; empty where no"
+        " decision differs.",
+    )
 
 
 def judged_decisions(

@@ -1,6 +1,6 @@
 """Uncertainty-aware scores of a binary task (Sperling et al.), with intervals.
 
-- `settings`: sigma, damping, threshold and the kind of the uncertainties
+- `document`: settings, and the scores as a part of a result
 - `predicted`: checked uncertainties, given or as the spread over members
-- `scores`: the scores over all settings; `document`: their form in a result
+- `scores`: the scores over all settings
 """

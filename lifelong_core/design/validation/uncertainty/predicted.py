@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.design.validation.outputs import INVALID, ModelOutputs
+from lifelong_core.design.validation.values.samples import INVALID, ModelOutputs
 from lifelong_core.metrics.counting.uncertainty_aware import member_spread
 from lifelong_core.values.arrays import Floats, Mask, as_decisions, as_probabilities
 from lifelong_core.values.errors import InvalidInputError

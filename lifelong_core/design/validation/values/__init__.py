@@ -1,8 +1,9 @@
 """Values of recommended metrics with their uncertainty.
 
+- `samples`: labels and checked outputs of a model
 - `metric_value`: the value as a document
 - `evaluation`, `metric_values`, `parts`: from a metric and samples to values, by class and in all
-- `calibrated`: calibration errors of perfectly calibrated predictions as a reference
-- `by_group`: the same within each group, and their mean
+- `calibration`: errors of calibrated predictions as a reference; slope and O:E ratio
+- `by_group`, `class_mix`: means over groups; values at the class shares of use
 - `intervals`, `resamples`, `resampled_metrics`: confidence intervals by resampling
 """

@@ -7,8 +7,8 @@ import numpy as np
 
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 from lifelong_core.design.recommendation.document import RecommendedMetric
-from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.class_mix import ClassMix, is_converted
+from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.metrics import METRICS, compute_metrics, counting_metric, marginal_calibration_error
 from lifelong_core.metrics.counting.one_versus_rest import positive_share
 from lifelong_core.metrics.inputs import Parameters

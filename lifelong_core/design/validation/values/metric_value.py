@@ -1,20 +1,24 @@
-"""The value of one recommended metric with its uncertainty."""
+"""Values of metrics with their uncertainty, as parts of a result."""
 
 import math
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from lifelong_core.design.recommendation.parameters import ParameterValue
+from lifelong_core.design.method.parameters import ParameterValue
 from lifelong_core.values.documents import Frozen
 
 Number: TypeAlias = float | None
 """None: undefined, or infinite where `infinite` says so."""
+
 Bound: TypeAlias = Literal["estimate", "low", "high"]
+
 ValueOf: TypeAlias = Literal["all_classes", "one_class", "mean", "weighted_mean"]
 """`all_classes`: the metric is one number; `one_class`: of a class against the rest; else the mean of these."""
+
 Orientation: TypeAlias = Literal["up", "down"]
+
 ValueInterval: TypeAlias = Literal["bca", "basic", "debiased", "unseen"]
 """`bca`: bootstrap, bias-corrected and accelerated. `basic`: where the metric is more than a standard error larger or
 smaller on resampled data; the quantiles of the replicates reflected at the estimate, widened to hold it. `debiased`:
@@ -120,3 +124,27 @@ class MetricValue(EstimatedValue):
     def worse_end(self) -> Bound:
         """The end of the interval on the bad side."""
         return "low" if self.orientation == "up" else "high"
+
+
+class CustomValue(EstimatedValue):
+    """A user's metric with its card; it is neither ranked nor judged by thresholds."""
+
+    name: str = Field(description="Name of the metric.")
+    meaning: str
+    needs: tuple[Literal["labels", "decisions", "probabilities"], ...] = Field(
+        description="What its function gets."
+    )
+    orientation: Orientation = Field(description="Which values are better.")
+    range: tuple[Number, Number] = Field(description="Least and largest value; None: no end.")
+    level: float = Field(description="Nominal coverage of the interval.")
+
+
+def finite(number: float) -> Number:
+    """The number, or None for infinite numbers and nan, which JSON lacks."""
+    return number if math.isfinite(number) else None
+
+
+def as_fields(numbers: Mapping[str, float]) -> dict[str, Any]:
+    """Numbers, with the signs of infinite ones."""
+    signs = {name: int(math.copysign(1, number)) for name, number in numbers.items() if math.isinf(number)}
+    return {**{name: finite(number) for name, number in numbers.items()}, "infinite": signs}

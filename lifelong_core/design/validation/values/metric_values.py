@@ -1,26 +1,35 @@
-"""From a recommended metric to its values: of all classes, of each class, and their mean."""
+"""From a metric to its values: of all classes, of each class, and their mean; metrics of users."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.by_group import pooled_note
 from lifelong_core.design.validation.values.class_mix import ClassMix, refusal
 from lifelong_core.design.validation.values.evaluation import Recipe, estimate_metric
-from lifelong_core.design.validation.values.metric_value import CutOff, MetricValue
-from lifelong_core.design.validation.values.parts import (
-    PartValue,
+from lifelong_core.design.validation.values.intervals import value_bounds
+from lifelong_core.design.validation.values.metric_value import (
+    Bound,
+    CustomValue,
+    CutOff,
+    MetricValue,
     finite,
-    limits_of,
-    part_values,
-    select_part,
 )
-from lifelong_core.design.validation.values.resampled_metrics import KERNELS, at_cut_offs, values_in_use
+from lifelong_core.design.validation.values.parts import PartValue, limits_of, part_values, select_part
+from lifelong_core.design.validation.values.resampled_metrics import (
+    KERNELS,
+    SLOW_REPLICATES,
+    at_cut_offs,
+    values_in_use,
+)
 from lifelong_core.design.validation.values.resamples import Resamples
-from lifelong_core.metrics import METRICS, compute_metrics, naive_decision
+from lifelong_core.design.validation.values.samples import Samples
+from lifelong_core.metrics import METRICS, CustomMetric, compute_metrics, naive_decision
+from lifelong_core.metrics.computation import UNDEFINED
 from lifelong_core.metrics.counting.confusion import confusion_matrix
 from lifelong_core.metrics.resampling.intervals import Bootstrap
 from lifelong_core.values.arrays import Floats
@@ -169,3 +178,56 @@ def _conversion(recipe: Recipe, mix: ClassMix) -> str:
         return how
     whose = "these data" if mix.is_assumed else "their calibration"
     return f"{how} The probabilities were corrected to them from the class shares of {whose}."
+
+
+def custom_value(
+    metric: CustomMetric, samples: Samples, resamples: Resamples, *, level: float
+) -> CustomValue:
+    """The metric of the samples, with an interval from the first 200 resamples.
+
+    Raises:
+        InvalidInputError: the metric needs probabilities and there are none, or its function fails.
+    """
+    draws = resamples.first(SLOW_REPLICATES)
+
+    def value(times: NDArray[np.uint8]) -> float:
+        return _value(metric, samples.part(np.repeat(np.arange(samples.size), times)))
+
+    def values(weights: NDArray[np.uint8]) -> Floats:
+        return np.array([value(times) for times in weights])
+
+    found = draws.split(draws.values(values))
+    bounds = value_bounds(found, level=level, limits=metric.bounds, cases=samples.cases)
+    numbers: dict[Bound, float] = {
+        "estimate": float(found.estimate),
+        "low": bounds.low,
+        "high": bounds.high,
+    }
+    return CustomValue(
+        label=metric.acronym,
+        value_of="all_classes",
+        estimate=finite(numbers["estimate"]),
+        low=finite(bounds.low),
+        high=finite(bounds.high),
+        infinite={bound: 1 if number > 0 else -1 for bound, number in numbers.items() if math.isinf(number)},
+        reason=UNDEFINED if math.isnan(numbers["estimate"]) else None,
+        method=bounds.method,
+        replicates=bounds.replicates,
+        notes=bounds.notes,
+        name=metric.name,
+        meaning=metric.meaning,
+        needs=metric.needs,
+        orientation=metric.orientation,
+        range=(finite(metric.bounds[0]), finite(metric.bounds[1])),
+        level=level,
+    )
+
+
+def _value(metric: CustomMetric, part: Samples) -> float:
+    valid = part.part(part.is_valid)
+    return metric.value(
+        labels=valid.labels,
+        decisions=valid.decisions,
+        probabilities=valid.probabilities,
+        invalid=part.size - valid.size,
+    )

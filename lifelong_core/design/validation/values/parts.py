@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.by_group import (
     GroupMeans,
     is_by_group,
     resample_by_group,
 )
-from lifelong_core.design.validation.values.calibrated import (
+from lifelong_core.design.validation.values.calibration import (
     calibrated_draws,
     debias,
     is_unbiased,
@@ -22,9 +21,10 @@ from lifelong_core.design.validation.values.calibrated import (
 from lifelong_core.design.validation.values.class_mix import NO_NET_BENEFIT
 from lifelong_core.design.validation.values.evaluation import MetricEstimate, Recipe, mean_over_classes
 from lifelong_core.design.validation.values.intervals import difference_bounds, value_bounds
-from lifelong_core.design.validation.values.metric_value import Number, ValueOf
+from lifelong_core.design.validation.values.metric_value import ValueOf, as_fields
 from lifelong_core.design.validation.values.resampled_metrics import resample_metric
 from lifelong_core.design.validation.values.resamples import Resamples, map_values
+from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.resampling.intervals import Bootstrap
 from lifelong_core.metrics.undefined_reasons import Reason
@@ -153,11 +153,6 @@ def limits_of(recipe: Recipe) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def finite(number: float) -> Number:
-    """The number, or None for infinite numbers and nan, which JSON lacks."""
-    return number if math.isfinite(number) else None
-
-
 def _reason(part: Part, values: Floats, reasons: Reason | None, weights: Floats | None) -> str | None:
     """Why the part's value of a metric is undefined."""
     if reasons is None or isinstance(reasons, str):
@@ -229,9 +224,3 @@ def _is_decided(recipe: Recipe, own: Samples, k: int) -> Mask:
     if recipe.cut_offs is None:
         return own.decisions == k
     return own.is_valid & (own.scores[:, k] >= recipe.cut_offs.thresholds[k])
-
-
-def as_fields(numbers: Mapping[str, float]) -> dict[str, Any]:
-    """Numbers, with the signs of infinite ones."""
-    signs = {name: int(math.copysign(1, number)) for name, number in numbers.items() if math.isinf(number)}
-    return {**{name: finite(number) for name, number in numbers.items()}, "infinite": signs}

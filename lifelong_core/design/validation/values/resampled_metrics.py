@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.class_mix import ClassMix
 from lifelong_core.design.validation.values.evaluation import (
     CutOffs,
@@ -14,6 +13,7 @@ from lifelong_core.design.validation.values.evaluation import (
     mean_over_classes,
 )
 from lifelong_core.design.validation.values.resamples import Resamples
+from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.metrics import METRICS, zero_one_costs
 from lifelong_core.metrics.calibration.cost_loss import cost_gains
 from lifelong_core.metrics.counting.confusion import ratio

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from lifelong_core.design import ProblemFingerprint, format_answer, parse_answer, start_interview
 from lifelong_core.design.interview import answer_texts, class_names, cost_builders, cost_rules
-from lifelong_core.design.interview.cost_builders import LONGEST_TABLE
 from lifelong_core.design.interview.cost_rules import LONGEST_RULE
+from lifelong_core.design.interview.cost_tables import LONGEST_TABLE
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.problem_fingerprint import FIELDS
 from lifelong_core.values.errors import InvalidInputError

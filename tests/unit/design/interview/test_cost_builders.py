@@ -6,12 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from lifelong_core.design.interview.cost_builders import (
-    block_costs,
-    costs_from_table,
-    equal_costs_but,
-    ordinal_costs,
-)
+from lifelong_core.design.interview.cost_builders import block_costs, equal_costs_but, ordinal_costs
+from lifelong_core.design.interview.cost_tables import costs_from_table
 from lifelong_core.values.errors import InvalidInputError
 
 NAMES = ("mole", "wart", "melanoma")

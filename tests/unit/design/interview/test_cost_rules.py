@@ -3,13 +3,9 @@
 import pytest
 
 from lifelong_core.design import start_interview
-from lifelong_core.design.interview.cost_builders import (
-    block_costs,
-    costs_from_table,
-    equal_costs_but,
-    ordinal_costs,
-)
+from lifelong_core.design.interview.cost_builders import block_costs, equal_costs_but, ordinal_costs
 from lifelong_core.design.interview.cost_rules import costs_from_text
+from lifelong_core.design.interview.cost_tables import costs_from_table
 from lifelong_core.values.errors import InvalidInputError
 
 NAMES = ("nevus", "keratosis", "malignant")

@@ -3,9 +3,15 @@
 import pytest
 
 from lifelong_core.design import start_interview
-from lifelong_core.design.interview.cost_builders import block_costs, equal_costs_but, ordinal_costs
+from lifelong_core.design.interview.cost_builders import (
+    RULES,
+    block_costs,
+    equal_costs_but,
+    ordinal_costs,
+    rule_of,
+    rules_hint,
+)
 from lifelong_core.design.interview.cost_rules import costs_from_text
-from lifelong_core.design.interview.rule_wording import RULES, rule_of, rules_hint
 from lifelong_core.values.errors import InvalidInputError
 
 

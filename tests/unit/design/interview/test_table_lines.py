@@ -2,7 +2,7 @@
 
 import pytest
 
-from lifelong_core.design.interview.table_lines import needs_more_lines
+from lifelong_core.design.interview.cost_rules import needs_more_lines
 
 NAMES = ("nevus", "keratosis", "malignant")
 

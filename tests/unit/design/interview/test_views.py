@@ -6,7 +6,7 @@ from lifelong_core.design import ProblemFingerprint, start_interview
 from lifelong_core.design.interview.class_names import MOST_NUMBERED, decision_names, number_class_names
 from lifelong_core.design.interview.views import PossibleAnswer, possible_answers, view_answer
 from lifelong_core.design.method.loader import load_method
-from lifelong_core.design.recommendation.views import option_label, view_metric, view_metrics
+from lifelong_core.design.recommendation.wording import option_label, view_metric, view_metrics
 from lifelong_core.metrics import METRICS
 from tests.unit.design.validations import metric, recommending
 

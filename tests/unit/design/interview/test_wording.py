@@ -5,14 +5,14 @@ from typing import get_args
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lifelong_core.design.interview.wording import (
+from lifelong_core.design.method.schema import Confidence, Display
+from lifelong_core.design.recommendation.document import DecidedBy
+from lifelong_core.design.recommendation.wording import (
     CONFIDENCE_WORDS,
     DECIDED_BY,
     DISPLAY_NAMES,
     format_distinct,
 )
-from lifelong_core.design.method.schema import Confidence, Display
-from lifelong_core.design.recommendation.document import DecidedBy
 
 NUMBERS = st.floats(-1e12, 1e12, allow_nan=False)
 

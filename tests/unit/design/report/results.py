@@ -10,9 +10,9 @@ from lifelong_core.design import ProblemFingerprint, Recommendation, recommend
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.compare import compare
 from lifelong_core.design.validation.comparison import ModelComparison
-from lifelong_core.design.validation.outputs import ModelOutputs
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.validate import validate
+from lifelong_core.design.validation.values.samples import ModelOutputs
 from lifelong_core.values.arrays import Floats, Integers
 from tests import tools
 from tests.unit.design.interviews import ALL_ALIKE

@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 
 from lifelong_core.design import ValidationResult, validate
-from lifelong_core.design.report.basis import aggregation_lines, groups_behind, samples_text
-from lifelong_core.design.report.cost_words import cost_line, rests_on
+from lifelong_core.design.report.basis import (
+    aggregation_lines,
+    cost_line,
+    groups_behind,
+    rests_on,
+    samples_text,
+)
 from lifelong_core.design.report.pages import validation_html
 from lifelong_core.design.report.words import exact, interval_in_words, side_by_side, signed
 from tests.unit.design.validations import metric, recommending, simulated

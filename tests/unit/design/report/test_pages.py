@@ -11,7 +11,7 @@ import pytest
 
 from lifelong_core.design import ProblemFingerprint, recommend
 from lifelong_core.design.method.schema import CONFIDENCES
-from lifelong_core.design.report.cost_words import rests_on
+from lifelong_core.design.report.basis import rests_on
 from lifelong_core.design.report.leaders import leader_lines
 from lifelong_core.design.report.pages import LARGEST_DOCUMENT, _detail, comparison_html, validation_html
 from lifelong_core.design.report.subgroups import subgroup_columns, subgroup_text
@@ -21,9 +21,9 @@ from lifelong_core.design.validation.acceptance import AcceptanceOutcome, Accept
 from lifelong_core.design.validation.acceptance import apply_thresholds as judged_by
 from lifelong_core.design.validation.compare import compare
 from lifelong_core.design.validation.comparison import Headline, ModelComparison
-from lifelong_core.design.validation.outputs import ModelOutputs
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.validate import validate
+from lifelong_core.design.validation.values.samples import ModelOutputs
 from tests.unit.design.interviews import ALL_ALIKE
 from tests.unit.design.report.results import (
     SCREENING,

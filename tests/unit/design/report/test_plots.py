@@ -16,7 +16,7 @@ from lifelong_core.design.report.figures import (
 from lifelong_core.design.report.forest import Entry, entries_of, forest, forests
 from lifelong_core.design.report.plots import Scale, pad_range, path_through, round_numbers
 from lifelong_core.design.report.words import number
-from lifelong_core.design.validation.displays import SubgroupMetric
+from lifelong_core.design.validation.result import SubgroupMetric
 from lifelong_core.design.validation.validate import validate
 from tests.unit.design.interviews import ALL_ALIKE
 from tests.unit.design.report.results import advised, logits, ten_classes, two_classes

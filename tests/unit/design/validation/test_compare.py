@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from lifelong_core.design import ModelComparison, ModelOutputs, compare
-from lifelong_core.design.validation.model_ranks import RankShares, rank_models
+from lifelong_core.design.validation.ranking import RankShares, rank_models
 from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.design.validations import metric, recommending, simulated

@@ -3,7 +3,7 @@
 import pytest
 
 from lifelong_core.design import ModelComparison, ModelOutputs, ProblemFingerprint, compare, recommend
-from lifelong_core.design.validation.ranked_metrics import headline_of, out_of_ranking
+from lifelong_core.design.validation.comparison import headline_of, out_of_ranking
 from tests.unit.design.interviews import ALL_ALIKE
 from tests.unit.design.validations import metric, recommending, simulated
 

@@ -10,11 +10,11 @@ from lifelong_core.decision_rules.operating_points import search_cut_off
 from lifelong_core.decision_rules.rules import Argmax, needs_cut_off
 from lifelong_core.deploy import LabeledLogits, fit_head
 from lifelong_core.design import ModelOutputs, ProblemFingerprint, validate
-from lifelong_core.design.stated_rule import StatedRule, stated_rule
+from lifelong_core.design.recommendation.stated_rule import StatedRule, stated_rule
 from lifelong_core.design.validation.decisions.decide import DecidedSamples, decide
-from lifelong_core.design.validation.outputs import Samples
 from lifelong_core.design.validation.values.class_mix import ClassMix
 from lifelong_core.design.validation.values.evaluation import Split
+from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.metrics import confusion_matrix, corrected_probabilities
 from tests.unit.design.validations import recommending
 

@@ -4,12 +4,12 @@ import pytest
 from lifelong_core.design import validate
 from lifelong_core.design.report.words import calibrated_in_words
 from lifelong_core.design.validation.differences import OF_EXCESS, ResampledDifference
-from lifelong_core.design.validation.outputs import ModelOutputs, Samples
-from lifelong_core.design.validation.values.calibrated import debias
+from lifelong_core.design.validation.values.calibration import debias
 from lifelong_core.design.validation.values.evaluation import Recipe
 from lifelong_core.design.validation.values.intervals import value_bounds
 from lifelong_core.design.validation.values.metric_values import evaluate_metric
 from lifelong_core.design.validation.values.resamples import Resamples
+from lifelong_core.design.validation.values.samples import ModelOutputs, Samples
 from lifelong_core.metrics import Bootstrap, calibrated_reference
 from tests.unit.design.validations import metric, recommending
 

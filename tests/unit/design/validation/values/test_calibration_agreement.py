@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from lifelong_core.design import ModelOutputs, ValidationResult, validate
-from lifelong_core.design.validation.outputs import Samples
-from lifelong_core.design.validation.values.calibration_agreement import (
+from lifelong_core.design.validation.values.calibration import (
     FEWEST_CASES,
     Agreement,
     CalibrationAgreement,
     calibration_agreement,
 )
+from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.metrics import calibration_slope, observed_expected_ratio
 from tests.unit.design.validations import recommending
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from lifelong_core.design.validation.outputs import ModelOutputs, Samples
 from lifelong_core.design.validation.values.evaluation import Recipe, Split, estimate_metric
 from lifelong_core.design.validation.values.resampled_metrics import resample_metric
 from lifelong_core.design.validation.values.resamples import Resamples
+from lifelong_core.design.validation.values.samples import ModelOutputs, Samples
 from lifelong_core.metrics import METRICS, bootstrap_confusions, compute_metrics, ec_calibration_loss
 from lifelong_core.metrics.calibration import density
 from lifelong_core.metrics.calibration.cost_loss import cost_gains

@@ -12,9 +12,9 @@ from lifelong_core.decision_rules.rules import (
     TargetValue,
     check_rule,
 )
+from lifelong_core.design.method.parameters import Matrix, equal_costs
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 from lifelong_core.design.recommendation.document import Recommendation
-from lifelong_core.design.recommendation.parameters import Matrix, equal_costs
 from lifelong_core.values.errors import InvalidInputError
 
 _BETAS = {"missed_case": 2.0, "false_alarm": 0.5}
