@@ -123,17 +123,17 @@ class Api:
         """POST a JSON document."""
         return self._call("POST", path, json=document)
 
-    def logits_of(self, model: str, images: Sequence[bytes]) -> tuple[list[list[float]], str | None]:
+    def logits_of(self, model: str, images: Sequence[bytes]) -> tuple[list[list[float]], str]:
         """Compute raw logits of images as for predictions; nothing is logged.
 
         Returns:
-            The logits, and the digest of the preprocessing; None: a service of an older version names none.
+            The logits, and the digest of the preprocessing.
         """
         files = [("images", (f"{index}", image)) for index, image in enumerate(images)]
         # A connection stays with one worker; a new one for each call reaches others, too, so that a difference shows.
         headers = {"Connection": "close"}
         answer = self._call("POST", f"/v1/admin/models/{model}/logits", files=files, headers=headers)
-        return answer["logits"], answer.get("preprocessing_digest")
+        return answer["logits"], answer["preprocessing_digest"]
 
     def add_calibration_set(
         self, model: str, archive: bytes, *, dry_run: bool = False, force_reason: str | None = None

@@ -119,7 +119,7 @@ def check_recommendations(installation: Installation) -> Iterator[Finding]:
 
 
 def _other_rule(store: Store, task: Task) -> Iterator[Finding]:
-    """A rule that the recommendation in force asks for and the task does not have: older versions executed none."""
+    """A rule that the recommendation in force asks for and the task does not have."""
     from lifelong_core.design.recommendation.stated_rule import recommended_rule
 
     attached = store.recommendations.current(task.name)
@@ -151,20 +151,6 @@ def check_knowledge(installation: Installation) -> Iterator[Finding]:
             reason, "Does a monitor run (`lifelong monitor`)? After a failure: `lifelong knowledge refit`."
         )
     yield ok(f"{state.entries} tasks, {state.fingerprints} fingerprints, {state.transfers} transfers.")
-
-
-def check_padding(installation: Installation) -> Iterator[Finding]:
-    """No request id begins or ends with a space; of groups only hashes are stored, which do not show it."""
-    if installation.quick:
-        yield ok("they were not read (--quick).")
-        return
-    if padded := installation.store.health.padded_request_ids():
-        yield warning(
-            f"{padded} request ids begin or end with a space, which an older version kept. Their groups may, too.",
-            "Labels find such predictions by their prediction id only. `lifelong erase` finds a group with spaces if it"
-            " is given with them: --group ' 4711 '.",
-        )
-    yield ok("none begins or ends with a space.")
 
 
 def check_group_key(installation: Installation) -> Iterator[Finding]:

@@ -24,7 +24,6 @@ CHECKS: dict[str, Check] = {
     "recommendations": content.check_recommendations,
     "knowledge base": content.check_knowledge,
     "group key": content.check_group_key,
-    "request ids": content.check_padding,
     "file modes": machine.check_file_modes,
     "cores": machine.check_cores,
     "execution providers": machine.check_providers,

@@ -664,7 +664,7 @@ class Settings(BaseSettings):
     @field_validator("intra_op_threads")
     @classmethod
     def _is_a_number_of_threads(cls, value: int | None) -> int | None:
-        if value == 0:  # earlier versions: one thread per core in every worker
+        if value == 0:  # which ONNX Runtime reads as one thread per core
             raise InvalidInputError(
                 "expected at least 1 thread, got 0: every worker would take all cores.",
                 field="intra_op_threads",

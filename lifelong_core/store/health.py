@@ -15,7 +15,6 @@ from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.rows import SummaryKey, read_cursor
 
 _log, _leases, _summaries = tables.predictions, tables.leases, tables.window_summaries
-_requests = tables.requests
 _CLOCK_TOLERANCE = timedelta(minutes=1)
 """Clocks that differ by less are set well enough: windows and summaries count in hours."""
 
@@ -100,13 +99,6 @@ class Health:
         )
         with self._database.read() as connection:
             return list(connection.execute(query).scalars())
-
-    def padded_request_ids(self) -> int:
-        """Number of request ids that begin or end with a space, as older versions stored them. Reads them all."""
-        padded = sa.or_(_requests.c.request_id.startswith(" "), _requests.c.request_id.endswith(" "))
-        with self._database.read() as connection:
-            query = sa.select(sa.func.count()).select_from(_requests).where(padded)
-            return connection.execute(query).scalar_one()
 
     def clock_faults(self) -> list[str]:
         """Sentences on a clock of this machine that differs from that of the server, or from those of other writers.

@@ -8,7 +8,7 @@ import click
 
 from lifelong.commands.common import as_json, format_count, open_store
 from lifelong.commands.jobs import run_job, timeout_option
-from lifelong.commands.tables import print_rows, wrap_text
+from lifelong.commands.tables import print_rows
 from lifelong.printing import echo
 
 DIFFERS = 1
@@ -60,8 +60,6 @@ def _print_result(result: dict[str, Any]) -> None:
         return
     count = result["differing_fields"]
     echo(f"differs in {format_count(count, 'field')}", fg="red", bold=True)
-    if result["is_of_older_version"]:
-        echo(wrap_text("An older version of the product recorded this cycle; its rules were others."))
     rows = [{name: _text(value) for name, value in one.items()} for one in result["differences"]]
     print_rows(rows, as_json=False, empty="")
     if count > len(rows):

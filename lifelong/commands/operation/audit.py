@@ -115,7 +115,6 @@ def verify(anchors: tuple[str, ...], *, as_json: bool) -> None:
             "entries": found.entries,
             "newest": None if found.newest is None else str(found.newest),
             "anchors": [str(anchor) for anchor in known],
-            "chained_up_to": found.chained_up_to,
             "faults": [asdict(fault) for fault in found.faults],
         }
         echo(json.dumps(document))
@@ -134,11 +133,6 @@ def _print_verification(found: "AuditVerification", anchors: int) -> None:
         echo(f"The audit log is as it was written: {entries}{compared}.")
     if found.newest is not None:
         echo(f"Newest entry: {found.newest}")
-    if found.chained_up_to:
-        echo(
-            f"Entries up to {found.chained_up_to} were written by an older version: changes before its upgrade cannot"
-            " be seen."
-        )
     if not anchors:
         echo("There is no anchor: entries that were removed at the end cannot be seen.")
 

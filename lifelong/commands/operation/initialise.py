@@ -116,7 +116,7 @@ def upgrade() -> None:
 
 
 def _restrict_files(settings: "Settings") -> None:
-    """Remove the rights of other users that an older version, or a copy, left on files."""
+    """Remove the rights of other users that a copy or a restored backup left on files."""
     from lifelong.private_files import restrict_installation
 
     changed, foreign = restrict_installation(settings)
@@ -161,11 +161,6 @@ def _prepare_group_key(store: "Store", settings: "Settings", source: str | None)
 def _describe_installed(installed: "KeyInstallation") -> str:
     path = installed.file.path
     sentences = [f"Installed {path}; it holds {format_count(len(installed.file.keys), 'key')}."]
-    if installed.kept:
-        sentences.append(
-            f"{format_count(installed.kept, 'key')} of this host's own stay as old ones, because an older version may"
-            f" have hashed groups with them: copy {path} back to the other hosts, so that they can erase those groups."
-        )
     if installed.set_aside is not None:
         sentences.append(
             f"This host had another key, under which this database has no group: it is in {installed.set_aside} now."

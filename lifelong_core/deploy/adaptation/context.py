@@ -87,16 +87,13 @@ class AdaptationContext(ArrayValue):
         Raises:
             InvalidInputError: a field is missing, unknown or has an illegal value.
         """
-        # Documents of older versions lack these.
-        newer = ("rejected", "traffic", "labelled")
-        required = tuple(item.name for item in fields(cls) if item.name not in newer)
-        found = take_fields(document, 1, required=required, optional=newer)
-        if found.get("traffic") is not None:
+        found = take_fields(document, 1, required=tuple(item.name for item in fields(cls)))
+        if found["traffic"] is not None:
             found["traffic"] = Traffic.from_document(found["traffic"])
-        if found.get("labelled") is not None:
+        if found["labelled"] is not None:
             found["labelled"] = LabelledEvidence.from_document(found["labelled"])
         for name in ("others", "rejected"):
-            estimates = found.get(name, [])
+            estimates = found[name]
             if not isinstance(estimates, list):
                 raise InvalidInputError("expected a list of estimates.", field=name)
             found[name] = tuple(

@@ -24,27 +24,19 @@ from lifelong_core.deploy.documents import canonical, take_fields
 from lifelong_core.values.arrays import Floats, as_parameter
 from lifelong_core.values.errors import InvalidInputError
 
+SCHEMA_VERSION = 6
+
 NO_PROBABILITY_GAIN = 10.0
 """No gain in log loss exceeds this (`gain.LOWEST_PROBABILITY`): with it, the policy swaps by decisions alone."""
 
-_NO_MATTER_OF_EVIDENCE = (
+_WITHOUT_EFFECT_ON_EVIDENCE = (
     "unusual_traffic",
     "change_level",
     "minimum_probability_gain",
     "labelled_evidence",
     "label_error_rates",
 )
-
-_NEW_IN_4: Mapping[str, Any] = {"change_level": 0.0, "minimum_probability_gain": NO_PROBABILITY_GAIN}
-"""Fields that documents of schema versions up to 3 lack, with the values that keep their behaviour."""
-
-_NEW_IN_6: Mapping[str, Any] = {"labelled_evidence": False}
-"""The same for versions up to 5."""
-
-_FIRST_FIELDS = ("minimum_samples", "level", "confidence", "minimum_gain")
-"""Fields of documents of schema version 1."""
-
-_RENAMED_IN_5: Mapping[str, str] = {"looks_between_false_alarms": "average_run_length"}
+"""Fields that the evidence of a shift does not depend on."""
 
 
 @dataclass(frozen=True)
@@ -147,18 +139,17 @@ class AdaptationPolicy:
     def digest(self) -> str:
         """SHA-256 (hex) over the fields that the evidence depends on: evidence is valid for one policy only.
 
-        Fields that came later and do not affect the evidence are left out.
+        Name and version of the digested document are fixed: a renamed field alone starts no evidence anew.
         """
         document = {**self.to_document(), "schema_version": 2}
-        for name in _NO_MATTER_OF_EVIDENCE:
+        for name in _WITHOUT_EFFECT_ON_EVIDENCE:
             document.pop(name, None)
-        for old, new in _RENAMED_IN_5.items():  # a name alone starts no evidence anew
-            document[old] = document.pop(new)
+        document["looks_between_false_alarms"] = document.pop("average_run_length")
         return hashlib.sha256(canonical(document).encode()).hexdigest()
 
     def to_document(self) -> dict[str, Any]:
-        """The policy as JSON values; without label errors, in the form from before there were any."""
-        document = {"schema_version": 6, **asdict(self)}
+        """The policy as JSON values; without label errors, their field is left out."""
+        document = {"schema_version": SCHEMA_VERSION, **asdict(self)}
         del document["label_error_rates"]
         if self.label_error_rates:
             document["label_error_rates"] = list(self.label_error_rates)
@@ -166,33 +157,13 @@ class AdaptationPolicy:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_document` wrote, in this version or an older one.
+        """Read what `to_document` wrote.
 
         Raises:
             InvalidInputError: a field is missing, unknown or out of range.
         """
         names = [item.name for item in fields(cls) if item.name != "label_error_rates"]
-        version = document.get("schema_version") if isinstance(cast("object", document), Mapping) else None
-        if version not in (1, 2, 3, 4, 5):
-            return cls(**take_fields(document, 6, required=names, optional=("label_error_rates",)))
-        later = _later_fields(version)
-        old = {} if version == 5 else {new: old for old, new in _RENAMED_IN_5.items()}
-        required = [old.get(name, name) for name in names if name not in later]
-        found = take_fields(document, version, required=required)
-        return cls(**{_RENAMED_IN_5.get(name, name): value for name, value in found.items()}, **later)
-
-
-def _later_fields(version: int) -> Mapping[str, Any]:
-    """Fields that documents of a schema version lack, with the values that keep their behaviour."""
-    if version in (4, 5):
-        return _NEW_IN_6
-    if version == 3:
-        return {**_NEW_IN_4, **_NEW_IN_6}
-    values = {**asdict(AdaptationPolicy(unusual_traffic="report")), **_NEW_IN_4, **_NEW_IN_6}
-    del values["label_error_rates"]
-    if version == 2:
-        return {name: values[name] for name in ("unusual_traffic", *_NEW_IN_4, *_NEW_IN_6)}
-    return {name: value for name, value in values.items() if name not in _FIRST_FIELDS}
+        return cls(**take_fields(document, SCHEMA_VERSION, required=names, optional=("label_error_rates",)))
 
 
 def _between(value: float, low: float, high: float, *, field: str) -> float:

@@ -64,13 +64,12 @@ class AdaptationReport(ArrayValue):
     """gain of a head for the estimated prevalence, even where a swap covers only part of the distance; None: the cycle
     ended before it"""
     expected_probability_gain: ExpectedProbabilityGain | None
-    """the same for the probabilities; None also in reports of schema version 2 or older"""
+    """the same for the probabilities; None: as there"""
     rule_gain: RuleGain | None
-    """gain in the metric of the decision rule; None: the rule minimises a cost, no head was refitted, or the report has
-    schema version 5 or older"""
+    """gain in the metric of the decision rule; None: the rule minimises a cost, or no head was refitted"""
     criterion: ExpectedCriterion | None
-    """what the current head's decision rule reaches in this population; None: its rule has no searched cut-off, there
-    was no estimate of the prevalence, or the report has schema version 5 or older"""
+    """what the current head's decision rule reaches in this population; None: its rule has no searched cut-off, or
+    there was no estimate of the prevalence"""
     candidate_criterion: ExpectedCriterion | None
     """the same of the refitted head, also where it is not worth a swap; None also where no head was refitted"""
     worst_case_cost_increase: float | None
@@ -79,8 +78,8 @@ class AdaptationReport(ArrayValue):
     candidate: PostProcessingHead | None
     """the head to swap in; None unless the outcome is swap"""
     performance: PerformanceEstimate | None
-    """of the current head's decisions, without labels; None: no metrics were asked for, there was no estimate of the
-    prevalence, or the report has schema version 4 or older"""
+    """of the current head's decisions, without labels; None: no metrics were asked for, or there was no
+    estimate of the prevalence"""
     candidate_performance: PerformanceEstimate | None
     """the same of the refitted head, also where it is not worth a swap; None also where no head was refitted"""
     policy: AdaptationPolicy
@@ -144,9 +143,7 @@ class AdaptationReport(ArrayValue):
         Raises:
             InvalidInputError: a field is missing, unknown or has an illegal value.
         """
-        found = take_fields(
-            _as_present(document), SCHEMA_VERSION, required=tuple(item.name for item in fields(cls))
-        )
+        found = take_fields(document, SCHEMA_VERSION, required=tuple(item.name for item in fields(cls)))
         for name in ("reasons", "change_points"):
             if not isinstance(found[name], list):
                 raise InvalidInputError("expected a list.", field=name)
@@ -202,28 +199,3 @@ _PLAIN = (
 
 def _document(value: _Part | None) -> dict[str, Any] | None:
     return None if value is None else value.to_document()
-
-
-def _as_present(document: object) -> object:
-    """Convert a report of an older schema version: fields that did not exist are None or empty."""
-    if not isinstance(document, Mapping):
-        return document
-    found = dict(cast("Mapping[str, Any]", document))
-    if found.get("schema_version") in (1, 2):
-        found.update(change_points=[], expected_probability_gain=None)
-    if found.get("schema_version") in (2, 3):
-        found["worst_case_cost_increase"] = found.pop("largest_harm", None)
-        found["schema_version"] = 4
-    if found.get("schema_version") in (1, 4):
-        found.update(performance=None, candidate_performance=None, prevalence_without_labels=None)
-    if found.get("schema_version") in (1, 4, 5):
-        found.update(rule_gain=None, criterion=None, candidate_criterion=None)
-    if found.get("schema_version") in (4, 5, 6):
-        found["schema_version"] = SCHEMA_VERSION
-    if found.get("schema_version") != 1:
-        return found
-    new = {"evidence": None, "assumption_test": None, "pooled": None, "worst_case_cost_increase": None}
-    found.update(new, schema_version=SCHEMA_VERSION, context=AdaptationContext().to_document())
-    if isinstance(found.get("shift_test"), Mapping):
-        found["shift_test"] = {"log_e_value": None, **found["shift_test"]}
-    return found

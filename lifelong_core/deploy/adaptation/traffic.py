@@ -70,7 +70,7 @@ class Traffic:
     burst_ratio: float | None = None
     """predictions of the window's busiest hour, relative to a busy hour; None: too few hours"""
     unknown_share: float | None = None
-    """share of the window from senders that are neither bound nor known; None: an older version did not examine it"""
+    """share of the window from senders that are neither bound nor known; None: not examined"""
 
     def __post_init__(self) -> None:
         """Check the values.
@@ -121,9 +121,7 @@ class Traffic:
         Raises:
             InvalidInputError: a field is missing, unknown or has an illegal value.
         """
-        newer = ("unknown_share",)
-        required = tuple(item.name for item in fields(cls) if item.name not in newer)
-        return cls(**take_fields(document, 1, required=required, optional=newer))
+        return cls(**take_fields(document, 1, required=tuple(item.name for item in fields(cls))))
 
 
 def in_other_days(days: Mapping[date, int]) -> int:

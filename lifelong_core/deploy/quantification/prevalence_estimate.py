@@ -96,14 +96,13 @@ class PrevalenceEstimate(ArrayValue):
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_document` wrote; older documents have no cautions.
+        """Read what `to_document` wrote.
 
         Raises:
             InvalidInputError: a field is missing, unknown or has an illegal value.
         """
-        required = tuple(name for name in cls.__dataclass_fields__ if name != "cautions")
-        found = take_fields(document, 1, required=required, optional=("cautions",))
-        if not isinstance(found.get("cautions", []), list):
+        found = take_fields(document, 1, required=tuple(cls.__dataclass_fields__))
+        if not isinstance(found["cautions"], list):
             raise InvalidInputError("expected a list of sentences.", field="cautions")
         return cls(**found)
 

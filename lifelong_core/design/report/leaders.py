@@ -44,8 +44,8 @@ def leader_lines(comparison: ModelComparison) -> tuple[str, str]:
     """Who comes first, and by which order."""
     found = leaders_of(comparison)
     headline = comparison.headline
-    why = "" if headline is None else f" {headline.why}"
-    if headline is not None and headline.label is None:
+    why = f" {headline.why}"
+    if headline.label is None:
         why += f" Read the order by {SCHEMES['rank_then_mean']} first."
     if not found.names:
         return "No order", f"No metric allows one.{why}"
@@ -63,6 +63,6 @@ def leader_lines(comparison: ModelComparison) -> tuple[str, str]:
 
 
 def _asked(comparison: ModelComparison) -> MetricRanking | None:
-    label = None if comparison.headline is None else comparison.headline.label
+    label = comparison.headline.label
     found = next((one for one in comparison.rankings if one.label == label), None)
     return found if found is not None and found.models else None

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric, label_metrics
@@ -103,19 +103,8 @@ class ModelComparison(FrozenDocument):
     rankings: tuple[MetricRanking, ...] = Field(description="By metric, in the order of the recommendation.")
     rank_then_mean: OverallRanking
     mean_then_rank: OverallRanking
-    headline: Headline | None = Field(
-        default=None, description="The ranking to show first; null in documents of earlier versions."
-    )
+    headline: Headline = Field(description="The ranking to show first.")
     warnings: tuple[str, ...]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_older_version(cls, document: Any) -> Any:
-        """Read version 1, whose calibration errors rank models by their value."""
-        if not isinstance(document, dict):
-            return document
-        given = cast("dict[str, Any]", document)
-        return {**given, "schema_version": SCHEMA_VERSION} if given.get("schema_version") == 1 else given
 
 
 def out_of_ranking(recommendation: Recommendation, unusable: Mapping[str, str]) -> dict[str, str]:

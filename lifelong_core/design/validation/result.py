@@ -1,8 +1,8 @@
 """The result of a validation as a document that can be stored, sent and printed."""
 
-from typing import Any, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from lifelong_core.design.method.parameters import Matrix
 from lifelong_core.design.recommendation.document import Recommendation
@@ -169,18 +169,6 @@ class ValidationResult(FrozenDocument):
     custom: tuple[CustomValue, ...] = Field(
         default=(), description="Metrics of the user; neither ranked nor judged by thresholds."
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_older_version(cls, document: Any) -> Any:
-        """Read version 1, without uncertainty-aware scores, and 2, without decisions and calibrated references."""
-        if not isinstance(document, dict):
-            return document
-        given = cast("dict[str, Any]", document)
-        newer = {1: {"uncertainty_aware", "decisions"}, 2: {"decisions"}}.get(given.get("schema_version", 0))
-        if newer is None or newer & given.keys():
-            return given
-        return {**given, "schema_version": SCHEMA_VERSION}
 
     @property
     def accepted(self) -> bool | None:

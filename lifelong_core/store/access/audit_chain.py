@@ -94,22 +94,19 @@ def chain_entries(entry: AuditEntry, previous_digest: str) -> AuditEntry:
     return replace(linked, digest=digest_of(linked))
 
 
-def find_faults(
-    entries: Iterable[AuditEntry], *, before: Anchor | None = None, gaps_up_to: int = 0
-) -> list[ChainFault]:
+def find_faults(entries: Iterable[AuditEntry], *, before: Anchor | None = None) -> list[ChainFault]:
     """Find breaks of the chain, at most the first hundred.
 
     Args:
         entries: of the audit log, in order; read lazily.
         before: trusted anchor of the entry before the first one; None: they begin with entry 1.
-        gaps_up_to: up to this number, gaps come from older versions and are no faults.
     """
     faults: list[ChainFault] = []
     changed: list[AuditEntry] = []
     known = before or Anchor(0, GENESIS)
     is_sound = True  # whether the previous entry's digest can be compared
     for entry in entries:
-        has_gap = entry.id > known.sequence + 1 and known.sequence >= gaps_up_to
+        has_gap = entry.id > known.sequence + 1
         if has_gap:
             faults.append(_missing(known.sequence + 1, entry.id - 1))
         is_changed = digest_of(entry) != entry.digest

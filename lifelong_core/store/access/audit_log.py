@@ -5,7 +5,6 @@ leave a gap at each rollback. So the number and digest of the newest entry are r
 commit.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -29,10 +28,6 @@ from lifelong_core.store.schema import tables
 
 _LOCK = 0x6C6C_0003
 """Key of the PostgreSQL advisory lock under which entries are numbered."""
-NUMBERED = "audit.numbered"
-"""Action of the entry that a migration wrote after gaps of older versions; `up_to` in its details bounds the gaps."""
-CHAINED = "audit.chained"
-"""Action of the entry that a migration wrote after it chained older entries, up to `up_to` in its details."""
 REFUSED_ACCESS, REFUSED_LOGIN, REFUSED_UPLOAD = "access.refuse", "console.refuse", "uploads.refuse"
 REFUSED_GRAPH = "models.refuse"
 REFUSALS = (REFUSED_ACCESS, REFUSED_LOGIN, REFUSED_UPLOAD, REFUSED_GRAPH)
@@ -116,13 +111,11 @@ class AuditVerification:
     Attributes:
         entries: number of entries read.
         newest: anchor of the newest entry; None: there are none.
-        chained_up_to: entries up to this number were chained by an upgrade; earlier changes are undetectable.
         faults: breaks of the chain; empty: none.
     """
 
     entries: int
     newest: Anchor | None
-    chained_up_to: int
     faults: tuple[ChainFault, ...]
 
 
@@ -203,7 +196,6 @@ class AuditLog:
             newest_only: number of the newest entries to verify; None: all.
         """
         newest = self.newest()
-        known = self._up_to(NUMBERED)
         before = (
             None if newest is None or newest_only is None else self._anchor_at(newest.sequence - newest_only)
         )
@@ -215,9 +207,9 @@ class AuditLog:
                 count += 1
                 yield entry
 
-        faults = find_faults(counted(), before=before, gaps_up_to=known)
+        faults = find_faults(counted(), before=before)
         faults += [fault for anchor in anchors if (fault := self.fault_of(anchor)) is not None]
-        return AuditVerification(count, newest, self._up_to(CHAINED), tuple(faults))
+        return AuditVerification(count, newest, tuple(faults))
 
     def _ascending(self, after: int) -> Iterator[AuditEntry]:
         """Yield all entries after `after` in order, each page in its own transaction, since entries never change."""
@@ -251,16 +243,6 @@ class AuditLog:
         with self._database.read() as connection:
             row = connection.execute(query).one_or_none()
         return None if row is None else Anchor(row.id, row.digest)
-
-    def _up_to(self, action: str) -> int:
-        """Return the largest number in the entries that migrations wrote under this action; 0: there are none."""
-        query = sa.select(sa.cast(_audit.c.details, sa.Text)).where(_audit.c.action == action)
-        with self._database.read() as connection:
-            texts = connection.execute(query).scalars().all()
-        found = (
-            re.search(r'"up_to": ?([0-9]{1,10})', text) for text in texts
-        )  # its content may have been changed since
-        return max((int(one[1]) for one in found if one is not None), default=0)
 
 
 def _newest(connection: sa.Connection) -> Anchor | None:

@@ -123,10 +123,8 @@ def add_swap(connection: sa.Connection, cycle: Cycle) -> None:
 
 
 def _figures(document: dict[str, Any]) -> AffectedFigures:
-    """Figures from a document of `to_document`; schema version 1 names the log position `horizon`."""
+    """Figures from a document of `to_document`."""
     values = {key: value for key, value in document.items() if key != "schema_version"}
-    if "horizon" in values:
-        values["log_position"] = values.pop("horizon")
     values.update({name: datetime.fromisoformat(values[name]) for name in _TIMES})
     values["counts"] = AffectedCounts.from_document(values["counts"])
     return AffectedFigures(**values)

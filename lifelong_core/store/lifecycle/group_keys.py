@@ -26,7 +26,6 @@ from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConfigurationError, ConflictError
 
 _FIELD = "group_key_file"
-_RECORD = "group_keys.record"
 _SHOWN = 8
 """Characters of a digest that messages and the audit log show."""
 
@@ -80,7 +79,7 @@ class KeyFile:
         """Return the digests before all known ones, if the file holds every known key; else none.
 
         They come from a rotation on this installation that the database did not record. If the database holds no
-        digest (before schema 0005), all digests are returned.
+        digest yet, all digests are returned.
         """
         if not set(known) <= set(self.digests):
             return ()
@@ -94,12 +93,10 @@ class KeyInstallation:
 
     Attributes:
         file: the key file of this host after the installation.
-        kept: number of previous keys of this host kept as old keys; logged groups may use them.
         set_aside: file of the previous keys without logged groups here; None: there were none.
     """
 
     file: KeyFile
-    kept: int = 0
     set_aside: Path | None = None
 
 
@@ -210,8 +207,7 @@ class GroupKeys:
         """Install a copy of another host's key file at `path`.
 
         Keys of this host that the copy lacks are not recorded in the database. A host never hashes groups with such a
-        key, so they move to a file beside `path`, since another database may need them. Versions before schema 0007
-        hashed with them: on a database of such a version, these keys stay as old ones, for erasure.
+        key, so they move to a file beside `path`, since another database may need them.
 
         Raises:
             GroupKeyError: the source does not hold every recorded key.
@@ -222,15 +218,13 @@ class GroupKeys:
             check_complete(source, known)
             own = load_group_keys(path) if path.exists() else ()
             extra = tuple(key for key in own if key not in source.keys)
-            kept = extra if _was_used_without_digests(connection) else ()
             set_aside = None
-            if extra and not kept:
+            if extra:
                 set_aside = path.with_name(f"{path.name}.{short_digest(key_digest(extra[0]))}")
                 write_group_keys(set_aside, extra)
-            file = KeyFile(path, (*source.keys, *kept))
-            write_group_keys(path, file.keys)
-            _record(connection, (*source.unknown_newer(known), *known, *map(key_digest, kept)), actor)
-        return KeyInstallation(file, len(kept), set_aside)
+            write_group_keys(path, source.keys)
+            _record(connection, (*source.unknown_newer(known), *known), actor)
+        return KeyInstallation(KeyFile(path, source.keys), set_aside)
 
     def erasing_keys(self, path: Path, *, actor: str) -> tuple[bytes, ...]:
         """Return all keys under which the log may hold a group.
@@ -337,12 +331,6 @@ def _is_fresh(connection: sa.Connection) -> bool:
     )
 
 
-def _was_used_without_digests(connection: sa.Connection) -> bool:
-    """Whether the database was used before its first digest; a fresh one records a digest before any other change."""
-    query = sa.select(tables.audit.c.action).order_by(tables.audit.c.id).limit(1)
-    return connection.execute(query).scalar_one_or_none() not in (None, _RECORD)
-
-
 def _record(connection: sa.Connection, digests: Sequence[str], actor: str) -> tuple[str, ...]:
     if known_keys(connection) != tuple(digests):
         connection.execute(sa.delete(tables.group_keys))
@@ -351,7 +339,7 @@ def _record(connection: sa.Connection, digests: Sequence[str], actor: str) -> tu
         write_audit(
             connection,
             actor=actor,
-            action=_RECORD,
+            action="group_keys.record",
             subject="group key",
             details={"keys": list(map(short_digest, digests))},
         )

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from lifelong_core.decision_rules.rules import BayesRule, rule_document, rule_from_document
+from lifelong_core.decision_rules.rules import rule_document, rule_from_document
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store.access.records import Scope, Token
@@ -59,18 +59,15 @@ def registry_from(document: Mapping[str, Any]) -> Registry:
         pins=_from_populations(document["pins"], _pin_from),
         tokens=MappingProxyType(dict(_token_from(item) for item in document["tokens"])),
         damaged=_from_populations(document["damaged"], lambda item: str(item["reason"])),
-        # Documents of older versions lack these fields.
-        group_keys=tuple(str(digest) for digest in document.get("group_keys", ())),
-        disabled_environments=frozenset(document.get("disabled_environments", ())),
+        group_keys=tuple(str(digest) for digest in document["group_keys"]),
+        disabled_environments=frozenset(document["disabled_environments"]),
         rollouts=MappingProxyType(
-            {rollout.task_id: rollout for rollout in map(_rollout_from, document.get("rollouts", ()))}
+            {rollout.task_id: rollout for rollout in map(_rollout_from, document["rollouts"])}
         ),
-        rollback_models=MappingProxyType(dict(document.get("rollback_models", ()))),
-        released=frozenset(document.get("released", ())),
-        answering=MappingProxyType(
-            {task_id: frozenset(models) for task_id, models in document.get("answering", ())}
-        ),
-        preprocessing_digests=MappingProxyType(dict(document.get("preprocessing_digests", ()))),
+        rollback_models=MappingProxyType(dict(document["rollback_models"])),
+        released=frozenset(document["released"]),
+        answering=MappingProxyType({task_id: frozenset(models) for task_id, models in document["answering"]}),
+        preprocessing_digests=MappingProxyType(dict(document["preprocessing_digests"])),
     )
 
 
@@ -90,17 +87,13 @@ def _from_populations(
 
 
 def _task_document(task: Task) -> dict[str, Any]:
-    document = {
+    return {
         **vars(task),
         "class_names": list(task.class_names),
         "costs": task.costs.tolist(),
         "created_at": task.created_at.isoformat(),
         "decision_rule": rule_document(task.decision_rule),
     }
-    if isinstance(task.decision_rule, BayesRule):
-        # Workers of older versions refuse unknown fields, and they may read this file during an upgrade.
-        del document["decision_rule"]
-    return document
 
 
 def _task_from(item: Mapping[str, Any]) -> Task:
@@ -109,10 +102,7 @@ def _task_from(item: Mapping[str, Any]) -> Task:
         "class_names": tuple(item["class_names"]),
         "costs": unpack_floats(item["costs"]),
         "created_at": _moment(item["created_at"]),
-        # Documents of older versions lack this field.
-        "decision_rule": rule_from_document(item["decision_rule"])
-        if "decision_rule" in item
-        else BayesRule(),
+        "decision_rule": rule_from_document(item["decision_rule"]),
     }
     return Task(**values)
 
@@ -191,9 +181,8 @@ def _token_document(digest: bytes, token: Token) -> dict[str, Any]:
 
 
 def _token_from(item: Mapping[str, Any]) -> tuple[bytes, Token]:
-    # A document of an older version lacks the newer fields.
-    environments = item.get("environments")
-    moments = {name: item.get(name) for name in _TOKEN_MOMENTS}
+    environments = item["environments"]
+    moments = {name: item[name] for name in _TOKEN_MOMENTS}
     token = Token(
         id=item["id"],
         name=item["name"],

@@ -1,6 +1,6 @@
 """Tasks and models from rows of their tables."""
 
-from lifelong_core.decision_rules.rules import BayesRule, rule_from_document
+from lifelong_core.decision_rules.rules import rule_from_document
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store.engine.columns import Row, read_record, unpack_floats
 from lifelong_core.store.registry.records import Model, Task
@@ -8,7 +8,7 @@ from lifelong_core.store.registry.records import Model, Task
 
 def task_of(row: Row) -> Task:
     """A task from a row of `tasks`."""
-    rule = BayesRule() if row.decision_rule is None else rule_from_document(row.decision_rule)
+    rule = rule_from_document(row.decision_rule)
     names, costs = tuple(row.class_names), unpack_floats(row.costs)
     return read_record(row, Task, class_names=names, costs=costs, decision_rule=rule)
 

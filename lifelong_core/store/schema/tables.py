@@ -43,8 +43,7 @@ tasks = sa.Table(
     # No foreign key: the two tables refer to each other, and SQLite cannot add a constraint later.
     sa.Column("promoted_model_id", sa.Integer),
     sa.Column("created_at", Moment, nullable=False),
-    # Null in rows that older versions wrote: the Bayes rule.
-    sa.Column("decision_rule", sa.JSON(none_as_null=True)),
+    sa.Column("decision_rule", sa.JSON, nullable=False),
     sa.UniqueConstraint("name"),
 )
 
@@ -75,7 +74,7 @@ calibration_sets = sa.Table(
     sa.Column("samples", sa.Integer, nullable=False),
     sa.Column("prevalence", sa.JSON, nullable=False),
     sa.Column("created_at", Moment, nullable=False),
-    # Digest of the arrays, independent of the file format; in the provenance of heads. Null: an older version.
+    # Digest of the arrays, independent of the file format; in the provenance of heads.
     sa.Column("content_digest", sa.String(64)),
     # How the images were decoded and preprocessed; null: unknown.
     sa.Column("preprocessing_digest", sa.String(64)),
@@ -87,7 +86,7 @@ environments = sa.Table(
     metadata,
     sa.Column("name", sa.String(64), primary_key=True),
     sa.Column("created_at", Moment, nullable=False),
-    # Name of the token or person; null: created by an older version, or from the spool.
+    # Name of the token or person; null: created from the spool.
     sa.Column("created_by", sa.String(128)),
     # Time from which predictions are refused; null: not disabled.
     sa.Column("disabled_at", Moment),
@@ -146,7 +145,7 @@ predictions = sa.Table(
     sa.Column("decision", sa.Integer, nullable=False),
     sa.Column("logits", sa.LargeBinary, nullable=False),
     sa.Column("group_hash", sa.LargeBinary),
-    # No foreign key, as for the model. Null: a request without a token, or an older version.
+    # No foreign key, as for the model. Null: a request without a token.
     sa.Column("token_id", sa.Integer),
     sa.Index("ix_predictions_window", "model_id", "environment", "id"),
     sa.Index("ix_predictions_commit_order", "commit_order", "id"),
@@ -201,7 +200,7 @@ label_revisions = sa.Table(
     # Of the label since this revision, as in `labels`.
     sa.Column("propensity", sa.Float),
     sa.Column("source", sa.String(128), nullable=False),
-    # Name of the token or person. Null: a label from before this table.
+    # Name of the token or person.
     sa.Column("actor", sa.String(128)),
     sa.Column("recorded_at", Moment, nullable=False),
 )
@@ -638,8 +637,7 @@ workers = sa.Table(
     sa.Column("revision", sa.BigInteger, nullable=False),
     # Heads that it applies: [{"model_id", "environment" (null: default head), "version"}].
     sa.Column("heads", sa.JSON, nullable=False),
-    # Results of loading graphs: [{"model_id", "provider" (null: not loaded), "failure" (null: loaded)}]. Null: an older
-    # version of the service.
+    # Results of loading graphs: [{"model_id", "provider" (null: not loaded), "failure" (null: loaded)}].
     sa.Column("models", sa.JSON(none_as_null=True)),
 )
 """Heartbeats of the serving processes."""
@@ -666,7 +664,7 @@ monitors = sa.Table(
     # Its newest visit of each population: [{"model_id", "environment", "visited_at", "outcome", "reason",
     # "watched_at" (null: never)}].
     sa.Column("visits", sa.JSON, nullable=False),
-    # Settings: {"policy.mode": "auto", ...}. Null: a monitor of a version before schema 0010.
+    # Settings: {"policy.mode": "auto", ...}.
     sa.Column("settings", sa.JSON(none_as_null=True)),
 )
 """Heartbeats of the monitors."""
@@ -705,7 +703,7 @@ tokens = sa.Table(
     # The secret before the latest rotation, and the end of its validity.
     sa.Column("previous_secret_hash", sa.LargeBinary(32)),
     sa.Column("previous_expires_at", Moment),
-    # To the minute; null: not used since this column exists.
+    # To the minute; null: never used.
     sa.Column("last_used_at", Moment),
     sa.UniqueConstraint("name"),
     sa.UniqueConstraint("secret_hash"),
@@ -736,7 +734,7 @@ audit = sa.Table(
     sa.Column("action", sa.String(64), nullable=False),
     sa.Column("subject", sa.String(256), nullable=False),
     sa.Column("details", sa.JSON, nullable=False),
-    # Address of the client, or `local`. Null: an older version wrote it.
+    # Address of the client, or `local`.
     sa.Column("source", sa.String(64)),
     # SHA-256 of the previous entry, and of this one with it; see `audit_chain`.
     sa.Column("previous_digest", sa.String(64), nullable=False),

@@ -53,7 +53,6 @@ def encode_entries(entries: Sequence[LogEntry]) -> EncodedEntries:
     try:
         for entry in entries:
             _encode(entry, parts)
-        # Tokens come last: older versions without tokens do not read the end of the body.
         tokens = [_NO_TOKEN if entry.token_id is None else entry.token_id for entry in entries]
         parts.append(struct.pack(f"<{len(tokens)}i", *tokens))
     except (struct.error, UnicodeEncodeError) as error:
@@ -127,9 +126,7 @@ class _Reader:
         return LogEntry(tuple(self._prediction() for _ in range(predictions)), key, digest)
 
     def tokens(self, count: int) -> tuple[int, ...]:
-        """Return the token id of each entry; bodies of older versions have none."""
-        if self._offset == len(self._body):
-            return (_NO_TOKEN,) * count
+        """Return the token id of each entry."""
         return struct.unpack_from(f"<{count}i", self._body, self._offset)
 
     def _prediction(self) -> Prediction:

@@ -68,7 +68,7 @@ def collect_new_samples(
 
 
 def recollect_new_samples(
-    store: Store, cycle: Cycle, *, classes: int | None, first: Callable[[], Window]
+    store: Store, cycle: Cycle, *, classes: int, first: Callable[[], Window]
 ) -> NewSamples:
     """What `collect_new_samples` gave the cycle, for a replay.
 
@@ -117,7 +117,7 @@ def _continued(store: Store, inputs: Inputs) -> ShiftEvidence | None:
         return None
     base = store.cycles.get(inputs.base.cycle)
     evidence, changes = report_of(base).evidence, inputs_of(base).head_changes
-    if evidence is None or changes in (None, inputs.head_changes):
+    if evidence is None or changes == inputs.head_changes:
         return evidence
     return replace(evidence, key="")
 

@@ -19,8 +19,6 @@ def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
     Where the window was made of summaries, these are made again from the rows: they are equal in all counts, and all
     figures to rounding (1e-9).
 
-    A cycle that an older version of the product recorded is judged as that version was told, by the rules of this one.
-
     Raises:
         NotFoundError: there is no such cycle, or what it looked at is not stored any more.
         InvalidInputError: its report is in a form that this version cannot read.
@@ -32,10 +30,9 @@ def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
     model = registry.models[cycle.model_id]
     recorded, inputs = report_of(cycle), inputs_of(cycle)
     names = registry.tasks[model.task_id].class_names
-    classes = None if inputs.quarantined is None else len(names)
     fitted = FittedQuantifiers().get(store, model, inputs.calibration_set, inputs.quantifier)
-    taken = reload_window(store, cycle, inputs, fitted, classes=classes)
-    gathered = recollect_new_samples(store, cycle, classes=classes, first=taken.rows)
+    taken = reload_window(store, cycle, inputs, fitted, classes=len(names))
+    gathered = recollect_new_samples(store, cycle, classes=len(names), first=taken.rows)
     report = adapt(
         fitted,
         taken.data,
@@ -48,7 +45,7 @@ def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
         times=taken.times,
         method=inputs.quantifier,
         rng=recorded.seed,
-        performance_metrics=keys_of(inputs.wanted or ()),
+        performance_metrics=keys_of(inputs.wanted),
     )
     if taken.hours is not None:
         # Compared already, by counts and to rounding: no digest of sums survives another order of adding.
@@ -59,4 +56,4 @@ def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
             field="cycle",
             hint="Some were deleted since; newer cycles can be replayed.",
         )
-    return judge_acceptance(judge_window(report, taken), inputs.wanted or (), names)
+    return judge_acceptance(judge_window(report, taken), inputs.wanted, names)

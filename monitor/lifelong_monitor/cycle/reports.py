@@ -61,18 +61,18 @@ class Inputs:
     """how many there were"""
     new_digest: str = ""
     """SHA-256 (hex) over their ids"""
-    quarantined: int | None = None
-    """predictions in the window that cannot be judged, and were left out; None: an older version left out none"""
+    quarantined: int = 0
+    """predictions in the window that cannot be judged, and were left out"""
     hours: Hours | None = None
     """None: the window was made of rows"""
-    wanted: tuple[WantedEstimate, ...] | None = None
-    """metrics that were estimated without labels, with their thresholds; None: an older version estimated none"""
+    wanted: tuple[WantedEstimate, ...] = ()
+    """metrics that were estimated without labels, with their thresholds"""
     missed_cycles: int = 0
     """cycles in a row, up to this one, in which the judged head misses the target of its decision rule"""
     clocks: tuple[str, ...] = ()
     """sentences on clocks that differed meanwhile"""
-    head_changes: int | None = None
-    """how many heads had served the population one after the other; None: an older version did not record it"""
+    head_changes: int = 0
+    """how many heads had served the population one after the other"""
 
     def to_document(self) -> dict[str, Any]:
         """The inputs as JSON values."""
@@ -82,7 +82,7 @@ class Inputs:
             else {"cycle": str(self.base.cycle), "log_position": self.base.log_position}
         )
         hours = None if self.hours is None else self.hours.to_document()
-        wanted = None if self.wanted is None else [one.to_document() for one in self.wanted]
+        wanted = [estimate.to_document() for estimate in self.wanted]
         return {**asdict(self), "base": base, "hours": hours, "wanted": wanted, "clocks": list(self.clocks)}
 
 
@@ -92,7 +92,7 @@ def document_of(report: AdaptationReport, inputs: Inputs) -> dict[str, Any]:
 
 
 def report_of(cycle: Cycle) -> AdaptationReport:
-    """The report that a cycle recorded, by this version of the product or an older one.
+    """The report that a cycle recorded.
 
     Raises:
         InvalidInputError: it was written in a form that this version cannot read.
@@ -111,14 +111,14 @@ def readable_report_of(cycle: Cycle) -> AdaptationReport | None:
 
 
 def inputs_of(cycle: Cycle) -> Inputs:
-    """The inputs that a cycle recorded; the first version of the product wrote only two of them."""
+    """The inputs that a cycle recorded."""
     document = cycle.report[_INPUTS]
-    base, hours, wanted = (document.get(name) for name in ("base", "hours", "wanted"))
+    base, hours = document["base"], document["hours"]
     parts = {
-        "base": None if base is None else _base_of(base),
+        "base": None if base is None else Base(UUID(base["cycle"]), base["log_position"]),
         "hours": None if hours is None else Hours.from_document(hours),
-        "wanted": None if wanted is None else tuple(map(WantedEstimate.from_document, wanted)),
-        "clocks": tuple(document.get("clocks", ())),
+        "wanted": tuple(map(WantedEstimate.from_document, document["wanted"])),
+        "clocks": tuple(document["clocks"]),
     }
     return Inputs(**{**document, **parts})
 
@@ -134,9 +134,3 @@ def count_missed_cycles(report: AdaptationReport, last: Cycle | None) -> int:
     if report.criterion is None:
         return before if report.prevalence is None else 0
     return before + 1 if report.criterion.is_missed else 0
-
-
-def _base_of(document: dict[str, Any]) -> Base:
-    """The older name of the log position is `horizon`."""
-    name = "log_position" if "log_position" in document else "horizon"
-    return Base(UUID(document["cycle"]), document[name])

@@ -91,7 +91,7 @@ def reload_window(
     inputs: Inputs,
     fitted: FittedQuantifier | LabeledLogits,
     *,
-    classes: int | None,
+    classes: int,
 ) -> CycleWindow:
     """Load again the window of a past cycle; without `classes` no row is left out.
 
@@ -160,7 +160,7 @@ def _of_hours(
     found: SummarisedWindow,
     *,
     limit: int,
-    classes: int | None,
+    classes: int,
 ) -> CycleWindow:
     def rows() -> Window:
         return store.predictions.window(

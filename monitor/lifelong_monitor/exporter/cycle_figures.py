@@ -57,8 +57,8 @@ def extract_figures(
         gain=_gain(report.expected_gain),
         probability_gain=_gain(report.expected_probability_gain),
         worst_case_cost_increase=report.worst_case_cost_increase,
-        performance=_performance(report.performance, inputs.wanted or ()),
-        candidate_performance=_performance(report.candidate_performance, inputs.wanted or ()),
+        performance=_performance(report.performance, inputs.wanted),
+        candidate_performance=_performance(report.candidate_performance, inputs.wanted),
         criteria=_criteria(report),
         missed_cycles=inputs.missed_cycles,
     )

@@ -24,8 +24,7 @@ def work(store: Store, job: Job) -> dict[str, Any]:
 
     Returns:
         `same`; `tolerance`: 0 where the reports are compared to the last bit, else the one of sums, because the window
-        was made of summaries; `differing_fields`: their number; `differences`: the first of them with both values;
-        `is_of_older_version`: whether an older version of the product, with other rules, recorded the cycle.
+        was made of summaries; `differing_fields`: their number; `differences`: the first of them with both values.
 
     Raises:
         NotFoundError: there is no such cycle, or the log does not hold its window any more.
@@ -41,5 +40,4 @@ def work(store: Store, job: Job) -> dict[str, Any]:
         "tolerance": tolerance,
         "differing_fields": len(differences),
         "differences": [one.to_document() for one in differences[:MOST_DIFFERENCES]],
-        "is_of_older_version": cycle.report.get("schema_version") != replayed["schema_version"],
     }

@@ -167,7 +167,7 @@ def _attached(store: Store, tasks: list[Task], shown: "Recommendation") -> list[
 
 
 def _is_same(attached: "AttachedRecommendation", shown: "Recommendation") -> bool:
-    """Compared as values: an older version wrote other text for the same recommendation."""
+    """Whether the attached recommendation has the content of the shown one, whatever its text."""
     try:
         return attached.recommendation.is_same(shown)
     except LifelongError:  # damaged

@@ -98,7 +98,7 @@ class ReportDocument(TypedDict):
     samples: Annotated[int, Field(description="Size of the window.")]
     performance: Annotated[
         NotRequired[PerformanceDocument | None],
-        Field(description="Of the head that served; null: not estimated; absent: by an older version."),
+        Field(description="Of the head that served; null: not estimated."),
     ]
     candidate_performance: Annotated[
         NotRequired[PerformanceDocument | None],
@@ -108,7 +108,7 @@ class ReportDocument(TypedDict):
         NotRequired[CriterionDocument | None],
         Field(
             description="What the decision rule of the head that served reaches; null: the rule searches no cut-off, or"
-            " nothing was estimated; absent: by an older version."
+            " nothing was estimated."
         ),
     ]
     candidate_criterion: Annotated[
@@ -172,9 +172,7 @@ class AuditAnswer(TypedDict):
     ]
     source: Annotated[
         str | None,
-        Field(
-            description="Address of the client; local: command line or monitor; null: written by an older version."
-        ),
+        Field(description="Address of the client; local: command line or monitor."),
     ]
     previous_digest: Annotated[str, Field(description="Of the entry before; 64 zeros before the first one.")]
     digest: Annotated[str, Field(description="SHA-256 of the entry with the digest of the one before it.")]
@@ -280,7 +278,7 @@ class MonitorAnswer(TypedDict):
     environment_modes: dict[str, str]
     settings: Annotated[
         dict[str, Any] | None,
-        Field(description="What decides what the monitor does, by name; null: an older version runs there."),
+        Field(description="What decides what the monitor does, by name; null: unknown."),
     ]
     tick: TickAnswer | None
     populations: list[VisitAnswer]

@@ -91,9 +91,7 @@ class LabelRevisionAnswer(TypedDict):
     name: str
     propensity: Annotated[float | None, Field(description="Of the label since this revision; null: unknown.")]
     source: str
-    actor: Annotated[
-        str | None, Field(description="Name of the token; null: a label that an older version stored.")
-    ]
+    actor: Annotated[str | None, Field(description="Name of the token; null: unknown.")]
     recorded_at: str
 
 

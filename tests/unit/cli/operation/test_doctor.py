@@ -29,7 +29,6 @@ from lifelong_core.store import (
     Heartbeat,
     LogEntry,
     Prediction,
-    RequestKey,
     Scope,
     Store,
     Tick,
@@ -371,13 +370,6 @@ def test_a_signing_key_that_is_none():
     key.write_text("no key")
     key.chmod(0o600)
     expect("knowledge base", "failure", "signing.key holds no signing key", "backup")
-
-
-def test_request_ids_that_an_older_version_stored_with_spaces(store: Store):
-    expect("request ids", "ok")
-    for name in ("a b", "a ", " b"):
-        store.predictions.append([LogEntry((prediction(),), RequestKey(1, "default", name), b"body")])
-    expect("request ids", "warning", "2 request ids", "--group ' 4711 '")
 
 
 def test_a_group_key_that_is_gone_or_read_by_others(store: Store):

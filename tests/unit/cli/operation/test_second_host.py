@@ -92,7 +92,7 @@ def test_a_host_with_another_key_is_told_so_by_every_command(
     first: Host, on: Callable[[str], Host], tmp_path: Path
 ) -> None:
     second = on("second")
-    load_group_key(key_file(tmp_path, "second"), create=True)  # as older versions did
+    load_group_key(key_file(tmp_path, "second"), create=True)
     said = second("init")
     assert said.exit_code == 1
     assert "another key" in said.stderr

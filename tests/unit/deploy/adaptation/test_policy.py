@@ -1,12 +1,10 @@
 import dataclasses
 import json
-from typing import Any
 
 import numpy as np
 import pytest
 
 from lifelong_core.deploy import AdaptationContext, AdaptationPolicy, PrevalenceEstimate
-from lifelong_core.deploy.adaptation.policy import NO_PROBABILITY_GAIN
 from lifelong_core.values.errors import InvalidInputError
 
 
@@ -76,78 +74,13 @@ def test_a_policy_survives_json():
     assert AdaptationPolicy.from_document(json.loads(json.dumps(policy.to_document()))) == policy
 
 
-def test_a_policy_of_the_first_version_is_read_with_todays_defaults_for_the_rest():
-    document = {
-        "schema_version": 1,
-        "minimum_samples": 300,
-        "level": 0.02,
-        "confidence": 0.9,
-        "minimum_gain": 0.1,
-    }
-    # No change was looked for then, no probability counted and no traffic compared, so that a replay does none of it.
-    assert AdaptationPolicy.from_document(document) == AdaptationPolicy(
-        unusual_traffic="report",
-        minimum_samples=300,
-        level=0.02,
-        confidence=0.9,
-        minimum_gain=0.1,
-        change_level=0,
-        minimum_probability_gain=NO_PROBABILITY_GAIN,
-    )
-    with pytest.raises(InvalidInputError, match="mode"):
-        AdaptationPolicy.from_document({**document, "mode": "auto"})
-
-
 @pytest.mark.parametrize(
-    "document", [{}, {"schema_version": 4}, {"schema_version": 3}, {"schema_version": []}, None, []]
+    "document",
+    [{}, {**AdaptationPolicy().to_document(), "schema_version": 5}, {"schema_version": []}, None, []],
 )
 def test_another_document_is_no_policy(document):
     with pytest.raises(InvalidInputError):
         AdaptationPolicy.from_document(document)
-
-
-def as_before_version_5(policy: AdaptationPolicy, version: int) -> dict[str, Any]:
-    document = {**policy.to_document(), "schema_version": version}
-    del document["labelled_evidence"]
-    return document | {"looks_between_false_alarms": document.pop("average_run_length")}
-
-
-def test_a_policy_of_the_second_version_is_read():
-    document = as_before_version_5(AdaptationPolicy(mode="shadow"), 2)
-    del document["unusual_traffic"], document["change_level"], document["minimum_probability_gain"]
-    expected = AdaptationPolicy(
-        mode="shadow",
-        unusual_traffic="report",
-        change_level=0,
-        minimum_probability_gain=NO_PROBABILITY_GAIN,
-    )
-    assert AdaptationPolicy.from_document(document) == expected
-
-
-def test_a_policy_of_the_third_version_is_read():
-    document = as_before_version_5(AdaptationPolicy(unusual_traffic="propose"), 3)
-    del document["change_level"], document["minimum_probability_gain"]
-    expected = AdaptationPolicy(
-        unusual_traffic="propose", change_level=0, minimum_probability_gain=NO_PROBABILITY_GAIN
-    )
-    assert AdaptationPolicy.from_document(document) == expected
-
-
-def test_a_policy_of_the_fourth_version_is_read_under_the_present_names():
-    policy = AdaptationPolicy(average_run_length=1000, change_level=0.1)
-    document = as_before_version_5(policy, 4)
-    assert AdaptationPolicy.from_document(document) == policy
-    with pytest.raises(InvalidInputError, match="average_run_length"):
-        AdaptationPolicy.from_document({**document, "schema_version": 5})
-
-
-def test_a_policy_of_the_fifth_version_uses_no_labels():
-    policy = AdaptationPolicy(average_run_length=1000, change_level=0.1)
-    document = {**policy.to_document(), "schema_version": 5}
-    del document["labelled_evidence"]
-    assert AdaptationPolicy.from_document(document) == policy
-    using = {**policy.to_document(), "labelled_evidence": True}
-    assert AdaptationPolicy.from_document(using).labelled_evidence
 
 
 @pytest.mark.parametrize(

@@ -185,15 +185,6 @@ def test_a_report_survives_json_with_its_rule(rule: Any, population: Any):
     assert (report.candidate_criterion is None) == (not isinstance(rule, TargetValue))
 
 
-def test_a_report_of_schema_5_can_still_be_read(population: Any):
-    report = report_for(population, BayesRule())
-    assert AdaptationReport.from_document({**report.to_document(), "schema_version": 6}) == report
-    document = {**report.to_document(), "schema_version": 5}
-    for name in ("rule_gain", "criterion", "candidate_criterion"):
-        assert document.pop(name) is None
-    assert AdaptationReport.from_document(document) == report
-
-
 def test_a_damaged_criterion_is_refused(population: Any):
     document = report_for(population, TargetValue("PPV", 0.8)).to_document()
     del document["criterion"]["low"]

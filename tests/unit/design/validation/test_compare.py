@@ -93,15 +93,6 @@ def test_the_error_by_chance_does_not_decide(acronym):
     assert ranking.basis == "excess"
 
 
-def test_a_comparison_of_version_1_is_read():
-    found = quick(recommending("ECE"), {"bad": BAD, "good": GOOD}, replicates=20)
-    assert type(found).from_json(found.to_json()) == found
-    document = {**found.to_document(), "schema_version": 1}
-    for ranking in document["rankings"]:
-        del ranking["basis"]
-    assert type(found).from_document(document).rankings[0].basis == "value"
-
-
 @pytest.mark.parametrize("groups", [None, np.arange(120) // 4])
 def test_models_are_judged_on_the_same_draws(groups):
     """One that is right on three cases more is never worse on the same draw, but often on another one."""

@@ -22,34 +22,14 @@ def test_it_is_a_document(result):
     assert "NaN" not in result.to_json()
 
 
-def test_version_1_is_read_without_uncertainty_aware_scores(result):
-    document = {**result.to_document(), "schema_version": 1}
-    del document["uncertainty_aware"], document["decisions"]
-    read = ValidationResult.from_document(document)
-    assert read == result.model_copy(update={"decisions": None})
-    with pytest.raises(InvalidInputError):
-        ValidationResult.from_document({**document, "uncertainty_aware": None})
-
-
-def test_version_2_is_read_without_decisions_and_references_of_calibration_errors(result):
-    document = {**result.to_document(), "schema_version": 2}
-    with pytest.raises(InvalidInputError):
-        ValidationResult.from_document(document)
-    del document["decisions"]
-    for value in document["values"]:
-        del value["calibrated"]
-    found = ValidationResult.from_document(document)
-    assert found.decisions is None
-    assert [value.estimate for value in found.values] == [value.estimate for value in result.values]
-    assert all(value.calibrated is None for value in found.values)
-
-
 def test_it_never_changes(result):
     with pytest.raises(ValidationError):
         result.samples = 3
 
 
-@pytest.mark.parametrize("damage", [{"schema_version": 4}, {"samples": None}, {"unknown": 1}])
+@pytest.mark.parametrize(
+    "damage", [{"schema_version": 4}, {"schema_version": 2}, {"samples": None}, {"unknown": 1}]
+)
 def test_another_form_is_refused(result, damage):
     with pytest.raises(InvalidInputError):
         ValidationResult.from_document({**result.to_document(), **damage})

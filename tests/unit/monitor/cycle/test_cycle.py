@@ -1,23 +1,18 @@
-import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
-from uuid import UUID
 
 import numpy as np
 import pytest
-import sqlalchemy as sa
 
 from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits
 from lifelong_core.store import Cycle, Heartbeat, Model, Store, new_prediction_id, register_calibration
 from lifelong_core.store.health import Health
-from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import NotFoundError
 from lifelong_monitor.cycle.cycle import ELSEWHERE, CycleResult, run_cycle
 from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
 from lifelong_monitor.cycle.replay import replay
-from lifelong_monitor.cycle.reports import Base, document_of, inputs_of, report_of
+from lifelong_monitor.cycle.reports import inputs_of, report_of
 from lifelong_monitor.cycle.text import format_cycle
 from lifelong_monitor.exporter.cycle_figures import extract_figures
 from lifelong_monitor.exporter.status import CycleFigures
@@ -26,12 +21,6 @@ from tests import databases
 from tests.unit.monitor.population import BALANCED, SHIFTED, add_model, draw, predict
 
 pytestmark = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
-
-VERSION_1 = Path(__file__).parent / "data" / "reports_version_1.json"
-"""Reports as the first version of the product stored them, by what came of the cycle."""
-
-VERSION_3 = VERSION_1.with_name("reports_version_3.json")
-"""Documents as versions before schema 0016 stored them: reports, and the affected decisions of a swap."""
 
 MINUTE = timedelta(minutes=1)
 DUE = due_before(datetime.now(UTC), MINUTE)
@@ -306,60 +295,6 @@ def test_every_cycle_has_its_own_seed_and_the_same_one_whoever_runs_it(
     again = run_cycle(store, settings, model, "clinic", zoned).last
     assert again is not None
     assert report_of(again).seed == seeds[0]
-
-
-@pytest.mark.parametrize("outcome", ["keep", "swap", "small"])
-def test_reports_of_the_first_version_do_not_stop_the_watch(
-    store: Store, settings: Settings, model: Model, outcome: str
-) -> None:
-    document = json.loads(VERSION_1.read_text(encoding="utf-8"))[outcome]
-    predict(store, model, "clinic", draw(BALANCED, 600, seed=3))
-    old = replace(
-        cycle_at(model, DUE - MINUTE),
-        outcome=document["outcome"],
-        report=document,
-        log_position=store.predictions.log_position(),
-    )
-    candidate = report_of(old).candidate
-    store.cycles.finish(old, candidate=candidate, expected_sequence=None, mode="shadow")
-    assert report_of(store.cycles.get(old.id)).evidence is None
-    assert extract_figures(old, 1).prevalence is not None
-    predict(store, model, "clinic", draw(BALANCED, 300, seed=4))
-    result = run_cycle(store, settings, model, "clinic", DUE)
-    assert result.outcome == "keep"
-    assert result.last is not None
-    found = report_of(result.last).evidence
-    assert found is not None
-    assert found.samples == 600
-    assert replay(store, result.last.id) == report_of(result.last)
-
-
-@pytest.mark.parametrize("outcome", ["keep", "swap"])
-def test_reports_of_the_third_version_are_read_under_the_present_names(
-    store: Store, model: Model, outcome: str
-) -> None:
-    document = json.loads(VERSION_3.read_text(encoding="utf-8"))[outcome]
-    old = replace(cycle_at(model, DUE), outcome=outcome, report=document)
-    report = report_of(old)
-    assert report.worst_case_cost_increase == document["largest_harm"]
-    assert report.policy.average_run_length == document["policy"]["looks_between_false_alarms"]
-    assert report_of(replace(old, report=document_of(report, inputs_of(old)))) == report
-    base = document["inputs"]["base"]
-    assert inputs_of(old).base == (None if base is None else Base(UUID(base["cycle"]), base["horizon"]))
-
-
-def test_the_figures_of_a_swap_of_an_older_version_are_read(store: Store, model: Model) -> None:
-    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
-    policy = PolicySettings(unusual_traffic="report")
-    settings = Settings(cycle_interval_seconds=60, policy=policy)
-    cycle = run_cycle(store, settings, model, "clinic", DUE).last
-    assert cycle is not None
-    document = json.loads(VERSION_3.read_text(encoding="utf-8"))["affected"]
-    with store.database.write() as connection:
-        connection.execute(sa.update(tables.swaps).values(affected=document))
-    figures = store.swaps.figures([cycle.id])[cycle.id]
-    assert figures.log_position == document["horizon"]
-    assert figures.counts.predictions == 600
 
 
 def test_a_report_that_cannot_be_read_does_not_stop_the_watch(

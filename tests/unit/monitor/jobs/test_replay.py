@@ -57,7 +57,6 @@ def test_a_cycle_is_the_same_to_the_last_bit(store: Store, settings: Settings, m
         "tolerance": 0.0,
         "differing_fields": 0,
         "differences": [],
-        "is_of_older_version": False,
     }
 
 
@@ -94,15 +93,6 @@ def test_a_window_of_summaries_is_compared_to_the_rounding_of_sums(
     assert (result["same"], result["tolerance"]) == (True, 1e-9)
     change(store, cycle_id, prevalence__low__0=low + 1e-6)
     assert [one["field"] for one in replayed(store, cycle_id)["differences"]] == ["prevalence.low.0"]
-
-
-def test_a_report_of_an_older_version_is_marked(store: Store, settings: Settings, model: Model) -> None:
-    predict(store, model, "clinic", draw(BALANCED, 600, seed=3))
-    cycle_id = recorded(store, settings, model)
-    change(store, cycle_id, schema_version=2)
-    result = replayed(store, cycle_id)
-    assert result["is_of_older_version"]
-    assert "expected_probability_gain.value" not in [one["field"] for one in result["differences"]]
 
 
 def test_what_cannot_be_replayed_is_an_error(store: Store, settings: Settings, model: Model) -> None:

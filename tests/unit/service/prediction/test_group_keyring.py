@@ -163,17 +163,18 @@ def test_during_an_outage_a_worker_knows_the_digests_from_the_disk(
         assert predict(wrong).status_code == 503
         assert predict(wrong, "/v1/predict").status_code == 200
         assert "another key" in degraded(wrong)
-        # What an older version kept says nothing of keys, and is served.
+        # Saved before any host had confirmed a key.
         document = json.loads(cache.read_text())
-        del document["registry"]["group_keys"], document["checksum"], document["schema_version"]
+        document["registry"]["group_keys"] = []
+        del document["checksum"], document["schema_version"]
         cache.write_text(json.dumps(document | {"schema_version": 1, "checksum": _checksum(document)}))
-        older = serve()
-        assert predict(older, "/v1/predict").status_code == 200
-        answer = predict(older)
+        unconfirmed = serve()
+        assert predict(unconfirmed, "/v1/predict").status_code == 200
+        answer = predict(unconfirmed)
         assert answer.status_code == 503
         assert "not confirmed" in answer.json()["error"]["message"]
     finally:
         file.with_suffix(".moved").replace(file)
-    eventually(lambda: predict(older).status_code == 200)
-    eventually(lambda: len(hashes(older)) == 4)
-    assert set(hashes(older)) == {None, group_hash(key, "patient-1")}
+    eventually(lambda: predict(unconfirmed).status_code == 200)
+    eventually(lambda: len(hashes(unconfirmed)) == 4)
+    assert set(hashes(unconfirmed)) == {None, group_hash(key, "patient-1")}

@@ -67,7 +67,7 @@ def test_the_first_host_makes_the_key_and_a_further_one_does_not(
 def test_an_installation_in_use_whose_key_is_not_known_gets_none_from_a_host_without_a_file(
     store: Store, tmp_path: Path, other: Path
 ) -> None:
-    store.tokens.create("admin", [Scope.ADMIN], actor="older version")
+    store.tokens.create("admin", [Scope.ADMIN], actor="tests")
     with pytest.raises(GroupKeyError, match="Run `lifelong init` there first"):
         store.group_keys.create(tmp_path / "second" / "group.key", actor="second")
     assert store.group_keys.known_digests() == ()
@@ -97,7 +97,7 @@ def test_of_two_hosts_that_begin_at_once_one_decides(
     assert store.group_keys.known_digests() == KeyFile.load(paths[made.index(True)]).digests
 
 
-def test_of_two_hosts_of_an_older_version_the_first_to_start_decides(
+def test_of_hosts_with_a_key_on_a_database_without_one_the_first_to_start_decides(
     store: Store, artifacts_url: str, tmp_path: Path
 ) -> None:
     paths = [tmp_path / str(number) / "group.key" for number in range(4)]
@@ -184,7 +184,6 @@ def test_installing_a_copy_sets_a_key_aside_that_the_database_has_never_known(
     own, known = KeyFile.load(other), store.group_keys.known_digests()
     installed = store.group_keys.install(other, KeyFile.load(first), actor="other")
     assert KeyFile.load(other).keys == installed.file.keys == KeyFile.load(first).keys
-    assert installed.kept == 0
     assert installed.set_aside is not None
     for path, keys in ((other, KeyFile.load(first).keys), (installed.set_aside, own.keys)):
         assert KeyFile.load(path).keys == keys
@@ -194,27 +193,7 @@ def test_installing_a_copy_sets_a_key_aside_that_the_database_has_never_known(
     assert store.group_keys.erasing_keys(first, actor="first") == KeyFile.load(first).keys
     check_complete(KeyFile.load(first), store.group_keys.known_digests())
     again = store.group_keys.install(other, KeyFile.load(first), actor="other")
-    assert (again.kept, again.set_aside) == (0, None)
-
-
-def test_a_key_that_an_older_version_may_have_hashed_with_stays_for_erasing(
-    store: Store, other: Path, tmp_path: Path
-) -> None:
-    store.tokens.create("admin", [Scope.ADMIN], actor="older version")
-    first = tmp_path / "first" / "group.key"
-    load_group_key(first, create=True)
-    store.group_keys.confirm(KeyFile.load(first), actor="first")
-    own = KeyFile.load(other)
-    installed = store.group_keys.install(other, KeyFile.load(first), actor="other")
-    assert installed.file.keys == (*KeyFile.load(first).keys, *own.keys)
-    assert (installed.kept, installed.set_aside) == (1, None)
-    assert KeyFile.load(other).keys == installed.file.keys
-    assert other.stat().st_mode & 0o777 == 0o600
-    # What the second host had logged under its own key can be erased by its file only, and the first host knows that.
-    assert store.group_keys.erasing_keys(other, actor="other") == installed.file.keys
-    with pytest.raises(GroupKeyError, match="lacks 1 of 2 keys under which groups may have been logged"):
-        store.group_keys.erasing_keys(first, actor="first")
-    assert hashing_key(KeyFile.load(first), store.group_keys.known_digests()) == installed.file.keys[0]
+    assert again.set_aside is None
 
 
 def test_a_copy_with_a_newer_key_than_the_database_knows_tells_it(

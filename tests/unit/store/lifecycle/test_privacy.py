@@ -62,7 +62,7 @@ def test_a_missing_key_names_the_hint(tmp_path: Path):
         load_group_key(tmp_path / "group.key", create=False)
 
 
-def test_a_file_of_an_older_version_without_an_end_of_line_is_read(tmp_path: Path):
+def test_a_file_without_an_end_of_line_is_read(tmp_path: Path):
     (tmp_path / "group.key").write_text("ab" * 32)
     assert load_group_key(tmp_path / "group.key", create=True) == b"\xab" * 32
 

@@ -79,12 +79,11 @@ def test_the_same_registry_comes_back_to_the_last_bit(store: Store, cache: Regis
     assert [token.name for token in registry.tokens.values()] == ["ci"]
 
 
-def test_a_task_of_the_bayes_rule_is_written_as_older_versions_write_it(store: Store, cache: RegistryCache):
-    """Workers of two versions may share the file during an upgrade."""
+def test_a_task_is_written_with_its_decision_rule(store: Store, cache: RegistryCache):
     cache.save(filled(store)[0])
     tasks = {task["name"]: task for task in json.loads(cache.path.read_text())["registry"]["tasks"]}
     assert sorted(tasks) == ["lesions", "lesions-2"]
-    assert "decision_rule" not in tasks["lesions"]
+    assert tasks["lesions"]["decision_rule"] == {"kind": "bayes"}
     assert tasks["lesions-2"]["decision_rule"] == {
         "kind": "target_value",
         "metric": "TPR",

@@ -50,7 +50,7 @@ def _registry() -> None:
         sa.Column("costs", sa.JSON, nullable=False),
         sa.Column("promoted_model_id", sa.Integer),
         sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("decision_rule", sa.JSON(none_as_null=True)),
+        sa.Column("decision_rule", sa.JSON, nullable=False),
         sa.UniqueConstraint("name"),
     )
     op.create_table(
