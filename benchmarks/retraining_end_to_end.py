@@ -19,7 +19,7 @@ from PIL import Image
 
 from benchmarks.bundled_images import PARTS, cut_task
 from benchmarks.retraining_tasks import EDGE, as_png
-from lifelong.api import Api
+from lifelong.client import Client
 from lifelong.demo.processes import Processes, RunningProcess, free_ports
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.design.interview.interview import start_interview
@@ -136,7 +136,7 @@ class Load:
 class Operator:
     """What an operator does, through the admin API."""
 
-    def __init__(self, settings: Settings, token: str, api: Api, processes: Processes) -> None:
+    def __init__(self, settings: Settings, token: str, api: Client, processes: Processes) -> None:
         self._settings = settings
         self._token = token
         self._api = api
@@ -243,7 +243,7 @@ def run(folder: Path, *, say: Callable[[str], None]) -> tuple[list[Trained], Loa
     }
     settings, token = _install(variables)
     url = f"http://127.0.0.1:{ports[0]}"
-    with Processes(folder, variables) as processes, Api(url, token) as api:
+    with Processes(folder, variables) as processes, Client(url, token) as api:
         service = processes.start("serve")
         operator = Operator(settings, token, api, processes)
         operator.start_monitor()

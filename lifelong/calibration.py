@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lifelong.api import Api
+from lifelong.client import Client
 from lifelong.labelled_images import LabelledImages
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.values.arrays import Integers
@@ -17,7 +17,7 @@ LARGEST_BATCH = 32
 
 
 def logits_of_images(
-    api: Api,
+    api: Client,
     model: str,
     images: LabelledImages,
     *,

@@ -1,68 +1,108 @@
-"""`lifelong`: the command line. Commands import heavy modules when they run, so that --help stays fast."""
+"""`lifelong`: the command line. A command is imported when it is used, so that --help stays fast."""
 
 import sys
 import traceback
-from typing import Any
+from collections import UserDict
+from importlib import import_module
+from typing import Any, NamedTuple
 
 import click
 
 from lifelong import __version__
-from lifelong.commands.cycles import adapt, cycles, plan
-from lifelong.commands.feedback import group as feedback
-from lifelong.commands.fingerprint import group as fingerprint
-from lifelong.commands.interview import recommend
-from lifelong.commands.jobs import jobs
-from lifelong.commands.knowledge import group as knowledge
-from lifelong.commands.knowledge import neighbours
-from lifelong.commands.knowledge import signers as _signers  # noqa: F401 - adds its commands to the group
-from lifelong.commands.models import calibrate, calibration_sets, heads, models, tasks
-from lifelong.commands.operation import (
-    audit,
-    demo,
-    doctor,
-    environments,
-    export,
-    grafana,
-    groups,
-    initialise,
-    monitors,
-    processes,
-    settings,
-    tokens,
-)
-from lifelong.commands.performance import performance
-from lifelong.commands.proposals import proposals
-from lifelong.commands.training import retrain, search
-from lifelong.commands.validation import estimate_dice, stability, validate
 from lifelong.printing import echo, harmless
 from lifelong_core.runtime.redaction import redact
 from lifelong_core.values.errors import LifelongError
 
-SECTIONS: dict[str, tuple[click.Command, ...]] = {
-    "Start": (demo.demo, initialise.init, processes.serve, processes.monitor),
-    "Models": (tasks.tasks, models.models, calibrate.calibrate, calibration_sets.calibration_sets),
-    "Heads and cycles": (heads.heads, cycles.cycles, adapt.adapt, plan.plan, proposals),
-    "Labels": (feedback.feedback, performance),
-    "Metrics": (recommend.recommend, validate.validate, estimate_dice.estimate_dice, stability.stability),
-    "Related tasks": (fingerprint.fingerprint, knowledge.knowledge, neighbours.neighbours),
-    "Training": (retrain.retrain, search.search_augmentation),
+
+class Entry(NamedTuple):
+    """A command: its name, the module of its code within `lifelong.commands`, and what the list of commands says."""
+
+    name: str
+    module: str
+    short_help: str
+
+    def load(self) -> click.Command:
+        """Import the module of the command."""
+        module = import_module(f"lifelong.commands.{self.module}")
+        return getattr(module, self.name.replace("-", "_"))
+
+
+SECTIONS: dict[str, tuple[Entry, ...]] = {
+    "Start": (
+        Entry("demo", "operation.demo", "Train, serve, shift and swap within two minutes."),
+        Entry("init", "operation.initialise", "Prepare database, keys and the first token."),
+        Entry("serve", "operation.processes", "Serve predictions over HTTP."),
+        Entry("monitor", "operation.processes", "Watch the predictions and adapt heads."),
+    ),
+    "Models": (
+        Entry("tasks", "models.tasks", "Add and list tasks: class names and confusion costs."),
+        Entry("models", "models.models", "Add, try, promote, list and remove models: ONNX or external."),
+        Entry("calibrate", "models.calibrate", "Calibrate a model with labelled images or logits."),
+        Entry(
+            "calibration-sets",
+            "models.calibration_sets",
+            "List and activate calibration sets, remove group keys.",
+        ),
+    ),
+    "Heads and cycles": (
+        Entry("heads", "models.heads", "List, publish, roll back, pin and approve heads."),
+        Entry("cycles", "cycles.cycles", "List, show, replay and run cycles."),
+        Entry("adapt", "cycles.adapt", "Run one cycle offline, from files."),
+        Entry("plan", "cycles.plan", "Plan how many samples an estimate needs."),
+        Entry("proposals", "proposals", "Retrainings that monitors propose."),
+    ),
+    "Labels": (
+        Entry("feedback", "feedback.group", "Labels of logged predictions."),
+        Entry("performance", "performance", "Compare estimated and realised performance."),
+    ),
+    "Metrics": (
+        Entry("recommend", "interview.recommend", "Recommend metrics by an interview about the problem."),
+        Entry("validate", "validation.validate", "Compute the recommended metrics on labelled data."),
+        Entry(
+            "estimate-dice",
+            "validation.estimate_dice",
+            "Estimate the Dice of a segmentation model without labels.",
+        ),
+        Entry(
+            "stability", "validation.stability", "Compare the places that several classifiers find in images."
+        ),
+    ),
+    "Related tasks": (
+        Entry("fingerprint", "fingerprint.group", "Describe a task by its images, without sharing any."),
+        Entry("knowledge", "knowledge.signers", "List, import and export what is known of tasks."),
+        Entry("neighbours", "knowledge.neighbours", "What to transfer from which task, with the evidence."),
+    ),
+    "Training": (
+        Entry(
+            "retrain", "training.retrain", "Train a model of a task, and compare it with the promoted one."
+        ),
+        Entry("search-augmentation", "training.search", "Search the augmentation policy that suits a task."),
+    ),
     "Operation": (
-        doctor.doctor,
-        grafana.grafana,
-        monitors.monitors,
-        jobs,
-        settings.settings,
-        environments.environments,
-        tokens.tokens,
-        audit.audit,
-        export.export,
-        groups.erase,
-        groups.rotate_group_key,
-        groups.forget_group_keys,
-        initialise.upgrade,
+        Entry("doctor", "operation.doctor", "Check the whole installation."),
+        Entry("grafana", "operation.grafana", "Write dashboards and alert rules."),
+        Entry("monitors", "operation.monitors", "List the monitors of all machines."),
+        Entry("jobs", "jobs", "Work that monitors do."),
+        Entry("settings", "operation.settings", "List every setting, its value and meaning."),
+        Entry("environments", "operation.environments", "List, add, disable and delete environments."),
+        Entry("tokens", "operation.tokens", "Create, list, rotate and revoke bearer tokens."),
+        Entry("audit", "operation.audit", "List who changed what and when; verify the log."),
+        Entry("export", "operation.export", "Write the log of an environment to a file."),
+        Entry("erase", "operation.groups", "Erase the logged predictions of a patient or study."),
+        Entry("rotate-group-key", "operation.groups", "Add a new key for the hashes of groups."),
+        Entry("forget-group-keys", "operation.groups", "Forget lost keys of the group hash."),
+        Entry("upgrade", "operation.initialise", "Upgrade the database schema to this version."),
     ),
 }
 """All commands, as `lifelong --help` lists them."""
+
+
+class Commands(UserDict[str, Any]):
+    """The commands by their names; each is imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        """Import a command."""
+        return super().__getitem__(name).load()
 
 
 class SectionedGroup(click.Group):
@@ -71,15 +111,10 @@ class SectionedGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one list for each section."""
         del ctx
-        width = max(len(name) for name in self.commands)
-        for title, commands in SECTIONS.items():
+        width = max(map(len, self.commands))
+        for title, entries in SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl(
-                    [
-                        (f"{command.name or '':{width}}", command.get_short_help_str(limit=80))
-                        for command in commands
-                    ]
-                )
+                formatter.write_dl([(f"{entry.name:{width}}", entry.short_help) for entry in entries])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; click itself prints its errors, which name files."""
@@ -93,7 +128,9 @@ class SectionedGroup(click.Group):
 
 
 @click.group(
-    cls=SectionedGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=SectionedGroup,
+    commands=Commands({entry.name: entry for entries in SECTIONS.values() for entry in entries}),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="lifelong")
 def cli() -> None:
@@ -102,11 +139,6 @@ def cli() -> None:
     Try `lifelong demo` first. Settings come from LIFELONG_* environment variables and lifelong.toml.
     `lifelong COMMAND --help` explains one command.
     """
-
-
-for section in SECTIONS.values():
-    for command in section:
-        cli.add_command(command)
 
 
 def main() -> None:

@@ -113,7 +113,8 @@ def seed_option(help_text: str = "Seed of all draws.") -> Decorator:
     return click.option("--seed", type=click.IntRange(0, 2**62), default=0, show_default=True, help=help_text)
 
 
-as_json: Decorator = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+JSON_HELP = "Print JSON instead of text."
+as_json: Decorator = click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
 url_option: Decorator = click.option(
     "--url", help="URL of the running service; default: LIFELONG_HOST and LIFELONG_PORT."
 )

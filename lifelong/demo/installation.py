@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lifelong.api import Api
 from lifelong.calibration import logits_of_images
+from lifelong.client import Client
 from lifelong.demo.images import CLASS_NAMES, COSTS, Split, as_png, degrade
 from lifelong.demo.processes import free_ports
 from lifelong.demo.training import MEAN, STANDARD_DEVIATION
@@ -100,7 +100,7 @@ def write_calibration_images(directory: Path, split: Split, rng: np.random.Gener
     return folder
 
 
-def calibrate(api: Api, folder: Path, on_images: Callable[[int], None]) -> None:
+def calibrate(api: Client, folder: Path, on_images: Callable[[int], None]) -> None:
     """Calibrate the model as `lifelong calibrate` does."""
     labelled = logits_of_images(api, MODEL, labelled_images(folder, CLASS_NAMES), on_images=on_images)
     api.add_calibration_set(MODEL, labelled.to_bytes())

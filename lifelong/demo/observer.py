@@ -4,7 +4,7 @@ import time
 from datetime import datetime
 from typing import Any
 
-from lifelong.api import Api
+from lifelong.client import Client
 from lifelong.demo.figures import AffectedSeen, CycleSeen
 from lifelong.demo.installation import CYCLE_SECONDS, ENVIRONMENT, MODEL
 from lifelong_core.deploy import PostProcessingHead
@@ -16,7 +16,7 @@ CYCLE_TIMEOUT_SECONDS = 6 * CYCLE_SECONDS
 class Observer:
     """Reads cycles and heads through the admin API, as an operator would."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Client) -> None:
         self._api = api
 
     def cycles(self) -> tuple[CycleSeen, ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong.api import Api
+from lifelong.client import Client
 from lifelong.demo.figures import AffectedSeen, CycleSeen, Story
 from lifelong.demo.images import (
     CLINIC_PREVALENCE,
@@ -49,7 +49,7 @@ def run_story(installation: Installation, processes: Processes, seed: int, steps
         f"Start the service with {serving_plan(installation.settings).workers} workers and the monitor"
     ):
         seconds_to_ready = _start(installation, processes)
-    with Api(installation.service_url, installation.token) as api:
+    with Client(installation.service_url, installation.token) as api:
         _calibrate(api, installation, calibration, rng, steps)
         observer = Observer(api)
         clinic = _Clinic(installation, steps)
@@ -125,7 +125,7 @@ def _start(installation: Installation, processes: Processes) -> float:
 
 
 def _calibrate(
-    api: Api, installation: Installation, calibration: Split, rng: np.random.Generator, steps: Steps
+    api: Client, installation: Installation, calibration: Split, rng: np.random.Generator, steps: Steps
 ) -> None:
     with steps.step("Calibrate on held-out images", len(calibration.labels)) as advance:
         calibrate(api, write_calibration_images(installation.directory, calibration, rng), advance)
@@ -155,7 +155,7 @@ def _wait_for_swap(observer: Observer, images_before_shift: int, steps: Steps) -
         return _Swap(first_shifted_cycle, cycle, published_at, observer.affected_by(cycle))
 
 
-def _send_labels(api: Api, answers: Answers, seed: int, steps: Steps) -> Answers:
+def _send_labels(api: Client, answers: Answers, seed: int, steps: Steps) -> Answers:
     """Send labels of a random part of the answers, and return this part."""
     labelled = draw_labelled(answers, np.random.default_rng(seed + 2))
     with steps.step("Send late labels of a part of the predictions", len(labelled.labels)) as advance:

@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong.api import TIMEOUT_SECONDS, answer_of
+from lifelong.client import TIMEOUT_SECONDS, answer_of
 from lifelong.demo.images import CLASS_NAMES, COSTS, Stream
 
 CONNECTIONS = 8

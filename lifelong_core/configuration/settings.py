@@ -62,10 +62,10 @@ LabelErrorRate = Annotated[float, Field(ge=0, le=0.5)]
 Network = Annotated[str, AfterValidator(_check_network)]
 
 OTHER_VARIABLES = frozenset(
-    {"LIFELONG_CONFIG", "LIFELONG_TOKEN", "LIFELONG_SHARED_DATA", "LIFELONG_JOB_DEVICE"}
+    {"LIFELONG_CONFIG", "LIFELONG_TOKEN", "LIFELONG_URL", "LIFELONG_SHARED_DATA", "LIFELONG_JOB_DEVICE"}
 )
-"""Variables with our prefix that are not settings: the file, a client's token, the data of the tests, and what a runner
-tells the process of a job."""
+"""Variables with our prefix that are not settings: the file, the service and the token of a client, the data of the
+tests, and what a runner tells the process of a job."""
 
 RENAMED_SETTINGS = {
     "log_patience_seconds": "log_timeout_seconds",

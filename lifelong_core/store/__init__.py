@@ -3,7 +3,8 @@
 Only this package contains SQL and names of tables.
 """
 
-from lifelong_core.store.access.records import AuditEntry, ConsoleSession, Scope, Token
+from lifelong_core.entities.access import AuditEntry, ConsoleSession, Scope, Token
+from lifelong_core.entities.heads import Activation, CalibrationSet, HeadPin, HeadRecord
 from lifelong_core.store.cycles.records import Cycle, Outcome
 from lifelong_core.store.design.records import (
     AttachedRecommendation,
@@ -15,7 +16,6 @@ from lifelong_core.store.design.records import (
 from lifelong_core.store.evaluations.acceptance import NotAcceptedError, check_accepted
 from lifelong_core.store.evaluations.records import Evaluation
 from lifelong_core.store.heads.calibration_sets import HeadCalibration
-from lifelong_core.store.heads.records import Activation, CalibrationSet, HeadPin, HeadRecord
 from lifelong_core.store.heads.refitting import attach_and_refit
 from lifelong_core.store.heads.registration import (
     CalibrationCandidate,

@@ -1,8 +1,9 @@
 """Base classes of documents: frozen, strict, read from and written to JSON; a list stops at its first wrong element."""
 
+from collections.abc import Mapping
 from typing import Any, Self, cast
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, model_validator
 from pydantic_core import CoreSchema
 
 from lifelong_core.values.validation_errors import as_input_error, read_json
@@ -74,3 +75,19 @@ class FrozenDocument(Frozen):
             InvalidInputError: not JSON, or a field is missing, unknown or has an illegal value.
         """
         return read_json(cls, text)
+
+
+class RequestDocument(FailFastModel):
+    """A JSON document in a request body without unknown fields; an error names only the first one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keep_one_unknown(cls, given: Any) -> Any:
+        """Keep only one unknown field: pydantic would describe each of a million fields, in gigabytes."""
+        if not isinstance(given, Mapping) or len(given) <= len(cls.model_fields):
+            return given
+        known = {name: given[name] for name in cls.model_fields if name in given}
+        unknown = next(name for name in given if name not in cls.model_fields)
+        return known | {unknown: given[unknown]}

@@ -24,14 +24,13 @@ from lifelong_service.http.middleware import RequestMiddleware
 from lifelong_service.http.openapi import openapi
 from lifelong_service.http.root_path import own_path, send_below
 from lifelong_service.process.launch import ANSWERING_SECONDS, CLOSING_SECONDS, LISTENING_SECONDS
-from lifelong_service.routes import feedback, operations, predictions
+from lifelong_service.routes import feedback, operations, predictions, probes
 from lifelong_service.routes.admin import (
     affected,
     calibration_sets,
     environments,
     fingerprints,
     groups,
-    heads,
     history,
     interviews,
     jobs,
@@ -69,7 +68,7 @@ _ROUTERS = (
     models,
     trials,
     calibration_sets,
-    heads,
+    operations,
     interviews,
     recommendations,
     validations,
@@ -88,7 +87,7 @@ _ROUTERS = (
     tokens,
     workers,
     monitors,
-    operations,
+    probes,
 )
 
 

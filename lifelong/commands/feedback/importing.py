@@ -66,14 +66,14 @@ def import_labels(
       lifelong feedback import labels.csv --report not-stored.csv
       ris-export | lifelong feedback import - --source pathology
     """
-    from lifelong.api import Api
+    from lifelong.client import Client
     from lifelong.label_import.outcome import rejection_file
     from lifelong.label_import.sending import LabelImport
     from lifelong_core.values.errors import ConfigurationError, LifelongError
 
     _check_options(file, report, source)
     try:
-        with rejection_file(report) as reject, Api(service_url(url), token) as api:
+        with rejection_file(report) as reject, Client(service_url(url), token) as api:
             task = LabelImport(
                 api,
                 reject,

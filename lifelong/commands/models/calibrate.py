@@ -13,7 +13,7 @@ from lifelong.printing import echo
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lifelong.api import Api
+    from lifelong.client import Client
     from lifelong_core.deploy import LabeledLogits
 
 
@@ -60,10 +60,10 @@ def calibrate(model: str, source: Path, *, url: str | None, token: str, **option
       lifelong calibrate resnet held_out/ --groups patients.csv --dry-run
       lifelong calibrate triton calibration.npz
     """
-    from lifelong.api import Api
+    from lifelong.client import Client
     from lifelong_core.values.errors import LifelongError
 
-    with Api(service_url(url), token) as api:
+    with Client(service_url(url), token) as api:
         description = api.get(f"/v1/admin/models/{model}")
         labelled = _labelled(api, description, source, options)
         try:
@@ -105,7 +105,7 @@ def _print_rule(answer: "Mapping[str, Any]") -> None:
 
 
 def _labelled(
-    api: "Api", description: "Mapping[str, Any]", source: Path, options: dict[str, Any]
+    api: "Client", description: "Mapping[str, Any]", source: Path, options: dict[str, Any]
 ) -> "LabeledLogits":
     """The calibration set: computed from images, or read from a file."""
     from rich.progress import Progress

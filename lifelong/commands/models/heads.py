@@ -1,9 +1,8 @@
 """`lifelong heads`: the post-processing heads of a model."""
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,26 +16,22 @@ from lifelong.commands.common import (
     open_store,
 )
 from lifelong.commands.operation.workers import format_running, place_name, workers
+from lifelong.commands.operation_command import operation_command
 from lifelong.commands.tables import print_rows
+from lifelong.connection import connect
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong_core.deploy import PostProcessingHead
-    from lifelong_core.store import Cycle, HeadRecord, Store
+from lifelong_core.decision_rules.wording import describe_rule
+from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.entities.heads import HeadInForce, HeadRecord
+from lifelong_core.operations.heads import ListHeads, NewHead, NewPin, RollBack, ShowHead, Unpin
+from lifelong_core.store import Cycle
+from lifelong_core.store.heads.outlook import describe_users
 
 MOST_SHARES = 12
 """Classes of a proposal that are shown, those that move most."""
 
-head_environment = environment_option("Its head; without it, the model's default head.")
 
-sequence_option = click.option(
-    "--expected-sequence",
-    type=click.IntRange(min=0),
-    help="Number of the newest activation that you know (0: none); the command fails if there is a newer one.",
-)
-
-
-def _summary(head: "PostProcessingHead") -> dict[str, Any]:
+def _summary(head: PostProcessingHead) -> dict[str, Any]:
     prevalence = zip(head.class_names, head.assumed_prevalence.tolist(), strict=True)
     return {"assumed_prevalence": ", ".join(f"{name} {share:.3f}" for name, share in prevalence)}
 
@@ -51,9 +46,6 @@ def heads() -> None:
 @as_json
 def list_(model: str, *, as_json: bool) -> None:
     """List the heads of MODEL, where each is active, how many workers run it there, and where it is pinned."""
-    from lifelong_core.store.heads.outlook import describe_users
-    from lifelong_core.store.heads.wording import describe_expectation, describe_head_rule
-
     with open_store() as store:
         chosen = store.models.get(model)
         registry = store.registry()
@@ -82,8 +74,8 @@ def list_(model: str, *, as_json: bool) -> None:
                 "pinned_in": "; ".join(pinned.get(record.version, [])),
                 "created_at": record.created_at,
                 "created_by": record.created_by,
-                "decision_rule": describe_head_rule(record.head),
-                "expected": describe_expectation(record.head) or "",
+                "decision_rule": record.decision_rule_text,
+                "expected": record.expected_criterion_text or "",
                 **_summary(record.head),
             }
             for record in store.heads.list(model)
@@ -99,22 +91,23 @@ def list_(model: str, *, as_json: bool) -> None:
 
 @heads.command()
 @model_argument
-@head_environment
+@environment_option("Its history; without it, that of the model's default head.")
 @as_json
 def history(model: str, environment: str | None, *, as_json: bool) -> None:
     """List the heads that were active in one place, newest first; --expected-sequence takes the number."""
-    with open_store() as store:
-        rows = [
-            {
-                "sequence": one.sequence,
-                "version": one.head_version,
-                "reason": one.reason,
-                "follows_default": one.uses_default_head,
-                "activated_at": one.activated_at,
-                "activated_by": one.activated_by,
-            }
-            for one in reversed(store.heads.activations(model, environment=environment))
-        ]
+    with connect() as connection:
+        listed = connection.send(ListHeads(model=model, environment=environment))
+    rows = [
+        {
+            "sequence": activation.sequence,
+            "version": activation.head_version,
+            "reason": activation.reason,
+            "follows_default": activation.uses_default_head,
+            "activated_at": activation.activated_at,
+            "activated_by": activation.activated_by,
+        }
+        for activation in reversed(listed.activations)
+    ]
     print_rows(rows, as_json=as_json, empty="Nothing was ever active there (sequence 0).")
 
 
@@ -123,12 +116,10 @@ def history(model: str, environment: str | None, *, as_json: bool) -> None:
 @click.argument("version", type=int)
 def show(model: str, version: int) -> None:
     """Print one head of MODEL as JSON, and its decision rule in words on the standard error."""
-    from lifelong_core.store.heads.wording import describe_expectation, describe_head_rule
-
-    with open_store() as store:
-        head = store.heads.get(model, version).head
-    echo(head.to_json())
-    for line in (f"Decides by: {describe_head_rule(head)}.", describe_expectation(head)):
+    with connect() as connection:
+        shown = connection.send(ShowHead(model=model, version=version))
+    echo(shown.head.to_json())
+    for line in (f"Decides by: {shown.decision_rule_text}.", shown.expected_criterion_text):
         if line is not None:
             echo(line, err=True)
 
@@ -136,8 +127,12 @@ def show(model: str, version: int) -> None:
 @heads.command()
 @model_argument
 @click.argument("head", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@head_environment
-@sequence_option
+@environment_option("Its head; without it, the model's default head.")
+@click.option(
+    "--expected-sequence",
+    type=click.IntRange(min=0),
+    help="Number of the newest activation that you know (0: none); the command fails if there is a newer one.",
+)
 @click.option("--digest", help="Digest of the head; a head with another digest is refused.")
 @click.option(
     "--force-because",
@@ -153,104 +148,65 @@ def publish(
     force_because: str | None,
 ) -> None:
     """Publish the head in the JSON file HEAD; every worker serves it within a second."""
-    from lifelong_core.deploy import PostProcessingHead
-
-    with open_store() as store:
-        record = store.heads.publish(
-            model,
-            PostProcessingHead.from_json(head.read_text(errors="replace")),
-            environment=environment,
-            actor=actor(),
-            expected_sequence=expected_sequence,
-            expected_digest=digest,
-            force_reason=force_because,
-        )
-        calibration = store.calibration_sets.of_head(record)
-        outlook = _outlook(store, record, environment)
-    echo(f"Published head {record.version}.")
-    if environment is None or calibration.is_at_risk:
-        echo(calibration.sentence())
-    echo(outlook)
+    document = PostProcessingHead.from_json(head.read_text(errors="replace")).to_document()
+    new = NewHead(
+        model=model,
+        head=document,
+        environment=environment,
+        expected_sequence=expected_sequence,
+        digest=digest,
+        force_reason=force_because,
+    )
+    with connect() as connection:
+        published = connection.send(new)
+    echo(f"Published head {published.version}.")
+    echo(_consequences(published, environment))
 
 
-@heads.command()
-@model_argument
-@head_environment
-@sequence_option
-@click.option(
-    "--to",
-    "to_version",
-    type=click.IntRange(1, 2**31 - 1),
-    metavar="VERSION",
-    help="Version of the head to go back to; without it, the one that was active before the present one.",
+def _consequences(head: HeadInForce, environment: str | None) -> str:
+    """What cycles do with a head that has just come in force, and with its calibration set."""
+    is_at_risk = head.fitted_on not in (None, head.active_calibration_set)
+    if environment is None or is_at_risk:
+        return f"{head.calibration}\n{head.outlook}"
+    return head.outlook
+
+
+def _rolled_back(head: HeadInForce, call: RollBack) -> str:
+    place = "as the default head" if call.environment is None else f"in {call.environment}"
+    return f"Head {head.version} is active again {place}.\n{_consequences(head, call.environment)}"
+
+
+def _head_in(environment: str | None) -> str:
+    return "default head" if environment is None else f"head in {environment}"
+
+
+heads.add_command(
+    operation_command(
+        RollBack,
+        "rollback",
+        text=_rolled_back,
+        flags={"to_version": "--to", "pin_reason": "--pin"},
+        metavars={"to_version": "VERSION", "pin_reason": "REASON"},
+        examples=(
+            "lifelong heads rollback resnet",
+            'lifelong heads rollback resnet --environment clinic-a --pin "wrong since the new scanner"',
+        ),
+    )
 )
-@click.option(
-    "--pin", "pin_reason", metavar="REASON", help="Also pin the restored head, so that no cycle replaces it."
+heads.add_command(
+    operation_command(
+        NewPin,
+        "pin",
+        text=lambda _, call: f"Pinned: cycles leave the {_head_in(call.environment)} alone.",
+    )
 )
-def rollback(
-    model: str,
-    environment: str | None,
-    expected_sequence: int | None,
-    to_version: int | None,
-    pin_reason: str | None,
-) -> None:
-    """Go back to an earlier head of MODEL; every worker serves it within a second.
-
-    In mode auto a cycle may publish a head again within minutes, unless the head is pinned: --pin.
-
-    The calibration set that a default head was fitted on becomes the active one of MODEL again, so
-    that no cycle fits a head on a set that was withdrawn. In an environment the active set stays.
-
-    \b
-    Examples:
-      lifelong heads rollback resnet
-      lifelong heads rollback resnet --environment clinic-a --pin "wrong since the new scanner"
-    """
-    with open_store() as store:
-        record = store.heads.rollback(
-            model,
-            environment=environment,
-            actor=actor(),
-            expected_sequence=expected_sequence,
-            to_version=to_version,
-            pin_reason=pin_reason,
-        )
-        calibration = store.calibration_sets.of_head(record)
-        outlook = _outlook(store, record, environment)
-    place = "as the default head" if environment is None else f"in {environment}"
-    echo(f"Head {record.version} is active again {place}.")
-    if environment is None or calibration.is_at_risk:
-        echo(calibration.sentence())
-    echo(outlook)
-
-
-@heads.command()
-@model_argument
-@head_environment
-@sequence_option
-@click.option("--reason", required=True, help="Why the head is pinned; `lifelong heads list` shows it.")
-def pin(model: str, environment: str | None, expected_sequence: int | None, reason: str) -> None:
-    """Pin the active head: no cycle replaces it until it is unpinned. Operators still can."""
-    with open_store() as store:
-        store.heads.pin(
-            model,
-            environment=environment,
-            reason=reason,
-            actor=actor(),
-            expected_sequence=expected_sequence,
-        )
-    echo(f"Pinned: cycles leave the {_head_in(environment)} alone.")
-
-
-@heads.command()
-@model_argument
-@head_environment
-@sequence_option
-def unpin(model: str, environment: str | None, expected_sequence: int | None) -> None:
-    """Let cycles replace the head again."""
-    with open_store() as store:
-        store.heads.unpin(model, environment=environment, actor=actor(), expected_sequence=expected_sequence)
-    echo(f"Unpinned: cycles may replace the {_head_in(environment)} again.")
+heads.add_command(
+    operation_command(
+        Unpin,
+        "unpin",
+        text=lambda _, call: f"Unpinned: cycles may replace the {_head_in(call.environment)} again.",
+    )
+)
 
 
 @heads.command()
@@ -300,12 +256,8 @@ def reject(cycle: str, reason: str) -> None:
     echo(f"Rejected: head {rejected.head_version} stays active in {rejected.environment}.")
 
 
-def _proposal(
-    cycle: "Cycle", head: "PostProcessingHead", replaced: "HeadRecord", reference: str
-) -> dict[str, Any]:
+def _proposal(cycle: Cycle, head: PostProcessingHead, replaced: HeadRecord, reference: str) -> dict[str, Any]:
     """The head that a cycle proposes and what it would change, as JSON values."""
-    from lifelong_core.decision_rules.wording import describe_rule
-
     return {
         "cycle": str(cycle.id),
         "model": reference,
@@ -357,18 +309,6 @@ def _cut_offs(change: dict[str, float | None] | None) -> list[str]:
         return []
     now = "none" if change["now"] is None else f"{change['now']:.3g}"
     return [f"  cut-off: {now} -> {change['proposed']:.3g}"]
-
-
-def _outlook(store: "Store", record: "HeadRecord", environment: str | None) -> str:
-    """What cycles may do to a head that has just come in force."""
-    from lifelong_core.store.heads.outlook import describe_outlook
-
-    model = store.registry().models[record.model_id]
-    return describe_outlook(store, model, environment, at=datetime.now(UTC))
-
-
-def _head_in(environment: str | None) -> str:
-    return "default head" if environment is None else f"head in {environment}"
 
 
 heads.add_command(workers)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Literal, Self
 
-from lifelong_core.store.access.records import AuditEntry
+from lifelong_core.entities.access import AuditEntry
 from lifelong_core.values.errors import InvalidInputError
 
 GENESIS = "0" * 64

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.access import AuditEntry
 from lifelong_core.store.access.audit_chain import (
     GENESIS,
     Anchor,
@@ -20,7 +21,6 @@ from lifelong_core.store.access.audit_chain import (
     compare_anchor,
     find_faults,
 )
-from lifelong_core.store.access.records import AuditEntry
 from lifelong_core.store.access.rows import audit_entry_of
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database

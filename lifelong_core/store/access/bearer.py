@@ -1,6 +1,6 @@
 """Bearer tokens of requests (RFC 6750): the Authorization header and the scope of a token."""
 
-from lifelong_core.store.access.records import Scope, Token
+from lifelong_core.entities.access import Scope, Token
 from lifelong_core.values.errors import ForbiddenError, UnauthenticatedError
 
 FIELD = "Authorization"

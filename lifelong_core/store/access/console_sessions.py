@@ -11,8 +11,8 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.access import ConsoleSession, Token
 from lifelong_core.store.access.audit_log import write_audit
-from lifelong_core.store.access.records import ConsoleSession, Token
 from lifelong_core.store.access.rows import token_of
 from lifelong_core.store.access.token_lookup import hash_secret, named_token, valid_token
 from lifelong_core.store.engine.clock import database_time

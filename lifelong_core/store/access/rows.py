@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from lifelong_core.store.access.records import AuditEntry, Scope, Token
+from lifelong_core.entities.access import AuditEntry, Scope, Token
 from lifelong_core.store.engine.columns import Row, read_record
 
 

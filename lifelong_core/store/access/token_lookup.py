@@ -5,7 +5,7 @@ import hmac
 
 import sqlalchemy as sa
 
-from lifelong_core.store.access.records import Token
+from lifelong_core.entities.access import Token
 from lifelong_core.store.access.rows import tokens_by_secret
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lifelong_core.store.access.records import AuditEntry
+from lifelong_core.entities.access import AuditEntry
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.affected_documents import figures_document
 from lifelong_core.store.cycles.records import Cycle, Rejection

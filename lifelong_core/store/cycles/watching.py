@@ -8,9 +8,9 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.heads import HeadPopulation
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.heads.records import HeadPopulation
 from lifelong_core.store.heads.rows import environment_of
 from lifelong_core.store.log.commit_order import read_log_position
 from lifelong_core.store.log.records import Population

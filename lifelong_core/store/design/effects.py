@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from lifelong_core.decision_rules.wording import describe_rule
+from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.store.design.records import AttachedRecommendation
-from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.heads.refitting import is_same_mix, stated_prevalences
 from lifelong_core.store.registry.records import Registry, Task
 from lifelong_core.store.store import Store

@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from uuid import UUID
 
+from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.store.engine.documents import damage_error, read_kept, text_digest
-from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.registry.records import Model
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
+from lifelong_core.entities.heads import CalibrationSet, HeadRecord
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.heads.preprocessing import check_set_of_model
-from lifelong_core.store.heads.records import CalibrationSet, HeadRecord
 from lifelong_core.store.heads.rows import calibration_set_of
 from lifelong_core.store.jobs.rows import is_needed
 from lifelong_core.store.lifecycle.privacy import holds_group_keys, without_group_keys

@@ -6,10 +6,10 @@ from types import MappingProxyType
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.heads import HeadPopulation, HeadRecord
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.documents import as_bytes
 from lifelong_core.store.heads.checks import check_fit
-from lifelong_core.store.heads.records import HeadPopulation, HeadRecord
 from lifelong_core.store.heads.rows import head_of
 from lifelong_core.store.registry.records import Registry, Task
 from lifelong_core.store.schema import tables

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from lifelong_core.configuration.plausibility import check_costs
 from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.entities.heads import Activation, HeadPin, HeadRecord
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
@@ -14,7 +15,6 @@ from lifelong_core.store.heads import activations, pins
 from lifelong_core.store.heads.calibration_sets import activate_set_of_head
 from lifelong_core.store.heads.checks import check_calibration, check_digest, check_fit
 from lifelong_core.store.heads.damaged_heads import DamagedHeadError, read_heads
-from lifelong_core.store.heads.records import Activation, HeadPin, HeadRecord
 from lifelong_core.store.heads.rows import head_of
 from lifelong_core.store.registry.environments import ensure_environment, expect_environment
 from lifelong_core.store.registry.models import model_referenced

@@ -2,9 +2,9 @@
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.heads import HeadPin
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.heads import activations
-from lifelong_core.store.heads.records import HeadPin
 from lifelong_core.store.heads.rows import environment_key, pin_of
 from lifelong_core.store.registry.records import Model
 from lifelong_core.store.schema import tables
@@ -30,7 +30,7 @@ def add(
             field="environment",
             hint="Give the model a calibration set, or publish a head, before you pin it.",
         )
-    pin = HeadPin(model.id, environment, reason, now(), actor)
+    pin = HeadPin(model_id=model.id, environment=environment, reason=reason, pinned_at=now(), pinned_by=actor)
     connection.execute(sa.insert(_pins), {**vars(pin), "environment": environment_key(environment)})
     return pin
 

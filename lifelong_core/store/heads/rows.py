@@ -3,8 +3,8 @@
 from functools import lru_cache
 
 from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.entities.heads import Activation, CalibrationSet, HeadPin, HeadRecord
 from lifelong_core.store.engine.columns import Row, read_record, unpack_floats
-from lifelong_core.store.heads.records import Activation, CalibrationSet, HeadPin, HeadRecord
 from lifelong_core.store.schema.tables import DEFAULT_HEAD
 from lifelong_core.values.errors import InvalidInputError, UnavailableError
 from lifelong_core.values.names import check_name
@@ -36,7 +36,7 @@ def head_of(row: Row) -> HeadRecord:
         raise _damaged(row, f"its document is not a head ({error})") from error
     if digest != row.digest:
         raise _damaged(row, "the digest of its document is not the published one")
-    return HeadRecord(row.model_id, row.version, head, row.created_at, row.created_by)
+    return read_record(row, HeadRecord, head=head)
 
 
 # Heads never change, but each change of the registry reads all active heads again.

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from lifelong_core.decision_rules.rules import rule_document, rule_from_document
 from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.entities.access import Scope, Token
+from lifelong_core.entities.heads import HeadPin, HeadPopulation, HeadRecord
 from lifelong_core.images.preprocessing import Preprocessing
-from lifelong_core.store.access.records import Scope, Token
 from lifelong_core.store.engine.columns import unpack_floats
-from lifelong_core.store.heads.records import HeadPin, HeadPopulation, HeadRecord
 from lifelong_core.store.registry.records import Model, Registry, Task
 from lifelong_core.store.rollouts.records import Rollout
 from lifelong_core.values.errors import InvalidInputError

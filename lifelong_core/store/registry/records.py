@@ -6,9 +6,9 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from lifelong_core.decision_rules.rules import BayesRule, DecisionRule
+from lifelong_core.entities.access import Token
+from lifelong_core.entities.heads import HeadPin, HeadPopulation, HeadRecord
 from lifelong_core.images.preprocessing import Preprocessing
-from lifelong_core.store.access.records import Token
-from lifelong_core.store.heads.records import HeadPin, HeadPopulation, HeadRecord
 from lifelong_core.store.rollouts.records import Rollout
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats

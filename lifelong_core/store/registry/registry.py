@@ -7,13 +7,13 @@ from typing import overload
 
 import sqlalchemy as sa
 
-from lifelong_core.store.access.records import Token
+from lifelong_core.entities.access import Token
+from lifelong_core.entities.heads import HeadPopulation, HeadRecord
 from lifelong_core.store.access.rows import tokens_by_secret
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.heads.damaged_heads import read_heads, split_damaged
 from lifelong_core.store.heads.pins import all_pins
 from lifelong_core.store.heads.preprocessing import active_digests
-from lifelong_core.store.heads.records import HeadPopulation, HeadRecord
 from lifelong_core.store.heads.rows import activation_of
 from lifelong_core.store.registry.records import Registry
 from lifelong_core.store.registry.rows import model_of, task_of

@@ -6,10 +6,10 @@ from datetime import datetime
 
 from lifelong_core.deploy import AdaptationContext, AdaptationReport, PrevalenceEstimate
 from lifelong_core.deploy.adaptation.labelled_evidence import LabelledEvidence
+from lifelong_core.entities.heads import Activation
 from lifelong_core.store import Store
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.heads.damaged_heads import DamagedHeadError
-from lifelong_core.store.heads.records import Activation
 from lifelong_core.store.registry.records import Model
 from lifelong_core.values.arrays import Floats
 from lifelong_monitor.cycle.reports import readable_report_of
@@ -34,7 +34,16 @@ def list_head_services(own: Sequence[Activation], default: Sequence[Activation])
         >>> from datetime import UTC
         >>> def at(hour, version, environment="a", uses_default_head=False):
         ...     moment = datetime(2026, 1, 1, hour, tzinfo=UTC)
-        ...     return Activation(1, environment, 1, version, moment, "ann", "publish", uses_default_head)
+        ...     return Activation(
+        ...         model_id=1,
+        ...         environment=environment,
+        ...         sequence=1,
+        ...         head_version=version,
+        ...         activated_at=moment,
+        ...         activated_by="ann",
+        ...         reason="publish",
+        ...         uses_default_head=uses_default_head,
+        ...     )
         >>> found = head_services([at(9, 2), at(12, 1, uses_default_head=True)], [at(8, 1, None), at(10, 3, None)])
         >>> [(service.since.hour, service.head_version) for service in found]
         [(8, 1), (9, 2), (12, 3)]

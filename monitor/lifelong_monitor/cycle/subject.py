@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.store import Store
-from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.registry.records import Model, Registry, Task
 from lifelong_core.values.errors import ConflictError, UnavailableError
 from lifelong_monitor.cycle.context import HeadService, list_head_services

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lifelong_core.entities.access import AuditEntry, Scope
 from lifelong_core.store.access.audit_log import AuditKind
-from lifelong_core.store.access.records import AuditEntry, Scope
 from lifelong_service.console.pages import page
 from lifelong_service.console.route import ConsoleRoute
 from lifelong_service.http.guard import access, worker_of

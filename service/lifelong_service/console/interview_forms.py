@@ -10,7 +10,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.store.access.records import Scope
+from lifelong_core.entities.access import Scope
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_service.console.inputs import RULE, answer_of, filled_costs
 from lifelong_service.console.interview_pages import interview_page, item_page, submit_label

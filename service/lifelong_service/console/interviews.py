@@ -7,8 +7,8 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lifelong_core.entities.access import Scope
 from lifelong_core.store import Store
-from lifelong_core.store.access.records import Scope
 from lifelong_core.values.errors import InvalidInputError, UnavailableError
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.store.access.records import Scope
+from lifelong_core.entities.access import Scope
 from lifelong_core.store.labelling.documents import plan_documents
 from lifelong_core.store.labelling.submission import NewLabellingPlan, submit_labelling_plan
 from lifelong_core.values.errors import ConflictError, InvalidInputError, LifelongError, NotFoundError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from lifelong_core.store.access.records import Scope, Token
+from lifelong_core.entities.access import Scope, Token
 from lifelong_service.http.errors import sentence
 from lifelong_service.http.fixed_documents import FixedDocument
 from lifelong_service.http.guard import worker_of

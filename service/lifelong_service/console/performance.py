@@ -4,8 +4,8 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lifelong_core.entities.access import Scope
 from lifelong_core.store import Store
-from lifelong_core.store.access.records import Scope
 from lifelong_core.store.performance.statements import describe_comparison, describe_metric, describe_warnings
 from lifelong_core.values.errors import UnavailableError
 from lifelong_service.console.pages import page

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lifelong_core.entities.access import Scope
 from lifelong_core.store import Store
-from lifelong_core.store.access.records import Scope
 from lifelong_core.store.proposals.acceptance import accept_proposal, start_retraining, task_of
 from lifelong_core.store.proposals.documents import proposal_documents
 from lifelong_core.store.proposals.records import RetrainingProposal

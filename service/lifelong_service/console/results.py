@@ -8,8 +8,8 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lifelong_core.entities.access import Scope
 from lifelong_core.store import Store, attach_and_refit
-from lifelong_core.store.access.records import Scope
 from lifelong_core.store.design.effects import effects_of
 from lifelong_core.store.heads.checks import follows_task
 from lifelong_core.store.registry.records import Task

@@ -16,8 +16,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lifelong_core.entities.access import Token
 from lifelong_core.store.access.bearer import check_scope
-from lifelong_core.store.access.records import Token
 from lifelong_core.values.errors import ForbiddenError, LifelongError, NotFoundError, UnauthenticatedError
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.http.client_addresses import client_address

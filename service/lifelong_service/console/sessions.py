@@ -9,8 +9,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lifelong_core.entities.access import Scope
 from lifelong_core.store.access.audit_log import REFUSED_LOGIN
-from lifelong_core.store.access.records import Scope
 from lifelong_core.values.errors import (
     ForbiddenError,
     LifelongError,

@@ -4,8 +4,8 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lifelong_core.entities.access import Scope
 from lifelong_core.store import Store, StoredTraining
-from lifelong_core.store.access.records import Scope
 from lifelong_core.values.errors import NotFoundError
 from lifelong_service.console.pages import page
 from lifelong_service.console.route import ConsoleRoute

@@ -7,9 +7,9 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lifelong_core.entities.access import Scope
 from lifelong_core.runtime.graph_check import check_servable
 from lifelong_core.store import promote_calibrated, start_trial
-from lifelong_core.store.access.records import Scope
 from lifelong_core.values.errors import ConflictError, InvalidInputError, LifelongError, NotFoundError
 from lifelong_core.values.names import Name
 from lifelong_service.console.pages import page, see_other

@@ -1,25 +1,13 @@
 """Records of the store as JSON documents."""
 
-from datetime import UTC, datetime
-from typing import cast
-
 from lifelong_core.decision_rules.rules import rule_document
 from lifelong_core.decision_rules.wording import describe_rule
-from lifelong_core.store import Store
-from lifelong_core.store.access.records import Token
-from lifelong_core.store.heads.outlook import describe_outlook
-from lifelong_core.store.heads.records import CalibrationSet, HeadPin, HeadRecord
-from lifelong_core.store.heads.wording import describe_expectation, describe_head_rule
+from lifelong_core.entities.access import Token
 from lifelong_core.store.registry.monitors import MonitorProcess
 from lifelong_core.store.registry.records import Environment, Model, Registry, ServingWorker, Task
 from lifelong_service.schemas.history import EnvironmentAnswer, MonitorAnswer, TokenAnswer, WorkerAnswer
 from lifelong_service.schemas.registry import (
-    CalibrationSetAnswer,
-    HeadAnswer,
-    HeadInForce,
-    HeadParameters,
     ModelAnswer,
-    PinAnswer,
     TaskAnswer,
 )
 
@@ -52,54 +40,6 @@ def model_document(model: Model, task: Task) -> ModelAnswer:
         "calibration_set_id": model.calibration_set_id,
         "promoted": task.promoted_model_id == model.id,
         "created_at": model.created_at.isoformat(),
-    }
-
-
-def calibration_set_document(record: CalibrationSet) -> CalibrationSetAnswer:
-    """A calibration set without its arrays."""
-    return {
-        "id": record.id,
-        "digest": record.digest,
-        "samples": record.samples,
-        "prevalence": record.prevalence.tolist(),
-        "created_at": record.created_at.isoformat(),
-        "preprocessing_digest": record.preprocessing_digest,
-    }
-
-
-def head_document(record: HeadRecord) -> HeadAnswer:
-    """A head with all its parameters."""
-    return {
-        "version": record.version,
-        "digest": record.head.digest,
-        "created_at": record.created_at.isoformat(),
-        "created_by": record.created_by,
-        "decision_rule_text": describe_head_rule(record.head),
-        "expected_criterion_text": describe_expectation(record.head),
-        "head": cast("HeadParameters", record.head.to_document()),
-    }
-
-
-def head_in_force_document(store: Store, record: HeadRecord, environment: str | None) -> HeadInForce:
-    """A head that became active in a place, with the calibration set of the next fit and what cycles may do."""
-    model = store.registry().models[record.model_id]
-    calibration = store.calibration_sets.of_head(record)
-    return {
-        **head_document(record),
-        "fitted_on": None if calibration.fitted_on is None else calibration.fitted_on.id,
-        "active_calibration_set": None if calibration.active is None else calibration.active.id,
-        "calibration": calibration.sentence(),
-        "outlook": describe_outlook(store, model, environment, at=datetime.now(UTC)),
-    }
-
-
-def pin_document(pin: HeadPin) -> PinAnswer:
-    """A pin; environment null is the model's default head."""
-    return {
-        "environment": pin.environment,
-        "reason": pin.reason,
-        "pinned_at": pin.pinned_at.isoformat(),
-        "pinned_by": pin.pinned_by,
     }
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
+from lifelong_core.entities.access import Scope, Token
 from lifelong_core.store.access.bearer import bearer_secret, check_scope, invalid_token
-from lifelong_core.store.access.records import Scope, Token
 from lifelong_core.store.access.token_lookup import hash_secret
 from lifelong_core.values.errors import ForbiddenError
 from lifelong_service.prediction.lookups import Lookups

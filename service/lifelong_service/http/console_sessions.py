@@ -7,8 +7,8 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.entities.access import Token
 from lifelong_core.store import Store
-from lifelong_core.store.access.records import Token
 from lifelong_core.values.errors import UnauthenticatedError, UnavailableError
 from lifelong_service.prediction.lookups import Lookups
 

@@ -15,9 +15,9 @@ from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.entities.access import Scope as TokenScope
+from lifelong_core.entities.access import Token
 from lifelong_core.store.access.audit_log import REFUSED_ACCESS, REFUSED_UPLOAD, audit_source
-from lifelong_core.store.access.records import Scope as TokenScope
-from lifelong_core.store.access.records import Token
 from lifelong_core.values.errors import (
     ConflictError,
     ForbiddenError,

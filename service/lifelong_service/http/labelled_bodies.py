@@ -9,11 +9,11 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
 from lifelong_core.deploy.checks import LONGEST_CLASS_NAME
+from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import PayloadTooLargeError
 from lifelong_service.http.bodies import media_type, parse_in_turn
 from lifelong_service.http.guard import worker_of
 from lifelong_service.http.parameters import MAXIMUM_GROUP_LENGTH, check_fields
-from lifelong_service.schemas.requests import RequestDocument
 
 NPZ_TYPES = ("application/x-npz", "application/octet-stream", "application/zip")
 LABELLED_TYPES = (*NPZ_TYPES, "application/json", "multipart/form-data")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lifelong_core.store.heads.records import HeadRecord
+from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.store.log.recent_requests import Claim, RecentRequests
 from lifelong_core.store.log.records import LogEntry, RequestKey, StoredRequest
 from lifelong_core.store.spool.spool import Spool

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pydantic_core import to_json
 
 from lifelong_core.deploy.head import HeadOutput
-from lifelong_core.store.heads.records import HeadRecord
+from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.store.log.records import Prediction
 from lifelong_core.store.registry.records import Model, Task
 

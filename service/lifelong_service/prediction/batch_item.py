@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.deploy.head import HeadOutput
-from lifelong_core.store.heads.records import HeadRecord
+from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.store.log.records import LogEntry, Prediction, RequestKey
 from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.values.arrays import Logits

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lifelong_core.store.heads.records import HeadRecord
+from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.store.log.records import RequestKey, StoredRequest
 from lifelong_core.store.registry.records import Model
 from lifelong_core.values.errors import ConflictError

@@ -17,11 +17,11 @@ from lifelong_core.values.arrays import (
     look_like_probabilities,
     may_sum_to_one_by_chance,
 )
+from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_service.http.bodies import parse_document
 from lifelong_service.http.parameters import check_group, request_context
 from lifelong_service.prediction.requests import LogitsRequest
-from lifelong_service.schemas.requests import RequestDocument
 
 _NPY_HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,

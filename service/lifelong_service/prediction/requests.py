@@ -8,7 +8,7 @@ from typing import ClassVar, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.store.access.records import Token
+from lifelong_core.entities.access import Token
 from lifelong_core.values.arrays import Logits
 from lifelong_core.values.errors import LifelongError
 from lifelong_service.prediction.route import Route

@@ -8,9 +8,9 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.runtime.background import BackgroundThread
-from lifelong_core.store.heads.records import HeadRecord
 from lifelong_core.store.log.identifiers import shadow_prediction_id
 from lifelong_core.store.log.records import LogEntry, Prediction
 from lifelong_core.store.registry.records import Model

@@ -1,116 +1,98 @@
-"""Probes, open without a token, and metrics, for which a setting can require a token."""
+"""The routes of the operations: one for each, made from its declaration (`lifelong_core.operations`)."""
 
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterable
+from inspect import Parameter, Signature
+from types import ModuleType
+from typing import Annotated, Any
 
-import anyio
-import anyio.to_thread
-from fastapi import APIRouter, FastAPI
-from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
-from prometheus_client import CONTENT_TYPE_LATEST
+from fastapi import APIRouter, Path, Query
+from pydantic import ValidationError, create_model
+from pydantic.fields import FieldInfo
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
-from lifelong_core.store.access.records import Scope
-from lifelong_service import metrics
-from lifelong_service.http.fixed_documents import FixedDocument
-from lifelong_service.http.guard import GuardedRoute, access, worker_of
-from lifelong_service.prediction.prediction_log import PredictionLog
-from lifelong_service.schemas.probes import Readiness
+from lifelong_core.entities.entity import document_of
+from lifelong_core.operations import calibration_sets, heads
+from lifelong_core.operations.operation import Context, Operation, operations_of
+from lifelong_core.values.documents import RequestDocument
+from lifelong_core.values.validation_errors import as_input_error
+from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 
-_THREADS = anyio.CapacityLimiter(4)
-"""Separate threads: probes are answered even while all other threads wait for the database."""
-_ONE_THREAD = anyio.CapacityLimiter(1)
-"""One thread for the slow answers that need no token."""
-
-router = APIRouter(route_class=GuardedRoute, tags=["operations"])
+MODULES: tuple[ModuleType, ...] = (calibration_sets, heads)
+"""The modules of operations that are served, in the order of the description of the API."""
 
 
-@router.get(
-    "/livez",
-    response_class=PlainTextResponse,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}, "example": "alive\n"}}}},
-)
-@access(None)
-async def livez() -> Response:
-    """Liveness: status 200 while the process answers."""
-    return PlainTextResponse("alive\n")
+def operation_router(operations: Iterable[Operation[Any]]) -> APIRouter:
+    """The routes of operations; each carries its operation out in the store of the worker."""
+    router = APIRouter(route_class=GuardedRoute)
+    for operation in operations:
+        router.add_api_route(
+            operation.path,
+            access(operation.scope)(_endpoint(operation)),
+            methods=[operation.method],
+            status_code=operation.status,
+            tags=[operation.tag],
+        )
+    return router
 
 
-@router.get(
-    "/readyz",
-    responses={
-        200: {"model": Readiness},
-        503: {"model": Readiness, "description": "Not ready; `reasons` says why."},
-    },
-)
-@access(None)
-async def readyz(request: Request) -> Response:
-    """Readiness: status 200 if this worker can answer predictions, else 503 with the reasons.
+def _endpoint(operation: Operation[Any]) -> Any:
+    """A function whose signature tells the framework what to read; what was read becomes the call."""
 
-    A promoted model that cannot be loaded is a reason if it is the default model and no previous one replaces it.
-    `degraded` lists faults that do not stop predictions, such as models that cannot be loaded. The answer also
-    has the state of the spool and the execution provider of each model.
-    """
-    worker = worker_of(request)
-    spool = await anyio.to_thread.run_sync(_spool, worker.log, limiter=_THREADS)
-    reasons = worker.not_ready()
-    body = {
-        "ready": not reasons,
-        "reasons": reasons,
-        "degraded": worker.degraded(),
-        "spool": spool,
-        "revision": worker.serving.revision,
-        "damaged_heads": worker.serving.damaged_heads(),
-        "failed_models": worker.serving.failed_models(),
-        "execution_providers": worker.serving.providers(),
+    def endpoint(request: Request, **given: Any) -> Response:
+        body = given.pop("body", None)
+        if body is not None:
+            given |= {name: getattr(body, name) for name in body.model_fields_set}
+        try:
+            call = operation.call.model_validate(given)
+        except ValidationError as error:  # of several fields together; each alone is already checked
+            raise as_input_error(error, operation.call) from error
+        worker = worker_of(request)
+        answer = operation(Context(worker.store, worker.settings, actor_of(request)), call)
+        if operation.answer is None:
+            return Response(status_code=operation.status)
+        return JSONResponse(document_of(answer, operation.answer), status_code=operation.status)
+
+    endpoint.__name__ = operation.name
+    endpoint.__doc__ = operation.description
+    endpoint.__signature__ = Signature(  # pyright: ignore[reportFunctionMemberAccess]
+        _parameters(operation), return_annotation=Response if operation.answer is None else operation.answer
+    )
+    return endpoint
+
+
+def _parameters(operation: Operation[Any]) -> list[Parameter]:
+    fields = operation.call.model_fields
+    parameters = [Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)]
+    parameters += [_parameter(name, fields[name], Path) for name in operation.path_fields]
+    if operation.method != "POST":
+        parameters += [_parameter(name, fields[name], Query) for name in operation.other_fields]
+    elif operation.other_fields:
+        parameters.append(Parameter("body", Parameter.KEYWORD_ONLY, annotation=_body(operation)))
+    return parameters
+
+
+def _parameter(name: str, field: FieldInfo, place: Any) -> Parameter:
+    source = place(description=field.description)
+    default = Parameter.empty if field.is_required() else field.default
+    annotation = Annotated[field.annotation, *field.metadata, source]  # pyright: ignore[reportInvalidTypeForm]
+    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def _body(operation: Operation[Any]) -> type[RequestDocument]:
+    """The call without the fields that are parts of the path; of the same name."""
+    fields: dict[str, Any] = {
+        name: (field.annotation, field)
+        for name, field in operation.call.model_fields.items()
+        if name in operation.other_fields
     }
-    return JSONResponse(
-        body, status_code=503 if reasons else 200, headers={"Retry-After": "1"} if reasons else None
+    return create_model(
+        operation.call.__name__,
+        __base__=RequestDocument,
+        __doc__=operation.call.__doc__,
+        __module__=operation.call.__module__,
+        **fields,
     )
 
 
-@router.get(
-    "/metrics",
-    response_class=Response,
-    responses={200: {"content": {CONTENT_TYPE_LATEST: {"schema": {"type": "string"}}}}},
-)
-@access(Scope.METRICS, opens="open_metrics")
-async def prometheus_metrics(request: Request) -> Response:
-    """Prometheus metrics of all workers; open without a token unless `LIFELONG_OPEN_METRICS` is false."""
-    await anyio.to_thread.run_sync(_spool, worker_of(request).log, limiter=_THREADS)
-    text = await anyio.to_thread.run_sync(metrics.exposition, limiter=_ONE_THREAD)
-    return Response(text, media_type=CONTENT_TYPE_LATEST)
-
-
-@router.get("/openapi.json", include_in_schema=False)
-@access(None)
-async def openapi_document(request: Request) -> Response:
-    """The OpenAPI document of this API."""
-    document = getattr(request.app.state, "openapi_document", None)
-    if document is None:
-        document = await anyio.to_thread.run_sync(_openapi_document, request.app, limiter=_ONE_THREAD)
-    return document.answer(request)
-
-
-@router.get("/", include_in_schema=False)
-@access(None)
-async def root() -> Response:
-    """Redirect to the console."""
-    return RedirectResponse("/console")
-
-
-def _openapi_document(app: FastAPI) -> FixedDocument:
-    """Return the document; building it takes a second, so only the first of the requests that wait does it."""
-    if not hasattr(app.state, "openapi_document"):
-        content = bytes(JSONResponse(app.openapi()).body)
-        app.state.openapi_document = FixedDocument(content, "application/json")
-    return app.state.openapi_document
-
-
-def _spool(log: PredictionLog) -> dict[str, Any] | None:
-    """Return the state of this machine's spool, and set its metrics."""
-    state = log.state()
-    if state is None:
-        return None
-    return asdict(state) | {"oldest": state.oldest and state.oldest.isoformat()}
+router = operation_router(operation for module in MODULES for operation in operations_of(module))

@@ -11,7 +11,8 @@ from starlette.datastructures import UploadFile
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from lifelong_core.store.access.records import Scope, Token
+from lifelong_core.entities.access import Scope, Token
+from lifelong_core.entities.answers import LogitsAnswer, PredictAnswer
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_service.http.authentication import check_binding
 from lifelong_service.http.bodies import media_type, parse_in_turn
@@ -25,7 +26,6 @@ from lifelong_service.prediction.requests import (
     PredictionRequest,
     RequestContext,
 )
-from lifelong_service.schemas.predictions import LogitsAnswer, PredictAnswer
 
 WATCHED_SECONDS = 0.1
 """Expected wait in seconds from which a closed connection cancels its request; watching a connection costs time."""

@@ -1,15 +1,12 @@
 """Answers about the report of a calibration set."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lifelong_service.schemas.registry import (
-    CalibrationSetAnswer,
-    DecisionRuleText,
-    ExpectedCriterionText,
-)
+from lifelong_core.entities.heads import CalibrationSetAnswer
 
 Comparison = Annotated["HeadFigures | None", Field(description="null: there is nothing to compare with.")]
 
@@ -76,18 +73,29 @@ class CalibrationTrialAnswer(TypedDict):
         ),
     ]
     old_head_version: int | None
-    decision_rule_text: DecisionRuleText
-    expected_criterion_text: ExpectedCriterionText
+    decision_rule_text: Annotated[
+        str, Field(description="The decision rule of the head as a phrase, with its cut-off.")
+    ]
+    expected_criterion_text: Annotated[
+        str | None,
+        Field(
+            description="What the rule's metric will be at the assumed prevalence; null: the rule searches no cut-off."
+        ),
+    ]
     report: CalibrationReportAnswer
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class NewCalibrationSetAnswer(CalibrationSetAnswer):
     """An added calibration set, the head fitted on it, its report, and whether it is served."""
 
     model: str
     head_version: int
     old_head_version: int | None
-    decision_rule_text: DecisionRuleText
-    expected_criterion_text: ExpectedCriterionText
+    decision_rule_text: str
+    """the decision rule of the head as a phrase, with its cut-off"""
+    expected_criterion_text: str | None
+    """what the rule's metric will be at the assumed prevalence; null: the rule searches no cut-off"""
     report: CalibrationReportAnswer
-    serving: Annotated[str, Field(description="What serves the model now, in words.")]
+    serving: str
+    """what serves the model now, in words"""

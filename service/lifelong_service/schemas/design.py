@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from lifelong_core.entities.heads import DecisionRuleDocument
 from lifelong_core.store.design.effects import Difference
 from lifelong_core.store.design.records import KeptCause
 from lifelong_core.store.jobs.records import JobState
 from lifelong_service.schemas.references import schema_of
-from lifelong_service.schemas.registry import DecisionRuleDocument
 
 _DESIGN = "lifelong_core.design"
 Value: TypeAlias = Annotated[Any, Field(description="A JSON value of the form that the question asks for.")]

@@ -5,10 +5,10 @@ from typing import Annotated, Any, NotRequired
 from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
-from lifelong_core.store.access.records import Scope
+from lifelong_core.entities.access import Scope
+from lifelong_core.entities.heads import HeadParameters
 from lifelong_core.store.cycles.records import Outcome
 from lifelong_service.schemas.affected import AffectedFiguresAnswer
-from lifelong_service.schemas.registry import HeadParameters
 
 
 class EnvironmentAnswer(TypedDict):

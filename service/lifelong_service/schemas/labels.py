@@ -8,8 +8,8 @@ from typing_extensions import TypedDict
 
 from lifelong_core.store.log.records import LabelOutcome
 from lifelong_core.values.class_labels import key_form
+from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.names import Name
-from lifelong_service.schemas.requests import RequestDocument
 
 MAXIMUM_LABELS = 1000
 

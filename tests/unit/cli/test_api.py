@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from lifelong.api import Api
+from lifelong.client import Client
 from lifelong_core.values.errors import ConfigurationError, LifelongError, UnavailableError
 
 PORTS: list[int] = []
@@ -44,7 +44,7 @@ def server() -> Iterator[ThreadingHTTPServer]:
 
 
 def test_each_call_for_logits_has_a_connection_of_its_own(server: ThreadingHTTPServer) -> None:
-    with Api(f"http://127.0.0.1:{server.server_port}", None) as api:
+    with Client(f"http://127.0.0.1:{server.server_port}", None) as api:
         for _ in range(3):
             assert api.logits_of("model", [b"image"]) == ([[0.0, 1.0]], None)
     assert len(set(PORTS)) == 3
@@ -61,7 +61,7 @@ def use_proxy(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0"])
 def test_this_machine_is_reached_without_the_proxy_of_the_site(server, monkeypatch, host, proxy):
     use_proxy(monkeypatch, proxy)
-    with Api(f"http://{host}:{server.server_port}", None) as api:
+    with Client(f"http://{host}:{server.server_port}", None) as api:
         assert api.logits_of("model", [b"image"]) == ([[0.0, 1.0]], None)
 
 
@@ -69,7 +69,7 @@ def test_a_proxy_that_answers_in_place_of_the_service_is_named(server, monkeypat
     proxy = f"127.0.0.1:{server.server_port}"
     use_proxy(monkeypatch, f"http://me:secret@{proxy}")
     with (
-        Api("http://service.clinic:3000", None) as api,
+        Client("http://service.clinic:3000", None) as api,
         pytest.raises(LifelongError, match=f"answered 501.*proxy http://me:\\*\\*\\*@{proxy}.*NO_PROXY"),
     ):
         api.get("/v1/admin/models")
@@ -78,7 +78,7 @@ def test_a_proxy_that_answers_in_place_of_the_service_is_named(server, monkeypat
 def test_a_proxy_that_does_not_answer_is_named(monkeypatch):
     use_proxy(monkeypatch, "http://127.0.0.1:9")
     with (
-        Api("http://service.clinic:3000", None) as api,
+        Client("http://service.clinic:3000", None) as api,
         pytest.raises(UnavailableError, match=r"proxy http://127\.0\.0\.1:9 .*NO_PROXY"),
     ):
         api.get("/v1/admin/models")
@@ -87,4 +87,4 @@ def test_a_proxy_that_does_not_answer_is_named(monkeypatch):
 def test_a_proxy_that_cannot_be_used_is_a_wrong_setting(monkeypatch):
     use_proxy(monkeypatch, "ftp://proxy.clinic")
     with pytest.raises(ConfigurationError, match="NO_PROXY"):
-        Api("http://service.clinic:3000", None)
+        Client("http://service.clinic:3000", None)

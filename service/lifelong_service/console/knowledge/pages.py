@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.develop.knowledge.entry import Scenario
-from lifelong_core.store.access.records import Scope
+from lifelong_core.entities.access import Scope
 from lifelong_core.store.knowledge.neighbours import rank_neighbours
 from lifelong_core.values.names import Name
 from lifelong_service.console.knowledge.entry_views import (

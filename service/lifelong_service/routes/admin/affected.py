@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from pydantic import AwareDatetime
 from starlette.requests import Request
 
-from lifelong_core.store.access.records import Scope
+from lifelong_core.entities.access import Scope
 from lifelong_core.store.cycles.affected_documents import affected_document
 from lifelong_core.store.cycles.affected_ranking import RankPosition
 from lifelong_core.values.errors import InvalidInputError, UnavailableError

@@ -1,32 +1,30 @@
-"""`/v1/admin/models/{reference}/calibration-sets`: labelled logits, and the first head fitted on them."""
+"""POST `/v1/admin/models/{reference}/calibration-sets`: labelled logits, and the head fitted on them."""
 
 from collections.abc import Sequence
 from typing import Annotated, cast
 
 import numpy as np
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from lifelong_core.deploy import LabeledLogits, quantifier
+from lifelong_core.deploy.criterion.head_wording import describe_expectation, describe_head_rule
+from lifelong_core.entities.access import Scope
 from lifelong_core.runtime.graph_check import cannot_be_loaded
 from lifelong_core.store import (
     CalibrationCandidate,
     Model,
     RefusedCalibrationError,
     check_publishable,
-    describe_default_head,
     describe_serving,
     examine_candidate,
     publish_candidate,
 )
-from lifelong_core.store.access.records import Scope
-from lifelong_core.store.heads.wording import describe_expectation, describe_head_rule
 from lifelong_core.values.arrays import as_labels, as_logits, read_labels
-from lifelong_core.values.errors import LifelongError, NotFoundError, UnidentifiableError
-from lifelong_service.documents.registry import calibration_set_document
+from lifelong_core.values.errors import LifelongError, UnidentifiableError
 from lifelong_service.http.bodies import parse_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.http.labelled_bodies import (
@@ -43,11 +41,6 @@ from lifelong_service.schemas.calibration import (
     NewCalibrationSetAnswer,
     Outcome,
 )
-from lifelong_service.schemas.registry import (
-    ActivatedCalibrationSet,
-    CalibrationSetAnswer,
-    CalibrationSetList,
-)
 from lifelong_service.worker.worker import Worker
 
 router = APIRouter(route_class=GuardedRoute, tags=["calibration sets"])
@@ -63,54 +56,6 @@ class NewCalibrationSet(LabelledRows):
             " null: unknown. In an npz file, the array of this name."
         ),
     ] = None
-
-
-@router.get("/v1/admin/models/{reference}/calibration-sets")
-@access(Scope.READ)
-def list_calibration_sets(request: Request, reference: str) -> CalibrationSetList:
-    """The calibration sets of a model; `active` is the one that heads and quantifiers are fitted on."""
-    store = worker_of(request).store
-    model = store.models.get(reference)
-    sets = store.calibration_sets.list(model.reference)
-    return {
-        "active": model.calibration_set_id,
-        "calibration_sets": [calibration_set_document(record) for record in sets],
-    }
-
-
-@router.get("/v1/admin/models/{reference}/calibration-sets/{identifier}")
-@access(Scope.READ)
-def show_calibration_set(
-    request: Request, reference: str, identifier: Annotated[int, Path(ge=1, le=2**31 - 1)]
-) -> CalibrationSetAnswer:
-    """One calibration set."""
-    store = worker_of(request).store
-    model = store.models.get(reference)
-    record = store.calibration_sets.get(identifier)
-    if record.model_id != model.id:
-        raise NotFoundError(
-            f"the model {model.reference} has no calibration set {identifier}.", field="identifier"
-        )
-    return calibration_set_document(record)
-
-
-@router.post("/v1/admin/models/{reference}/calibration-sets/{identifier}/activate")
-@access(Scope.OPERATE)
-def activate_calibration_set(
-    request: Request, reference: str, identifier: Annotated[int, Path(ge=1, le=2**31 - 1)]
-) -> ActivatedCalibrationSet:
-    """Activate a calibration set of the model: later cycles fit heads on it. Present heads stay.
-
-    Status 422 if it was made with another preprocessing than this worker computes for the model.
-    """
-    store = worker_of(request).store
-    chosen = store.calibration_sets.activate(reference, identifier, actor=actor_of(request))
-    model = store.models.get(reference)
-    return {
-        **calibration_set_document(chosen),
-        "model": model.reference,
-        "default_head": describe_default_head(store, model),
-    }
 
 
 @router.post(
@@ -150,8 +95,8 @@ async def add_calibration_set(  # noqa: PLR0913, RUF100 - the parts of a request
     candidate = await run_in_threadpool(_examine, worker, reference, labelled)
     if dry_run:
         return JSONResponse(await run_in_threadpool(_try, worker, candidate, force_reason))
-    document = await run_in_threadpool(_publish, worker, candidate, actor_of(request), force_reason)
-    return JSONResponse(document, 201)
+    published = await run_in_threadpool(_publish, worker, candidate, actor_of(request), force_reason)
+    return JSONResponse(published.to_document(), 201)
 
 
 def _from_json(content: bytes, maximum_bytes: int, class_names: Sequence[str]) -> LabeledLogits:
@@ -205,18 +150,18 @@ def _publish(
     head = publish_candidate(store, candidate, actor=actor, force_reason=force_reason)
     model = store.models.get(candidate.model.reference)
     record = store.calibration_sets.get(model.calibration_set_id or 0)
-    return {
-        **calibration_set_document(record),
-        "model": model.reference,
-        "head_version": head.version,
-        "old_head_version": candidate.old_version,
-        "decision_rule_text": describe_head_rule(candidate.head),
-        "expected_criterion_text": describe_expectation(candidate.head),
-        "report": _report_document(candidate),
-        "serving": describe_serving(
+    return NewCalibrationSetAnswer.of(
+        record,
+        model=model.reference,
+        head_version=head.version,
+        old_head_version=candidate.old_version,
+        decision_rule_text=describe_head_rule(candidate.head),
+        expected_criterion_text=describe_expectation(candidate.head),
+        report=_report_document(candidate),
+        serving=describe_serving(
             store, model.reference, patience_seconds=settings.request_timeout_seconds / 2
         ),
-    }
+    )
 
 
 def _check_loadable(worker: Worker, model: Model) -> None:

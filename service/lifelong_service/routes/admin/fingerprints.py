@@ -8,7 +8,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from lifelong_core.store.access.records import Scope
+from lifelong_core.entities.access import Scope
+from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from lifelong_core.values.names import Name
 from lifelong_service.documents.knowledge import fingerprint_document
@@ -21,7 +22,6 @@ from lifelong_service.routes.admin.image_jobs import (
 )
 from lifelong_service.schemas.design import JobAnswer
 from lifelong_service.schemas.knowledge import FingerprintList
-from lifelong_service.schemas.requests import RequestDocument
 
 _LISTS = ("kinds", "keywords")
 

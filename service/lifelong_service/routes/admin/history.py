@@ -8,17 +8,17 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from lifelong_core.entities.access import Scope
 from lifelong_core.store import Store
 from lifelong_core.store.access.audit_log import AuditKind
-from lifelong_core.store.access.records import Scope
 from lifelong_core.store.cycles.history_documents import audit_document, cycle_document
 from lifelong_core.store.cycles.records import Cycle, Outcome
+from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.names import Name
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.routes.admin.jobs import accept_job
 from lifelong_service.schemas.design import JobAnswer
 from lifelong_service.schemas.history import AuditAnswer, AuditList, CycleAnswer, CycleList
-from lifelong_service.schemas.requests import RequestDocument
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
 

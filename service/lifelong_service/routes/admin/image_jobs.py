@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 
 from lifelong_core.images.image_roots import find_root
 from lifelong_core.store import Job, Store
+from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import NotFoundError
 from lifelong_core.values.validation_errors import as_input_error
 from lifelong_service.http.bodies import media_type, parse_document, parse_in_turn
@@ -18,7 +19,6 @@ from lifelong_service.http.guard import actor_of, worker_of
 from lifelong_service.http.parameters import check_parameters
 from lifelong_service.http.uploads import ARCHIVE_TYPES, archive_form, receive_file
 from lifelong_service.routes.admin.jobs import accept_job
-from lifelong_service.schemas.requests import RequestDocument
 
 JSON = "application/json"
 MEDIA_TYPES = (JSON, *ARCHIVE_TYPES)

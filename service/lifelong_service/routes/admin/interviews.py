@@ -9,13 +9,13 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.store.access.records import Scope
+from lifelong_core.entities.access import Scope
+from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import ConflictError, InvalidInputError
 from lifelong_core.values.names import Name
 from lifelong_service.documents.design import interview_document, interview_summary, recommendation_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.design import InterviewAnswer, InterviewList, RecommendationAnswer
-from lifelong_service.schemas.requests import RequestDocument
 
 # The design loop is imported by the endpoints that need it: loading it takes longer than a worker may to start.
 if TYPE_CHECKING:

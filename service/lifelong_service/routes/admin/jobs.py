@@ -9,8 +9,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from lifelong_core.entities.access import Scope
 from lifelong_core.store import Job, JobState
-from lifelong_core.store.access.records import Scope
 from lifelong_service.documents.design import job_document, log_line_document
 from lifelong_service.http.event_stream import MEDIA_TYPE, EventStream
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of

@@ -7,8 +7,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.store.access.records import Scope
+from lifelong_core.entities.access import Scope
 from lifelong_core.store.knowledge.exchange import export_bundle, import_bundle, read_signing_key
+from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.names import Name, check_name
 from lifelong_service.documents.knowledge import (
@@ -28,7 +29,6 @@ from lifelong_service.schemas.knowledge import (
     SignerAnswer,
     SignerList,
 )
-from lifelong_service.schemas.requests import RequestDocument
 from lifelong_service.worker.worker import Worker
 
 BUNDLE_TYPE = "application/octet-stream"

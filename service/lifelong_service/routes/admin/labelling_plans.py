@@ -7,8 +7,8 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from lifelong_core.entities.access import Scope
 from lifelong_core.store import Store
-from lifelong_core.store.access.records import Scope
 from lifelong_core.store.labelling.documents import (
     class_names_of,
     plan_csv,
@@ -17,13 +17,13 @@ from lifelong_core.store.labelling.documents import (
 )
 from lifelong_core.store.labelling.records import LabellingPlan
 from lifelong_core.store.labelling.submission import NewLabellingPlan, submit_labelling_plan
+from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import NotFoundError
 from lifelong_core.values.names import Name
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.routes.admin.jobs import accept_job
 from lifelong_service.schemas.design import JobAnswer
 from lifelong_service.schemas.labelling import PlanAnswer, PlanLine, PlanList
-from lifelong_service.schemas.requests import RequestDocument
 
 CSV = "text/csv"
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from fastapi import APIRouter
 from starlette.requests import Request
 
-from lifelong_core.store.access.records import Scope
+from lifelong_core.entities.access import Scope
 from lifelong_service.http.guard import GuardedRoute, access, worker_of
 from lifelong_service.schemas.labels import LabelHistoryAnswer
 

@@ -17,6 +17,7 @@ from lifelong_core.configuration.plausibility import check_normalisation
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.runtime.graph_check import Precision, check_new_graph
 from lifelong_core.store.registry.records import ModelKind
+from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
 from lifelong_core.values.names import Name
 from lifelong_service.documents.registry import model_document
@@ -24,7 +25,6 @@ from lifelong_service.http.bodies import media_type, parse_document, parse_in_tu
 from lifelong_service.http.guard import actor_of, worker_of
 from lifelong_service.http.parameters import check_fields
 from lifelong_service.schemas.registry import ModelAnswer
-from lifelong_service.schemas.requests import RequestDocument
 from lifelong_service.worker.worker import Worker
 
 MAXIMUM_DATA_FILES = 1000

@@ -7,9 +7,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
+from lifelong_core.entities.access import Scope
 from lifelong_core.runtime.graph_check import check_servable
 from lifelong_core.store import Store, describe_serving, promote_calibrated
-from lifelong_core.store.access.records import Scope
 from lifelong_core.store.registry.records import Task
 from lifelong_core.values.errors import InvalidInputError, LifelongError
 from lifelong_service.documents.registry import active_heads_document, model_document

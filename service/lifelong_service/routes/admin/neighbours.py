@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 
 from lifelong_core.develop.knowledge.entry import Scenario
-from lifelong_core.store.access.records import Scope
+from lifelong_core.entities.access import Scope
 from lifelong_core.store.knowledge.neighbours import CONFIDENCE, rank_neighbours
 from lifelong_service.http.guard import GuardedRoute, access, worker_of
 from lifelong_service.http.parameters import check_parameters

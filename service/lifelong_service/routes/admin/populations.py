@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from lifelong_core.store.access.records import Scope
+from lifelong_core.entities.access import Scope
 from lifelong_core.store.performance.documents import performance_document
 from lifelong_core.store.performance.statements import not_computed
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from lifelong_core.deploy.paired_set import CURRENT, LONGEST_NAME, PairedSet
+from lifelong_core.entities.access import Scope
 from lifelong_core.images.image_roots import find_root
-from lifelong_core.store.access.records import Scope
 from lifelong_core.store.evaluations.comparisons import (
     find_pair,
     find_report,

@@ -9,17 +9,17 @@ from pydantic import Field
 from starlette.requests import Request
 
 from lifelong_core.deploy.adaptation.retraining import RetrainingReason
+from lifelong_core.entities.access import Scope
 from lifelong_core.store import RetrainingProposal, Store
-from lifelong_core.store.access.records import Scope
 from lifelong_core.store.proposals.acceptance import accept_proposal, start_retraining, task_of
 from lifelong_core.store.proposals.documents import proposal_documents
 from lifelong_core.store.proposals.records import ProposalState
+from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.names import Name
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.routes.admin.retrainings import NewRetraining, retraining_payload_of
 from lifelong_service.schemas.proposals import ProposalAnswer, ProposalList
-from lifelong_service.schemas.requests import RequestDocument
 
 router = APIRouter(route_class=GuardedRoute, tags=["proposals"])
 

@@ -7,10 +7,11 @@ from fastapi import APIRouter, Path
 from pydantic import Field, model_validator
 from starlette.requests import Request
 
+from lifelong_core.entities.access import Scope
 from lifelong_core.store import Store, attach_and_refit
-from lifelong_core.store.access.records import Scope
 from lifelong_core.store.design.effects import effects_of
 from lifelong_core.values.arrays import LARGEST_NUMBER
+from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from lifelong_service.documents.design import (
     NOTHING_REFITTED,
@@ -22,7 +23,6 @@ from lifelong_service.documents.design import (
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.routes.admin.interviews import finished_recommendation
 from lifelong_service.schemas.design import AttachedAnswer, AttachedList, NewlyAttached
-from lifelong_service.schemas.requests import RequestDocument
 
 # Loading the design loop takes longer than the start of a worker may; endpoints import it when they need it.
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from pydantic import Field, StringConstraints
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from lifelong_core.entities.access import Scope
 from lifelong_core.images.image_roots import find_root
 from lifelong_core.store import Store
-from lifelong_core.store.access.records import Scope
 from lifelong_core.store.trainings.asking import (
     KIND,
     SEARCH_KIND,
@@ -20,6 +20,7 @@ from lifelong_core.store.trainings.asking import (
     plan_retraining,
     retraining_payload,
 )
+from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.names import Name
 from lifelong_service.http.bodies import NUL, field_with_nul, read_values
@@ -31,7 +32,6 @@ from lifelong_service.routes.admin.image_jobs import (
     submit_image_job,
 )
 from lifelong_service.schemas.design import JobAnswer
-from lifelong_service.schemas.requests import RequestDocument
 from lifelong_service.schemas.training import PlanDocument, RecipeDocument, TrainingAnswer
 from lifelong_service.worker.worker import Worker
 

@@ -5,12 +5,13 @@ from pydantic import Field
 from starlette.requests import Request
 
 from lifelong_core.decision_rules.rules import rule_from_document
-from lifelong_core.store.access.records import Scope
+from lifelong_core.entities.access import Scope
+from lifelong_core.entities.heads import DecisionRuleDocument
+from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.names import Name
 from lifelong_service.documents.registry import task_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.schemas.registry import DecisionRuleDocument, TaskAnswer, TaskList
-from lifelong_service.schemas.requests import RequestDocument
+from lifelong_service.schemas.registry import TaskAnswer, TaskList
 
 router = APIRouter(route_class=GuardedRoute, tags=["tasks"])
 

@@ -6,13 +6,13 @@ from fastapi import APIRouter
 from pydantic import AwareDatetime, Field
 from starlette.requests import Request
 
-from lifelong_core.store.access.records import Scope
+from lifelong_core.entities.access import Scope
 from lifelong_core.store.access.tokens import LONGEST_OVERLAP
+from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.names import Name
 from lifelong_service.documents.registry import token_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.history import TokenAnswer, TokenList, TokenWithSecret
-from lifelong_service.schemas.requests import RequestDocument
 
 router = APIRouter(route_class=GuardedRoute, tags=["tokens"])
 

@@ -4,18 +4,18 @@ from fastapi import APIRouter
 from pydantic import Field
 from starlette.requests import Request
 
+from lifelong_core.entities.access import Scope
 from lifelong_core.runtime.graph_check import check_servable
 from lifelong_core.store import Store, describe_serving, start_trial
-from lifelong_core.store.access.records import Scope
 from lifelong_core.store.registry.records import Task
 from lifelong_core.store.rollouts.populations import trial_populations
 from lifelong_core.store.rollouts.records import Stage
+from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.names import Name
 from lifelong_service.documents.registry import model_document
 from lifelong_service.documents.trials import promotion_document, trial_document, trial_population_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.schemas.registry import PromotedAnswer
-from lifelong_service.schemas.requests import RequestDocument
 from lifelong_service.schemas.trials import PromotionList, StartedTrialAnswer, TrialAnswer, TrialState
 
 router = APIRouter(route_class=GuardedRoute, tags=["trials"])

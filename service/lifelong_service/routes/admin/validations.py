@@ -13,8 +13,8 @@ from starlette.responses import JSONResponse, Response
 
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
+from lifelong_core.entities.access import Scope
 from lifelong_core.store import Job, Store
-from lifelong_core.store.access.records import Scope
 from lifelong_core.store.evaluations.validations import submit_validation
 from lifelong_core.values.arrays import as_logits, read_labels
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError

@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from starlette.requests import Request
 
-from lifelong_core.store.access.records import Scope
+from lifelong_core.entities.access import Scope
 from lifelong_service.documents.registry import worker_document
 from lifelong_service.http.guard import GuardedRoute, access, worker_of
 from lifelong_service.schemas.history import WorkerList

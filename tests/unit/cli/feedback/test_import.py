@@ -10,7 +10,7 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from lifelong import api
+from lifelong import client as api
 from lifelong.cli import cli
 from lifelong_core.values.errors import InvalidInputError, LifelongError, UnavailableError
 

@@ -27,7 +27,16 @@ def at(
     hour: int, version: int, environment: str | None = "a", *, uses_default_head: bool = False
 ) -> Activation:
     moment = datetime(2026, 1, 1, hour, tzinfo=UTC)
-    return Activation(1, environment, hour, version, moment, "ann", "publish", uses_default_head)
+    return Activation(
+        model_id=1,
+        environment=environment,
+        sequence=hour,
+        head_version=version,
+        activated_at=moment,
+        activated_by="ann",
+        reason="publish",
+        uses_default_head=uses_default_head,
+    )
 
 
 @pytest.mark.parametrize(

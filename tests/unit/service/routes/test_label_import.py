@@ -4,7 +4,7 @@ from io import BytesIO
 from typing import Any
 from uuid import UUID, uuid4
 
-from lifelong.api import answer_of
+from lifelong.client import answer_of
 from lifelong.label_import.outcome import ImportOutcome
 from lifelong.label_import.rows import RejectedRow, read_rows
 from lifelong.label_import.sending import LabelImport

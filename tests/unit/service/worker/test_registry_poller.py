@@ -17,7 +17,7 @@ import pytest
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.store.heads.records import HeadRecord
+from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.store.registry.changes import Changes
 from lifelong_core.store.registry.records import Model, Registry, Task
 from lifelong_core.store.rollouts.records import Rollout
@@ -41,7 +41,13 @@ def model(identifier: int) -> Model:
 def registry(revision: int, models: int, promoted: int, versions: dict[int, int] | None = None) -> Registry:
     """Models 1..`models` of one task, each with the default head of the version given (1 without)."""
     heads = {
-        (identifier, None): HeadRecord(identifier, (versions or {}).get(identifier, 1), HEAD, NOW, "test")
+        (identifier, None): HeadRecord(
+            model_id=identifier,
+            version=(versions or {}).get(identifier, 1),
+            head=HEAD,
+            created_at=NOW,
+            created_by="test",
+        )
         for identifier in range(1, models + 1)
     }
     return Registry(
@@ -195,7 +201,9 @@ def test_every_change_of_the_head_that_answers_a_place_is_counted_and_logged(
     def serve(revision: int, heads: dict[str | None, int]) -> tuple[float, list[str]]:
         """How many changes are counted, and those that are logged."""
         records = {
-            (1, environment): HeadRecord(1, version, HEAD, NOW, "test")
+            (1, environment): HeadRecord(
+                model_id=1, version=version, head=HEAD, created_at=NOW, created_by="test"
+            )
             for environment, version in heads.items()
         }
         source.current = replace(registry(revision, models=1, promoted=1), heads=MappingProxyType(records))

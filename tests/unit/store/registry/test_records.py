@@ -19,7 +19,10 @@ def registry(
     *models: Model, promoted: dict[int, int | None], heads: dict[tuple[int, str | None], int] | None = None
 ):
     tasks = {one: Task(one, f"task-{one}", CLASSES, COSTS, promoted[one], NOW) for one in promoted}
-    records = {key: HeadRecord(key[0], version, head(), NOW, "me") for key, version in (heads or {}).items()}
+    records = {
+        key: HeadRecord(model_id=key[0], version=version, head=head(), created_at=NOW, created_by="me")
+        for key, version in (heads or {}).items()
+    }
     return Registry(
         1,
         MappingProxyType(tasks),

@@ -12,9 +12,9 @@ import pytest
 import uvicorn
 from click.testing import CliRunner, Result
 
-from lifelong.api import Api
 from lifelong.calibration import logits_of_images
 from lifelong.cli import cli
+from lifelong.client import Client
 from lifelong.commands.models.calibration_text import print_report
 from lifelong.labelled_images import LabelledImages
 from lifelong_core.configuration.settings import Settings
@@ -97,7 +97,7 @@ def test_a_set_from_images_keeps_how_they_were_preprocessed(
     assert (record.samples, record.preprocessing_digest) == (24, preprocessing_digest(GREY))
 
 
-class TwoInstallations(Api):
+class TwoInstallations(Client):
     """A service whose workers answer in turn, and differ."""
 
     def __init__(self, *digests: str | None) -> None:

@@ -2,8 +2,8 @@
 
 from lifelong_core.decision_rules.rules import MetricRule, TargetValue, needs_cut_off
 from lifelong_core.decision_rules.wording import METRIC_NAMES, describe_rule
+from lifelong_core.deploy.criterion.head_expectation import expectation_of
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.store.heads.expectations import expectation_of
 
 
 def describe_head_rule(head: PostProcessingHead) -> str:
@@ -26,7 +26,7 @@ def describe_expectation(head: PostProcessingHead) -> str | None:
     Examples:
         >>> import numpy as np
         >>> from lifelong_core.deploy import LabeledLogits, fit_head
-        >>> from lifelong_core.store.heads.expectations import with_expectation
+        >>> from lifelong_core.deploy.criterion.head_expectation import with_expectation
         >>> labels = np.arange(2000) % 2
         >>> logits = 2 * np.eye(2)[labels] + np.random.default_rng(0).normal(size=(2000, 2))
         >>> calibration, names = LabeledLogits(logits, labels), ("benign", "malignant")

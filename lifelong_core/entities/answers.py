@@ -1,4 +1,4 @@
-"""Answers of /v1/predict and /v1/logits."""
+"""Answers of `/v1/predict` and `/v1/logits`, which serving processes write without these classes."""
 
 from typing import Annotated
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any, cast
 
 from lifelong_core.decision_rules.rules import needs_cut_off
-from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion, expected_criterion
 from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.values.arrays import LARGEST_NUMBER
 from lifelong_core.values.errors import LifelongError
 

@@ -1,0 +1,56 @@
+"""Where a command carries its operation out: in the service that LIFELONG_URL names, else in the local store."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from lifelong.client import Client
+from lifelong.commands.common import actor
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.operations.operation import Answer, Call, Context
+from lifelong_core.runtime.temporary_folder import ensure_temporary_folder
+from lifelong_core.store import Store
+
+PATIENCE_SECONDS = 10.0
+"""How long a command that only reads waits for a service that is not available."""
+
+
+class Connection(Protocol):
+    """Carries operations out."""
+
+    def send(self, call: Call[Answer]) -> Answer:
+        """Carry out an operation.
+
+        Raises:
+            LifelongError: it was refused, or the service or the database does not answer.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class LocalStore:
+    """The store of this machine as a connection."""
+
+    context: Context
+
+    def send(self, call: Call[Answer]) -> Answer:
+        """Carry out an operation in the store."""
+        return call.operation(self.context, call)
+
+
+@contextmanager
+def connect() -> Iterator[Connection]:
+    """The connection of a command, closed at the end.
+
+    With LIFELONG_URL it is that service, with the token in LIFELONG_TOKEN; else the store that the settings name.
+    """
+    if url := os.environ.get("LIFELONG_URL"):
+        with Client(url, os.environ.get("LIFELONG_TOKEN"), patience_seconds=PATIENCE_SECONDS) as client:
+            yield client
+        return
+    settings = Settings.load()
+    ensure_temporary_folder(settings.data_directory)
+    with Store.from_settings(settings) as store:
+        yield LocalStore(Context(store, settings, actor()))

@@ -1,0 +1,100 @@
+"""The base class of things that are stored or shown: JSON documents and schemas follow from their fields.
+
+An entity is a frozen dataclass. The text under a field is its meaning, and its description in the API. Pydantic
+derives the JSON document, its schema and the way back; making an entity costs nothing more than a dataclass.
+"""
+
+from dataclasses import fields
+from datetime import datetime
+from functools import cache
+from typing import Annotated, Any, Self, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ConfigDict, PlainSerializer, PlainValidator, TypeAdapter, ValidationError
+
+from lifelong_core.values.arrays import Floats, read_only
+from lifelong_core.values.errors import InvalidInputError
+
+
+class Entity:
+    """A thing that is stored or shown.
+
+    What people see are the fields of the class that an answer names; a subclass adds what only the store needs (row
+    ids), so that an answer never shows it.
+    """
+
+    __pydantic_config__ = ConfigDict(
+        use_attribute_docstrings=True,
+        arbitrary_types_allowed=True,
+        json_schema_serialization_defaults_required=True,
+    )
+
+    def to_document(self) -> dict[str, Any]:
+        """The fields and computed fields as JSON values."""
+        return document_of(self, type(self))
+
+    @classmethod
+    def of(cls, entity: "Entity", **further: Any) -> Self:
+        """Return an entity of this class with the fields that another one has, too, and with further fields."""
+        names = [item.name for item in fields(cast("Any", cls)) if item.name not in further]
+        return cls(**{name: getattr(entity, name) for name in names}, **further)
+
+    @classmethod
+    def from_document(cls, document: object) -> Self:
+        """Return the entity that `to_document` wrote; computed fields are ignored.
+
+        Raises:
+            InvalidInputError: a field is missing or has an illegal value.
+        """
+        return read_document(document, cls)
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def document_of(value: Any, kind: Any) -> Any:
+    """The JSON values of an answer of a declared type; fields that only a subclass has are left out."""
+    return _adapter(kind).dump_python(value, mode="json", warnings=False)
+
+
+def read_document(document: object, kind: Any) -> Any:
+    """The value of a declared type that `document_of` wrote.
+
+    Raises:
+        InvalidInputError: a field is missing or has an illegal value.
+    """
+    try:
+        return _adapter(kind).validate_python(document)
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in problem["loc"]) or None
+        raise InvalidInputError(f"{problem['msg']}.", field=place) from error
+
+
+def _numbers(array: NDArray[Any]) -> list[Any]:
+    return array.tolist()
+
+
+def _array(numbers: Any) -> Floats:
+    return read_only(np.asarray(numbers, dtype=np.float64))
+
+
+Moment: TypeAlias = Annotated[
+    datetime, PlainSerializer(datetime.isoformat, return_type=str, when_used="json")
+]
+"""A point in time, aware; as JSON in ISO 8601 with its offset."""
+Vector: TypeAlias = Annotated[
+    Floats,
+    PlainSerializer(_numbers, return_type=list[float]),
+    PlainValidator(_array, json_schema_input_type=list[float]),
+]
+"""An array of shape (N,); as JSON a list."""
+Matrix: TypeAlias = Annotated[
+    Floats,
+    PlainSerializer(_numbers, return_type=list[list[float]]),
+    PlainValidator(_array, json_schema_input_type=list[list[float]]),
+]
+"""An array of shape (N, M); as JSON a list of rows."""

@@ -1,0 +1,142 @@
+"""The declaration of an operation: what it takes, what it answers, who may ask for it, and under which HTTP path.
+
+A `Call` is the input: its fields are the parameters of the path, the query (GET, DELETE) or the body (POST) of the HTTP
+request. The function that the decorator `operation` marks carries it out; its docstring describes the operation for
+everybody. Changes are audited by the store, in the transaction of the change, under the name of the actor.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, cast, get_type_hints
+
+from pydantic import ConfigDict, Field
+
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.entities.access import Scope
+from lifelong_core.store import Store
+from lifelong_core.values.documents import RequestDocument
+
+Answer = TypeVar("Answer")
+LARGEST = 2**31 - 1
+"""Largest number of a version, a sequence or an id: that of a column of integers."""
+
+ModelReference: TypeAlias = Annotated[str, Field(description="Name of the model, or name@version.")]
+ForceReason: TypeAlias = Annotated[
+    str | None, Field(description="Why costs that look like a mistake are right; kept in the audit log.")
+]
+Method: TypeAlias = Literal["GET", "POST", "DELETE"]
+
+
+class Call(RequestDocument, Generic[Answer]):
+    """The input of one operation, whose answer is of the type `Answer`. Unknown fields are refused."""
+
+    model_config = ConfigDict(frozen=True)
+
+    operation: ClassVar["Operation[Any]"]
+    """the operation that takes this call"""
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where an operation is carried out, and for whom."""
+
+    store: Store
+    settings: Settings
+    actor: str
+    """name of the token or person, for the audit log"""
+
+
+Carry: TypeAlias = Callable[[Context, Any], Answer]
+
+
+@dataclass(frozen=True)
+class Operation(Generic[Answer]):
+    """A thing that people do; made by the decorator `operation`."""
+
+    carry_out: Carry[Answer]
+    """the function: from a context and a call to the answer"""
+    call: type[Call[Answer]]
+    answer: Any
+    """type of the answer; None: the answer is empty"""
+    method: Method
+    path: str
+    """of the HTTP request; `{name}` is a field of the call"""
+    scope: Scope
+    status: int
+    """of a successful HTTP answer"""
+    example: Call[Answer]
+    """a call that the test of all operations sends"""
+
+    @property
+    def name(self) -> str:
+        """Name of the function."""
+        return self.carry_out.__name__
+
+    @property
+    def description(self) -> str:
+        """What the operation does."""
+        return self.carry_out.__doc__ or ""
+
+    @property
+    def path_fields(self) -> tuple[str, ...]:
+        """The fields of the call that are parts of the path."""
+        return tuple(re.findall(r"{(\w+)}", self.path))
+
+    @property
+    def other_fields(self) -> tuple[str, ...]:
+        """The fields of the call that are in the query or in the body."""
+        return tuple(name for name in self.call.model_fields if name not in self.path_fields)
+
+    @property
+    def tag(self) -> str:
+        """The group of operations in the description of the API: the module of the function."""
+        return self.carry_out.__module__.rpartition(".")[2].replace("_", " ")
+
+    def __call__(self, context: Context, call: Call[Answer]) -> Answer:
+        """Carry out the operation."""
+        return self.carry_out(context, call)
+
+
+def operation(
+    method: Method, path: str, *, scope: Scope, example: Call[Any], status: int = 200
+) -> Callable[[Callable[[Context, Any], Answer]], Operation[Answer]]:
+    """Declare that a function is an operation; its annotations name the call and the answer.
+
+    Args:
+        method: GET reads, POST changes, DELETE removes.
+        path: of the HTTP request; `{name}` is a field of the call.
+        scope: that a token must have.
+        example: of a call, sent by a test.
+        status: of a successful HTTP answer.
+
+    Raises:
+        TypeError: the annotations of the function and of its call disagree.
+    """
+
+    def declare(function: Callable[[Context, Any], Answer]) -> Operation[Answer]:
+        hints = get_type_hints(function)
+        call: type[Call[Any]] = hints["call"]
+        answer = hints["return"]
+        parent = cast("type[Call[Any]]", call.__mro__[1])
+        if parent.__pydantic_generic_metadata__["args"] != (answer,) or type(example) is not call:
+            raise TypeError(
+                f"{function.__name__}: expected `class {call.__name__}(Call[{answer}])` and its example."
+            )
+        declared = Operation(
+            function, call, None if answer is type(None) else answer, method, path, scope, status, example
+        )
+        call.operation = declared
+        return declared
+
+    return declare
+
+
+def operations_of(module: ModuleType) -> Iterator[Operation[Any]]:
+    """The operations that a module declares, in their order."""
+    for value in vars(module).values():
+        if isinstance(value, Operation):
+            declared = cast("Operation[Any]", value)
+            if declared.carry_out.__module__ == module.__name__:
+                yield declared
