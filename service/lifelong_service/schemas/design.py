@@ -13,9 +13,11 @@ from lifelong_service.schemas.references import schema_of
 
 _DESIGN = "lifelong_core.design"
 Value: TypeAlias = Annotated[Any, Field(description="A JSON value of the form that the question asks for.")]
-ProgressDocument: TypeAlias = Annotated[dict[str, Any], schema_of(f"{_DESIGN}.recommendation.progress:Progress")]
+ProgressDocument: TypeAlias = Annotated[
+    dict[str, Any], schema_of(f"{_DESIGN}.recommendation.progress:Progress")
+]
 ContradictionDocument: TypeAlias = Annotated[
-    dict[str, Any], schema_of(f"{_DESIGN}.interview.contradictions:Contradiction")
+    dict[str, Any], schema_of(f"{_DESIGN}.recommendation.contradictions:Contradiction")
 ]
 GuideDocument: TypeAlias = Annotated[
     dict[str, Any], schema_of(f"{_DESIGN}.recommendation.document:GuideOutcome")
