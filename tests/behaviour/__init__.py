@@ -1,0 +1,1 @@
+"""What the product shows to its users, recorded as text: `python -m tests.behaviour record DIR`, then `compare`."""
