@@ -2,10 +2,10 @@
 
 from uuid import uuid4
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.develop.training.recipe import Recipe
-from lifelong_core.preprocessing import Preprocessing
-from lifelong_core.settings import Settings
+from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import Store
 from lifelong_service.application import create_application
 from tests.behaviour import inputs
