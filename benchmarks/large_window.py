@@ -20,7 +20,7 @@ from lifelong_core.deploy import FittedQuantifier, LabeledLogits
 from lifelong_core.store import LogEntry, Model, Prediction, Store, new_prediction_id, register_calibration
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_monitor.cycle.cycle import CycleResult, run_cycle
-from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
+from lifelong_monitor.cycle.subject import FittedQuantifiers
 from tests.databases import PostgreSQL, database
 
 HOURS = 168

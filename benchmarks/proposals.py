@@ -34,16 +34,16 @@ from lifelong_core.design import ProblemFingerprint, Recommendation, recommend
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.store import LogEntry, Model, NewLabel, Prediction, Store, new_prediction_id
+from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.proposals.cycle_looks import (
+from lifelong_monitor.proposals.looks import (
     HeadPerformances,
     estimable_thresholds,
+    labelled_looks,
     past_cycles,
     performance_looks,
     refusal_looks,
 )
-from lifelong_monitor.proposals.labelled_looks import labelled_looks
-from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
 
 SEED = 0

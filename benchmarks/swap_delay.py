@@ -24,10 +24,10 @@ from lifelong_core.deploy.fitted_calibration import FittedCalibration
 from lifelong_core.deploy.shift.sequential.evidence import update_evidence
 from lifelong_core.deploy.shift.sequential.scores import bucket_scores
 from lifelong_core.store import Model, Store
-from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
+from lifelong_monitor.cycle.occasion import due_before, interval_of
 from lifelong_monitor.cycle.reports import report_of
+from lifelong_monitor.cycle.subject import FittedQuantifiers
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.schedule.occasion import due_before, interval_of
 from lifelong_monitor.schedule.tick import Ticker
 
 SEED = 0

@@ -34,7 +34,7 @@ from lifelong_core.store import (
 )
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_monitor.cycle.cycle import run_cycle
-from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
+from lifelong_monitor.cycle.subject import FittedQuantifiers
 
 TASK = "hyperkvasir_therapeutic_interventions"
 SEED = 0

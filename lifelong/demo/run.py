@@ -1,9 +1,21 @@
 """Run the demo's story: train, serve, stream, shift, wait for the swap, and compare."""
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
 import numpy as np
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 from lifelong.client import Client
 from lifelong.demo.figures import AffectedSeen, CycleSeen, Story
@@ -22,12 +34,11 @@ from lifelong.demo.installation import (
     register,
     write_calibration_images,
 )
-from lifelong.demo.late_labels import draw_labelled, send_labels
 from lifelong.demo.observer import Observer
 from lifelong.demo.processes import Processes
-from lifelong.demo.progress import Steps
-from lifelong.demo.traffic import Answers, send
+from lifelong.demo.traffic import Answers, draw_labelled, send, send_labels
 from lifelong.demo.training import EPOCHS, export_onnx, train
+from lifelong.rich_console import Console
 from lifelong_core.configuration.serving_plan import serving_plan
 from lifelong_core.deploy import AdaptationPolicy
 
@@ -37,6 +48,43 @@ ENOUGH_IMAGES = AdaptationPolicy().minimum_samples
 CYCLES_BEFORE_SHIFT = 2
 SWAP_SECONDS = 1.0
 """The product's promise: a published head has reached every worker after this time."""
+
+
+Advance = Callable[..., None]
+
+
+class Steps:
+    """A list of steps with a bar each; a context manager."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            SpinnerColumn(finished_text="[green]✓"),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+        )
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    @contextmanager
+    def step(self, title: str, total: int = 1) -> Iterator[Advance]:
+        """One step; the block calls what it gets with the amount done (1 by default)."""
+        task = self._progress.add_task(title, total=total)
+
+        def advance(amount: int = 1) -> None:
+            self._progress.advance(task, amount)
+
+        yield advance
+        self._progress.update(task, completed=total)
 
 
 def run_story(installation: Installation, processes: Processes, seed: int, steps: Steps) -> Story:

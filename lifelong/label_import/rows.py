@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 from uuid import UUID
 
-from lifelong.label_import.lines import LONGEST_LINE, read_lines
 from lifelong_core.values.csv_files import SEPARATOR_LINE, separator_of, with_decimal_point
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.names import check_name
@@ -215,3 +214,19 @@ def _propensity(text: str, separator: str) -> float:
     if not 0 < value <= 1:
         raise InvalidInputError(f"expected a probability in (0, 1], got {text[:80]!r}.", field="propensity")
     return value
+
+
+LONGEST_LINE = 4000
+"""Largest number of bytes of a line; the fields of a label together are far shorter."""
+
+
+def read_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+    """Yield the number of each line, from 1, and its bytes without its end; None: it is longer than LONGEST_LINE."""
+    number = 0
+    while line := file.readline(LONGEST_LINE + 2):
+        number += 1
+        content = line.removesuffix(b"\n").removesuffix(b"\r")
+        is_too_long = len(content) > LONGEST_LINE
+        while is_too_long and line and not line.endswith(b"\n"):
+            line = file.readline(LONGEST_LINE)
+        yield number, None if is_too_long else content

@@ -8,11 +8,11 @@ from lifelong_core.runtime.file_modes import restrict_new_files
 from lifelong_core.runtime.logs import configure_logging, early_format
 from lifelong_core.runtime.temporary_folder import ensure_temporary_folder
 from lifelong_core.values.errors import ConfigurationError
-from lifelong_monitor.cycle.quantifiers import check_method
+from lifelong_monitor.cycle.subject import check_method
 from lifelong_monitor.daemon import Daemon
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.exporter.scrape_access import ScrapeAccess
-from lifelong_monitor.jobs.runner import check_job_runner
+from lifelong_monitor.exporter.server import ScrapeAccess
+from lifelong_monitor.jobs.running.runner import check_job_runner
 
 
 def main() -> int:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from lifelong_core.store import Cycle, LogPosition, Prediction, RequestKey, StoredRequest, logged_at
-from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
+from lifelong_monitor.cycle.subject import FittedQuantifiers
 from tests.faults import checks
 from tests.faults.load import RATE, Answer, Load
 from tests.faults.world import CYCLE_SECONDS, LEASE_SECONDS, MODEL, QUANTIFIER, World, patiently

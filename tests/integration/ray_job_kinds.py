@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from lifelong_core.store import Job, Store
-from lifelong_monitor.jobs.context import open_context
-from lifelong_monitor.jobs.on_ray import main
+from lifelong_monitor.jobs.running.context import open_context
+from lifelong_monitor.jobs.running.on_ray import main
 
 
 def note_process(file: str) -> None:

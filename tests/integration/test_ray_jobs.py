@@ -17,7 +17,7 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
 from lifelong_core.store import Store
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.jobs.runner import COMMANDS, JobRunner
+from lifelong_monitor.jobs.running.runner import COMMANDS, JobRunner
 from tests import databases
 from tests.unit.develop.features import conftest as extractors
 from tests.unit.monitor.jobs.test_runner import ended, is_alive, until

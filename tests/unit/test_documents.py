@@ -7,7 +7,7 @@ import pytest
 
 from lifelong.doctor.examination import CHECKS
 from lifelong_core.configuration.settings import OTHER_VARIABLES, PolicySettings, Settings
-from lifelong_monitor.jobs.kinds import KINDS
+from lifelong_monitor.jobs.running.work import KINDS
 from tests.faults import figures
 from tests.faults.report import render
 

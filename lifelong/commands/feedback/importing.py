@@ -13,8 +13,7 @@ from lifelong.commands.durations import Duration
 from lifelong.printing import echo
 
 if TYPE_CHECKING:
-    from lifelong.label_import.outcome import ImportOutcome
-    from lifelong.label_import.sending import LabelImport
+    from lifelong.label_import.sending import ImportOutcome, LabelImport
     from lifelong_core.values.errors import RetryableError
 
 NOT_STORED = 3
@@ -67,8 +66,7 @@ def import_labels(
       ris-export | lifelong feedback import - --source pathology
     """
     from lifelong.client import Client
-    from lifelong.label_import.outcome import rejection_file
-    from lifelong.label_import.sending import LabelImport
+    from lifelong.label_import.sending import LabelImport, rejection_file
     from lifelong_core.values.errors import ConfigurationError, LifelongError
 
     _check_options(file, report, source)

@@ -23,17 +23,15 @@ from lifelong_core.store.engine.leases import Lease
 from lifelong_core.store.registry.records import Model, Registry
 from lifelong_core.values.errors import ConflictError
 from lifelong_monitor.cycle.context import load_context
+from lifelong_monitor.cycle.estimates import judge_acceptance, keys_of, load_wanted_estimates
 from lifelong_monitor.cycle.labels import load_labelled_evidence
+from lifelong_monitor.cycle.lease import hold_renewed_lease
 from lifelong_monitor.cycle.new_samples import NewSamples, collect_new_samples
-from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
+from lifelong_monitor.cycle.occasion import CycleRequest, Occasion
 from lifelong_monitor.cycle.reports import Inputs, count_missed_cycles, document_of
-from lifelong_monitor.cycle.subject import Subject, load_subject
-from lifelong_monitor.cycle.summaries import update_summaries
+from lifelong_monitor.cycle.subject import FittedQuantifiers, Subject, load_subject
 from lifelong_monitor.cycle.traffic import load_traffic
-from lifelong_monitor.cycle.wanted_estimates import judge_acceptance, keys_of, load_wanted_estimates
-from lifelong_monitor.cycle.window import CycleWindow, judge_window, load_window
-from lifelong_monitor.schedule.lease import hold_renewed_lease
-from lifelong_monitor.schedule.occasion import CycleRequest, Occasion
+from lifelong_monitor.cycle.window import CycleWindow, judge_window, load_window, update_summaries
 
 CycleOutcome: TypeAlias = Outcome | Literal["skip"]
 NO_END = 2**62

@@ -8,7 +8,7 @@ from uuid import UUID
 from lifelong_core.deploy import AdaptationReport
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.values.errors import InvalidInputError
-from lifelong_monitor.cycle.wanted_estimates import WantedEstimate
+from lifelong_monitor.cycle.estimates import WantedEstimate
 
 _INPUTS = "inputs"
 """Key of the inputs within the stored report."""

@@ -1,12 +1,22 @@
-"""The subject of a cycle: model, head and earlier heads, read in an order that detects every concurrent change."""
+"""The subject of a cycle: model, head, earlier heads and fitted quantifier.
+
+They are read in an order that detects every concurrent change.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lifelong_core.deploy import FittedQuantifier, LabeledLogits, quantifier
 from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.store import Store
 from lifelong_core.store.registry.records import Model, Registry, Task
-from lifelong_core.values.errors import ConflictError, UnavailableError
+from lifelong_core.values.errors import (
+    ConfigurationError,
+    ConflictError,
+    InvalidInputError,
+    UnavailableError,
+    UnidentifiableError,
+)
 from lifelong_monitor.cycle.context import HeadService, list_head_services
 
 
@@ -62,3 +72,45 @@ def load_subject(
         served=list_head_services(activations, store.heads.activations(model.reference)),
         pinned=registry.pin_for(current, environment) is not None,
     )
+
+
+def check_method(name: str) -> None:
+    """Make sure that the quantifier exists; otherwise every cycle would fail.
+
+    Raises:
+        ConfigurationError: there is no quantifier of this name.
+    """
+    try:
+        quantifier(name)
+    except InvalidInputError as error:
+        raise ConfigurationError(error.message, field="LIFELONG_QUANTIFIER", hint=error.hint) from error
+
+
+class FittedQuantifiers:
+    """Fits a quantifier once per calibration set and method; keeps the latest of each model."""
+
+    def __init__(self) -> None:
+        self._fitted: dict[int, tuple[tuple[str, str], FittedQuantifier]] = {}
+
+    def get(
+        self, store: Store, model: Model, calibration_set_id: int, method: str
+    ) -> FittedQuantifier | LabeledLogits:
+        """Return the quantifier fitted on a calibration set of the model.
+
+        Returns the calibration set itself where it cannot tell the classes apart: `adapt` refuses it with the reason.
+
+        Raises:
+            NotFoundError: the calibration set or its artifact is gone.
+            InvalidInputError: the method is unknown.
+        """
+        key = (store.calibration_sets.get(calibration_set_id).digest, method)
+        kept = self._fitted.get(model.id)
+        if kept is not None and kept[0] == key:
+            return kept[1]
+        labelled = store.calibration_sets.load(calibration_set_id)
+        try:
+            fitted = quantifier(method).fit(labelled)
+        except UnidentifiableError:
+            return labelled
+        self._fitted[model.id] = (key, fitted)
+        return fitted

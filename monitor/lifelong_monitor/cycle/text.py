@@ -1,10 +1,12 @@
-"""Log text of a cycle."""
+"""The log lines of cycles."""
 
+import logging
 from collections.abc import Sequence
 
 from lifelong_core.deploy.criterion.wording import describe_criterion
-from lifelong_core.store import Cycle
+from lifelong_core.store import Cycle, Model
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
+from lifelong_core.store.cycles.watching import Population
 from lifelong_monitor.cycle.cycle import CycleResult
 
 
@@ -53,3 +55,30 @@ def format_affected(figures: AffectedFigures, cycle: Cycle) -> str:
         f" probabilities."
         f" They are listed by: lifelong cycles affected {cycle.id}."
     )
+
+
+log = logging.getLogger(__name__)
+
+
+class CycleLog:
+    """Logs each cycle that judged a window, and each reason to skip once while it lasts."""
+
+    def __init__(self) -> None:
+        self._skip_reasons: dict[Population, str] = {}
+
+    def log_result(
+        self, model: Model, environment: str, result: CycleResult, class_names: tuple[str, ...]
+    ) -> None:
+        """Log the result of a visit."""
+        if result.outcome == "skip":
+            self.log_skip(model, environment, result.reason)
+            return
+        log.info("%s in %s: %s", model.reference, environment, format_cycle(result, class_names))
+        self._skip_reasons.pop((model.id, environment), None)
+
+    def log_skip(self, model: Model, environment: str, reason: str) -> None:
+        """Log why a population was skipped, unless it was skipped for the same reason before."""
+        population = model.id, environment
+        if self._skip_reasons.get(population) != reason:
+            log.info("%s in %s: skip. %s", model.reference, environment, reason)
+        self._skip_reasons[population] = reason

@@ -1,6 +1,7 @@
 """The window of a cycle, from the rows of the log or, where it is large, from the summaries of whole hours."""
 
 import hashlib
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -13,12 +14,14 @@ from lifelong_core.deploy import AdaptationReport, FittedQuantifier, LabeledLogi
 from lifelong_core.deploy.adaptation.reasons import Reason
 from lifelong_core.store import Store
 from lifelong_core.store.cycles.records import Cycle
+from lifelong_core.store.engine.leases import Lease
 from lifelong_core.store.log.identifiers import EPOCH, logged_at
 from lifelong_core.store.log.records import Window
+from lifelong_core.store.registry.records import Model
 from lifelong_core.store.summaries.rows import sums_agree
 from lifelong_core.store.summaries.summaries import SummarisedWindow
 from lifelong_core.values.arrays import Logits
-from lifelong_core.values.errors import NotFoundError
+from lifelong_core.values.errors import ConflictError, LifelongError, NotFoundError
 from lifelong_monitor.cycle.reports import Hours, Inputs
 
 LARGEST_WINDOW_OF_ROWS = 20_000
@@ -212,3 +215,48 @@ def _gone(what: str) -> NotFoundError:
         field="cycle",
         hint="Predictions older than the retention time are deleted; newer cycles can be replayed.",
     )
+
+
+log = logging.getLogger(__name__)
+
+
+def update_summaries(
+    store: Store,
+    model: Model,
+    environment: str,
+    fitted: FittedQuantifier,
+    *,
+    lease: Lease,
+    may_go_on: Callable[[], bool],
+) -> bool:
+    """Fold new predictions into the summaries, at least one step.
+
+    Args:
+        store: holds the log and its summaries.
+        model: of the population.
+        environment: of the population.
+        fitted: makes the summaries.
+        lease: under which they are written.
+        may_go_on: asked between two steps.
+
+    Returns:
+        Whether it was stopped with work left. A failure that we can explain is logged and no more: small windows do
+        without summaries, and the next cycle tries again.
+    """
+    classes = fitted.calibration.classes
+    try:
+        while True:
+            try:
+                done = store.summaries.fold(model, environment, fitted, classes=classes, lease=lease)
+            except ConflictError as error:
+                # Rows were deleted meanwhile: the next step sees what is left. A lost lease never comes back.
+                if error.field == "lease":
+                    raise
+            else:
+                if done.is_done:
+                    return False
+            if not may_go_on():
+                return True
+    except LifelongError as error:
+        log.warning("%s in %s: the summaries are not up to date. %s", model.reference, environment, error)
+        return False

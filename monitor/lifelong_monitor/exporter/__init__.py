@@ -1,6 +1,6 @@
 """The Prometheus exporter.
 
-- `exporter`, `server`, `scrape_access`: metrics, HTTP server, access
-- `population_metrics`, `gauges`, `status`, `cycle_figures`: series of a population
-- `job_metrics`, `proposal_metrics`: series of jobs; of proposed retrainings
+- `exporter`, `server`: metrics; HTTP server and access
+- `status`, `population_metrics`: state of each population; when it is computed again
+- `gauges`, `performance_gauges`, `rule_gauges`: how the series of a population follow from its state
 """

@@ -17,13 +17,13 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from lifelong_core.deploy.adaptation.retraining import RetrainingReason
 from lifelong_core.store.cycles.records import Outcome
 from lifelong_core.values.errors import ConfigurationError
 from lifelong_monitor.exporter.gauges import GAUGES
-from lifelong_monitor.exporter.job_metrics import JobMetrics
-from lifelong_monitor.exporter.proposal_metrics import ProposalMetrics
 from lifelong_monitor.exporter.server import Check, MetricsServer, allow_everybody
 from lifelong_monitor.exporter.status import PopulationStatus
+from lifelong_monitor.jobs.running.metrics import JobMetrics
 
 POPULATION: Final = ("model", "environment")
 ROLE: Final = "role"
@@ -154,3 +154,27 @@ class _StatusCollector(Collector):
                 for key, value in values(status).items():
                     family.add_metric((status.model, status.environment, status.role, *key), value)
             yield family
+
+
+class ProposalMetrics(Collector):
+    """Shows the number of open proposals by task, environment and reason; no value where none is open."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._open: Mapping[tuple[str, str, RetrainingReason], int] = {}
+        registry.register(self)
+
+    def show(self, open_proposals: Mapping[tuple[str, str, RetrainingReason], int]) -> None:
+        """Replace all values."""
+        self._open = dict(open_proposals)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the gauge."""
+        family = GaugeMetricFamily(
+            "lifelong_retraining_proposals",
+            "Retrainings that monitors propose and that wait for a person, by reason: estimated_performance,"
+            " realised_performance or repeated_refusals.",
+            labels=("task", "environment", "reason"),
+        )
+        for key, count in self._open.items():
+            family.add_metric(key, count)
+        yield family

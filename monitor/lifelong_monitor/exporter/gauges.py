@@ -4,14 +4,18 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal, get_args
 
+import numpy as np
+
 from lifelong_core.configuration.policy_defaults import MODES
+from lifelong_core.deploy import AdaptationReport, PrevalenceEstimate
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.store.cycles.records import Outcome
 from lifelong_core.store.performance.records import LabelCheck
 from lifelong_core.values.arrays import Floats
-from lifelong_monitor.exporter.performance_gauges import PERFORMANCE_GAUGES, Gauge, Values
+from lifelong_monitor.exporter.performance_gauges import PERFORMANCE_GAUGES, Gauge, Reader, Values
 from lifelong_monitor.exporter.rule_gauges import RULE_GAUGES
-from lifelong_monitor.exporter.status import PopulationStatus, RealisedMetric
+from lifelong_monitor.exporter.status import PopulationStatus
+from lifelong_monitor.realised.records import RealisedMetric
 
 
 def _one(value: float | None) -> Values:
@@ -20,6 +24,43 @@ def _one(value: float | None) -> Values:
 
 def _per_class(status: PopulationStatus, values: Floats | None) -> Values:
     return {} if values is None else dict(zip(zip(status.class_names), values.tolist(), strict=True))
+
+
+def _of_report(part: Callable[[AdaptationReport], float | None]) -> Reader:
+    """A figure of the report of the last cycle."""
+    return lambda status: _one(status.report and part(status.report))
+
+
+def _of_estimate(part: Callable[[PrevalenceEstimate], Floats]) -> Reader:
+    """A figure per class of the prevalence that the last cycle estimated."""
+
+    def read(status: PopulationStatus) -> Values:
+        estimate = None if status.report is None else status.report.prevalence
+        return {} if estimate is None else _per_class(status, part(estimate))
+
+    return read
+
+
+def _of_evidence(part: Callable[[AdaptationReport], float | None]) -> Reader:
+    """A figure of the evidence against the head that serves; the last cycle may have judged another head."""
+
+    def read(status: PopulationStatus) -> Values:
+        head, cycle = status.head, status.cycle
+        is_judged = head is not None and cycle is not None and head.version == cycle.head_version
+        return _one(status.report and part(status.report)) if is_judged else {}
+
+    return read
+
+
+def _shift_l1(report: AdaptationReport) -> float | None:
+    if report.prevalence is None:
+        return None
+    return float(np.abs(report.prevalence.prevalence - report.assumed_prevalence).sum())
+
+
+def _changed_at(report: AdaptationReport) -> float | None:
+    moment = report.change_points[-1].changed_at if report.change_points else None
+    return None if moment is None else moment.timestamp()
 
 
 def _which(chosen: str, names: Iterable[str]) -> Values:
@@ -78,17 +119,17 @@ GAUGES: Final[Mapping[str, Gauge]] = {
     "lifelong_prevalence_estimate": (
         "Share of each class among the recent predictions, estimated without labels.",
         ("class",),
-        lambda status: _per_class(status, status.cycle and status.cycle.prevalence),
+        _of_estimate(lambda estimate: estimate.prevalence),
     ),
     "lifelong_prevalence_low": (
         "Lower bound of the interval of lifelong_prevalence_estimate.",
         ("class",),
-        lambda status: _per_class(status, status.cycle and status.cycle.low),
+        _of_estimate(lambda estimate: estimate.low),
     ),
     "lifelong_prevalence_high": (
         "Upper bound of the interval of lifelong_prevalence_estimate.",
         ("class",),
-        lambda status: _per_class(status, status.cycle and status.cycle.high),
+        _of_estimate(lambda estimate: estimate.high),
     ),
     "lifelong_prevalence_assumed": (
         "Share of each class that the active head assumes.",
@@ -98,13 +139,13 @@ GAUGES: Final[Mapping[str, Gauge]] = {
     "lifelong_prevalence_shift_l1": (
         "L1 distance (0 to 2) between the prevalence that the last cycle estimated and the one that its head assumed.",
         (),
-        lambda status: _one(status.cycle and status.cycle.shift_l1),
+        _of_report(_shift_l1),
     ),
     "lifelong_prevalence_changed_timestamp_seconds": (
         "Unix time of the last change of the prevalence within the window of the last cycle; absent where none was"
         " found. The estimate uses the predictions since.",
         (),
-        lambda status: _one(status.cycle and status.cycle.changed_at and status.cycle.changed_at.timestamp()),
+        _of_report(_changed_at),
     ),
     "lifelong_window_samples": (
         "Predictions in the window of the last cycle.",
@@ -115,7 +156,7 @@ GAUGES: Final[Mapping[str, Gauge]] = {
         "Predictions left out of the window of the last cycle because their logits are not finite, all equal, or of"
         " another number of classes.",
         (),
-        lambda status: _one(status.cycle and status.cycle.quarantined),
+        lambda status: _one(status.cycle and ((status.inputs and status.inputs.quarantined) or 0)),
     ),
     "lifelong_cycle_last_outcome": (
         "1 for the outcome of the last cycle that judged a window, 0 for the others; swap: published, or in another"
@@ -127,68 +168,64 @@ GAUGES: Final[Mapping[str, Gauge]] = {
         "Natural logarithm of the evidence that the prevalence is not what the head assumes which serves now,"
         " gathered since that head came in force.",
         (),
-        lambda status: _one(status.cycle and status.cycle.evidence and status.cycle.evidence.log_e_value),
+        _of_evidence(lambda report: report.evidence and report.evidence.log_e_value),
     ),
     "lifelong_shift_log_e_value_alarm": (
         "Value of lifelong_shift_log_e_value from which on the prevalence counts as shifted.",
         (),
-        lambda status: _one(status.cycle and status.cycle.evidence and status.cycle.evidence.alarm),
+        _of_evidence(lambda report: report.evidence and math.log(report.policy.average_run_length)),
     ),
     "lifelong_shift_evidence_samples": (
         "Predictions behind lifelong_shift_log_e_value, each counted once.",
         (),
-        lambda status: _one(status.cycle and status.cycle.evidence and status.cycle.evidence.samples),
+        _of_evidence(lambda report: report.evidence and report.evidence.samples),
     ),
     "lifelong_assumption_p_value": (
         "Probability of a window as odd as that of the last cycle if nothing but the prevalence has changed.",
         (),
-        lambda status: _one(status.cycle and status.cycle.assumption and status.cycle.assumption.p_value),
+        _of_report(lambda report: report.assumption_test and report.assumption_test.p_value),
     ),
     "lifelong_assumption_level": (
         "Significance level of lifelong_assumption_p_value: below it more than the prevalence has changed.",
         (),
-        lambda status: _one(status.cycle and status.cycle.assumption and status.cycle.assumption.level),
+        _of_report(lambda report: report.assumption_test and report.assumption_test.level),
     ),
     "lifelong_expected_gain": (
         "Drop of the expected cost per decision that the last cycle expected of a refitted head.",
         (),
-        lambda status: _one(status.cycle and status.cycle.gain and status.cycle.gain.value),
+        _of_report(lambda report: report.expected_gain and report.expected_gain.value),
     ),
     "lifelong_expected_gain_low": (
         "Lower bound of the interval of lifelong_expected_gain.",
         (),
-        lambda status: _one(status.cycle and status.cycle.gain and status.cycle.gain.low),
+        _of_report(lambda report: report.expected_gain and report.expected_gain.low),
     ),
     "lifelong_expected_gain_high": (
         "Upper bound of the interval of lifelong_expected_gain.",
         (),
-        lambda status: _one(status.cycle and status.cycle.gain and status.cycle.gain.high),
+        _of_report(lambda report: report.expected_gain and report.expected_gain.high),
     ),
     "lifelong_expected_probability_gain": (
         "Drop of the expected log loss per prediction, in nats, that the last cycle expected of a refitted head.",
         (),
-        lambda status: _one(
-            status.cycle and status.cycle.probability_gain and status.cycle.probability_gain.value
+        _of_report(
+            lambda report: report.expected_probability_gain and report.expected_probability_gain.value
         ),
     ),
     "lifelong_expected_probability_gain_low": (
         "Lower bound of the interval of lifelong_expected_probability_gain.",
         (),
-        lambda status: _one(
-            status.cycle and status.cycle.probability_gain and status.cycle.probability_gain.low
-        ),
+        _of_report(lambda report: report.expected_probability_gain and report.expected_probability_gain.low),
     ),
     "lifelong_expected_probability_gain_high": (
         "Upper bound of the interval of lifelong_expected_probability_gain.",
         (),
-        lambda status: _one(
-            status.cycle and status.cycle.probability_gain and status.cycle.probability_gain.high
-        ),
+        _of_report(lambda report: report.expected_probability_gain and report.expected_probability_gain.high),
     ),
     "lifelong_worst_case_cost_increase": (
         "Largest increase of the cost per decision that a swap could cause on the window of the last cycle.",
         (),
-        lambda status: _one(status.cycle and status.cycle.worst_case_cost_increase),
+        _of_report(lambda report: report.worst_case_cost_increase),
     ),
     "lifelong_policy_mode": (
         "1 for what a cycle that wants another head does now (auto: swap, propose: ask, shadow: nothing), 0 for"

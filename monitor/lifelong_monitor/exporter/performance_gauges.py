@@ -1,37 +1,41 @@
 """The gauges of the performance that a cycle estimated without labels."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
 from lifelong_core.deploy.performance.acceptance import Acceptance
+from lifelong_core.deploy.performance.estimate import EstimatedMetric, PerformanceEstimate
 from lifelong_core.deploy.performance.warnings import CODES
-from lifelong_monitor.exporter.status import EstimatedFigure, PerformanceFigures, PopulationStatus
+from lifelong_monitor.cycle.estimates import WantedEstimate
+from lifelong_monitor.exporter.status import PopulationStatus
 
 Values: TypeAlias = Mapping[tuple[str, ...], float]
 """By the values of the labels that a gauge has beside those of the population."""
 
-Gauge: TypeAlias = tuple[str, tuple[str, ...], Callable[[PopulationStatus], Values]]
+Reader: TypeAlias = Callable[[PopulationStatus], Values]
+"""Reads the values of a gauge from a status."""
+Gauge: TypeAlias = tuple[str, tuple[str, ...], Reader]
 """Meaning, further labels, values."""
 
 Head: TypeAlias = Literal["current", "candidate"]
 _ACCEPTED: Final[Mapping[Acceptance, float]] = {"accepted": 1.0, "at_risk": 0.5, "missed": 0.0}
 
 
-def _estimates(status: PopulationStatus) -> dict[Head, PerformanceFigures]:
+def _estimates(status: PopulationStatus) -> dict[Head, PerformanceEstimate]:
     """The estimates of the last cycle by head.
 
     Current is the head that serves now: after a swap it is the candidate of the cycle. An estimate of a head that is
     neither is not shown.
     """
-    if status.cycle is None or status.head is None:
+    report, head = status.report, status.head
+    if report is None or head is None:
         return {}
-    of_cycle = [
-        one for one in (status.cycle.performance, status.cycle.candidate_performance) if one is not None
-    ]
-    serving = next((one for one in of_cycle if one.head_digest == status.head.digest), None)
-    candidate = status.cycle.candidate_performance
-    found: dict[Head, PerformanceFigures] = {}
+    candidate = report.candidate_performance
+    of_cycle = [estimate for estimate in (report.performance, candidate) if estimate is not None]
+    serving = next((estimate for estimate in of_cycle if estimate.head_digest == head.digest), None)
+    found: dict[Head, PerformanceEstimate] = {}
     if serving is not None:
         found["current"] = serving
         if candidate is not None and candidate is not serving:
@@ -39,29 +43,40 @@ def _estimates(status: PopulationStatus) -> dict[Head, PerformanceFigures]:
     return found
 
 
-def _metrics(status: PopulationStatus, part: Callable[[EstimatedFigure], float]) -> Values:
+def _wanted(
+    status: PopulationStatus, estimate: PerformanceEstimate
+) -> Iterator[tuple[tuple[str, str], WantedEstimate, EstimatedMetric]]:
+    """The metrics that the cycle was asked for and that have an estimate: labels, metric, estimate."""
+    for wanted in () if status.inputs is None else status.inputs.wanted:
+        if wanted.key in estimate.estimates:
+            name = "" if wanted.class_index is None else status.class_names[wanted.class_index]
+            yield (wanted.metric, name), wanted, estimate.estimates[wanted.key]
+
+
+def _metrics(part: Callable[[EstimatedMetric], float]) -> Reader:
     """By metric, class and head, where it is defined."""
-    return {
-        (*_labels(status, figure), head): part(figure)
+    return lambda status: {
+        (*labels, head): part(metric)
         for head, estimate in _estimates(status).items()
-        for figure in estimate.metrics
-        if not math.isnan(part(figure))
+        for labels, _, metric in _wanted(status, estimate)
+        if not math.isnan(part(metric))
     }
 
 
-def _current(status: PopulationStatus, part: Callable[[EstimatedFigure], float | None]) -> Values:
+def _threshold(status: PopulationStatus) -> Values:
     """By metric and class, of the current head."""
     estimate = _estimates(status).get("current")
-    found = [] if estimate is None else [(figure, part(figure)) for figure in estimate.metrics]
-    return {_labels(status, figure): value for figure, value in found if value is not None}
+    found = () if estimate is None else _wanted(status, estimate)
+    return {labels: wanted.threshold for labels, wanted, _ in found if wanted.threshold is not None}
 
 
-def _labels(status: PopulationStatus, figure: EstimatedFigure) -> tuple[str, str]:
-    return figure.metric, "" if figure.class_index is None else status.class_names[figure.class_index]
-
-
-def _accepted(figure: EstimatedFigure) -> float | None:
-    return None if figure.acceptance is None else _ACCEPTED[figure.acceptance]
+def _accepted(status: PopulationStatus) -> Values:
+    """By metric and class, of the current head."""
+    estimate = _estimates(status).get("current")
+    if estimate is None:
+        return {}
+    judged = {labels: wanted.judge(estimate) for labels, wanted, _ in _wanted(status, estimate)}
+    return {labels: _ACCEPTED[found] for labels, found in judged.items() if found is not None}
 
 
 def _method(status: PopulationStatus) -> Values:
@@ -79,9 +94,9 @@ def _validated_error(status: PopulationStatus) -> Values:
 def _warnings(status: PopulationStatus) -> Values:
     """By code and head; 0 where there is none, as an empty panel looks like a broken one."""
     return {
-        (code, head): float(estimate.warnings.count(code))
+        (code, head): float(count)
         for head, estimate in _estimates(status).items()
-        for code in dict.fromkeys((*CODES, *estimate.warnings))
+        for code, count in (dict.fromkeys(CODES, 0) | Counter(one.code for one in estimate.warnings)).items()
     }
 
 
@@ -91,28 +106,28 @@ PERFORMANCE_GAUGES: Final[Mapping[str, Gauge]] = {
         " that serves now) or candidate (the refitted one that the last cycle considered); class is empty for all"
         " classes.",
         ("metric", "class", "head"),
-        lambda status: _metrics(status, lambda figure: figure.value),
+        _metrics(lambda metric: metric.value),
     ),
     "lifelong_estimated_performance_low": (
         "Lower bound of the interval of lifelong_estimated_performance.",
         ("metric", "class", "head"),
-        lambda status: _metrics(status, lambda figure: figure.low),
+        _metrics(lambda metric: metric.low),
     ),
     "lifelong_estimated_performance_high": (
         "Upper bound of the interval of lifelong_estimated_performance.",
         ("metric", "class", "head"),
-        lambda status: _metrics(status, lambda figure: figure.high),
+        _metrics(lambda metric: metric.high),
     ),
     "lifelong_estimated_performance_threshold": (
         "Acceptance threshold of lifelong_estimated_performance, set with the recommendation of the task.",
         ("metric", "class"),
-        lambda status: _current(status, lambda figure: figure.threshold),
+        _threshold,
     ),
     "lifelong_estimated_performance_accepted": (
         "1 where lifelong_estimated_performance of the current head reaches its acceptance threshold, 0.5 where it does"
         " not but its interval does, 0 where its whole interval is on the wrong side.",
         ("metric", "class"),
-        lambda status: _current(status, _accepted),
+        _accepted,
     ),
     "lifelong_estimated_performance_method": (
         "1 for the method of lifelong_estimated_performance.",

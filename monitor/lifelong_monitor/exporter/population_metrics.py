@@ -12,19 +12,19 @@ from datetime import datetime
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.decision_rules.rules import needs_cut_off
-from lifelong_core.deploy import AdaptationReport, PostProcessingHead
+from lifelong_core.deploy import AdaptationContext, AdaptationReport, PostProcessingHead
 from lifelong_core.store import Store
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.watching import Population
 from lifelong_core.store.registry.monitors import MonitorProcess, strictest_mode
 from lifelong_core.store.registry.records import Model, Registry
-from lifelong_monitor.cycle.reports import Inputs
-from lifelong_monitor.exporter.cycle_figures import extract_figures
+from lifelong_monitor.cycle.reports import Inputs, inputs_of, readable_report_of
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.exporter.status import CycleFigures, PopulationStatus, RealisedPerformance, ServingHead
+from lifelong_monitor.exporter.status import PopulationStatus, ServingHead
 from lifelong_monitor.realised.comparison import PerformanceComparer, error_rates_of
 from lifelong_monitor.realised.performance import RealisedPerformances
+from lifelong_monitor.realised.records import RealisedPerformance
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +40,8 @@ class PopulationMetrics:
         self._comparer = PerformanceComparer(store, settings)
         self._models: dict[Population, Model] = {}
         self._statuses: dict[Population, PopulationStatus] = {}
-        self._figures: dict[Population, tuple[CycleFigures, int]] = {}
-        """of the newest cycle, and the version of the head that it judged"""
+        self._newest: dict[Population, tuple[Cycle, AdaptationReport | None, Inputs | None]] = {}
+        """newest cycle, its report and its inputs, as in `PopulationStatus`"""
         self._proposing: set[Population] = set()
         """whose newest cycle proposed a head"""
         self._judged: set[Population] = set()
@@ -61,7 +61,7 @@ class PopulationMetrics:
     def keep(self, populations: Iterable[Population]) -> None:
         """Forget every population that is not among these."""
         kept = frozenset(populations)
-        for known in (self._models, self._statuses, self._figures, self._rests_on, self._compared):
+        for known in (self._models, self._statuses, self._newest, self._rests_on, self._compared):
             for population in [one for one in known if one not in kept]:
                 del known[population]
         for some in (self._proposing, self._judged, self._counted, self._changed):
@@ -86,8 +86,11 @@ class PopulationMetrics:
     ) -> None:
         """Take in the newest cycle of a population, with its report and inputs where this process judged it."""
         population = cycle.model_id, cycle.environment
-        figures = extract_figures(cycle, cycle.head_version, report=report, inputs=inputs)
-        self._figures[population] = figures, cycle.head_version
+        report = report or readable_report_of(cycle)
+        if report is not None:
+            inputs = inputs or inputs_of(cycle)
+            report = replace(report, context=AdaptationContext())
+        self._newest[population] = replace(cycle, report={}), report, inputs
         self._judged.add(population)
         if cycle.proposal is None:
             self._proposing.discard(population)
@@ -188,6 +191,7 @@ class PopulationMetrics:
             environment = status.environment
             head = _serving_head(registry, changes, population)
             is_proposed = population in self._proposing and bool(self._store.cycles.proposals(*population))
+            cycle, report, inputs = self._newest.get(population, (None, None, None))
             renewed = replace(
                 status,
                 role=registry.role(model.id),
@@ -195,7 +199,9 @@ class PopulationMetrics:
                 affected=self._affected(population, head, is_own=population in registry.heads),
                 pinned=registry.pin_for(model, environment) is not None,
                 proposed=is_proposed,
-                cycle=self._cycle_figures(population, None if head is None else head.version),
+                cycle=cycle,
+                report=report,
+                inputs=inputs,
             )
             self._set(population, renewed)
 
@@ -211,13 +217,6 @@ class PopulationMetrics:
             return status.affected
         self._counted.discard(population)
         return self._store.swaps.of_activation(population[0], head.version, head.activated_at)
-
-    def _cycle_figures(self, population: Population, serving_version: int | None) -> CycleFigures | None:
-        found = self._figures.get(population)
-        if found is None:
-            return None
-        figures, judged_version = found
-        return figures if judged_version == serving_version else replace(figures, evidence=None)
 
     def _set(self, population: Population, status: PopulationStatus) -> None:
         self._statuses[population] = status

@@ -13,13 +13,31 @@ def _expected(
     status: PopulationStatus, part: Callable[[ExpectedCriterion], float | None], *more: str
 ) -> Values:
     """By metric and class, of the head that serves now."""
-    if status.head is None or status.cycle is None:
+    if status.head is None:
         return {}
-    found = status.cycle.criteria.get(status.head.digest)
+    found = _criteria(status).get(status.head.digest)
     value = None if found is None else part(found)
     if found is None or value is None:
         return {}
     return {(found.metric, status.head.rule_class, *more): float(value)}
+
+
+def _criteria(status: PopulationStatus) -> dict[str, ExpectedCriterion]:
+    """What the rules of the judged head and of the swapped-in head will reach, by digest of the head.
+
+    Empty for rules that minimise a cost.
+    """
+    report = status.report
+    if report is None:
+        return {}
+    found = {} if report.criterion is None else {report.head_digest: report.criterion}
+    if report.candidate is not None and report.candidate_criterion is not None:
+        found[report.candidate.digest] = report.candidate_criterion
+    return found
+
+
+def _missed_cycles(status: PopulationStatus) -> Values:
+    return {(): float(status.inputs.missed_cycles)} if status.inputs and _criteria(status) else {}
 
 
 def _realised(
@@ -88,11 +106,7 @@ RULE_GAUGES: Final[Mapping[str, Gauge]] = {
     "lifelong_decision_rule_missed_cycles": (
         "Cycles in a row, up to the last one, that expected the whole interval of the metric to miss the target.",
         (),
-        lambda status: (
-            {}
-            if status.cycle is None or not status.cycle.criteria
-            else {(): float(status.cycle.missed_cycles)}
-        ),
+        _missed_cycles,
     ),
     "lifelong_decision_rule_realised": (
         "Metric of the decision rule on the labelled decisions of the head that serves now; absent while there are too"

@@ -11,15 +11,15 @@ from lifelong_core.deploy.adaptation.retraining import Look, RetrainingReason, j
 from lifelong_core.store import Cycle, RetrainingProposal, Store
 from lifelong_core.store.registry.records import Model, Registry
 from lifelong_core.values.errors import LifelongError
-from lifelong_monitor.exporter.proposal_metrics import ProposalMetrics
-from lifelong_monitor.proposals.cycle_looks import (
+from lifelong_monitor.exporter.exporter import ProposalMetrics
+from lifelong_monitor.proposals.looks import (
     HeadPerformances,
     estimable_thresholds,
+    labelled_looks,
     past_cycles,
     performance_looks,
     refusal_looks,
 )
-from lifelong_monitor.proposals.labelled_looks import labelled_looks
 
 log = logging.getLogger(__name__)
 

@@ -1,8 +1,6 @@
 """The recommended expected cost on labelled predictions at the stated, the estimated and the realised prevalences.
 
 The value at the stated prevalences does not change when the prevalence shifts, so it hides what the shift costs.
-
-Import this module only where a task has a recommendation: `lifelong_core.design` takes a moment to load.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +16,6 @@ from lifelong_core.store.performance.class_mixes import ClassMix, MetricAtClassM
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from lifelong_core.values.scientific import t_quantile
-from lifelong_monitor.exporter.status import RealisedMetric
 from lifelong_monitor.realised.metric_inputs import ENOUGH_SAMPLES, MetricInputs, ResampledPredictions
 from lifelong_monitor.realised.recommended_metrics import (
     LEVEL,
@@ -27,6 +24,7 @@ from lifelong_monitor.realised.recommended_metrics import (
     compute_values,
     with_prevalences,
 )
+from lifelong_monitor.realised.records import RealisedMetric
 
 
 def compute_class_mixes(

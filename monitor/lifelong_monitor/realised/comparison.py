@@ -30,9 +30,10 @@ from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import NotFoundError, UnavailableError
 from lifelong_monitor.cycle.context import list_head_services
 from lifelong_monitor.cycle.reports import readable_report_of
-from lifelong_monitor.realised.label_checks import check_calibration, check_selection
+from lifelong_monitor.realised.answered_predictions import check_calibration, check_selection
+from lifelong_monitor.realised.class_mixes import compute_class_mixes
+from lifelong_monitor.realised.labelled_figures import realised_rule_metric
 from lifelong_monitor.realised.periods import Evidence, compare_days, compare_heads
-from lifelong_monitor.realised.rule_metric import realised_rule_metric
 
 log = logging.getLogger(__name__)
 
@@ -158,9 +159,6 @@ class PerformanceComparer:
         attached = self._store.recommendations.current(task.name)
         if attached is None or not labelled.ids:
             return ()
-        # Takes a moment, and only where it is needed.
-        from lifelong_monitor.realised.class_mixes import compute_class_mixes
-
         report = None if last is None else readable_report_of(last)
         estimate = None if report is None else report.prevalence
         try:

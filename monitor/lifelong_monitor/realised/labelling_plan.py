@@ -23,7 +23,7 @@ from lifelong_core.store.labelling.records import LabellingPlan, PlannedPredicti
 from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, Integers
-from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
+from lifelong_monitor.cycle.subject import FittedQuantifiers
 from lifelong_monitor.realised.judged_window import CONFIDENCE, METRICS, JudgedWindow, judge_window
 
 FEWEST_LABELS = 2

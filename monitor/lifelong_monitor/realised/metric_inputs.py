@@ -16,8 +16,8 @@ from lifelong_core.design.validation.values.samples import ModelOutputs, Samples
 from lifelong_core.metrics import METRICS
 from lifelong_core.store import LabelledPredictions
 from lifelong_core.values.arrays import Floats, Integers
-from lifelong_monitor.exporter.status import LeftOutPredictions
 from lifelong_monitor.realised.answered_predictions import HeadOf, compute_answers
+from lifelong_monitor.realised.records import LeftOutPredictions
 
 MOST_SAMPLES = 100_000
 MOST_PROBABILITIES = 500_000

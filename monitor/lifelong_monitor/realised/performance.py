@@ -10,13 +10,14 @@ from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.store import AttachedRecommendation, LabelledPredictions, Store
 from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.values.errors import LifelongError
-from lifelong_monitor.exporter.status import (
+from lifelong_monitor.realised.labelled_figures import realised_figures
+from lifelong_monitor.realised.recommended_metrics import compute_recommended_metrics
+from lifelong_monitor.realised.records import (
     LeftOutMetric,
     LeftOutPredictions,
     RealisedPerformance,
     RecommendedMetrics,
 )
-from lifelong_monitor.realised.labelled_figures import realised_figures
 
 LEVEL = 0.95
 """Default confidence of the intervals."""
@@ -104,9 +105,6 @@ class RealisedPerformances:
     def _compute_metrics(
         self, task: Task, model: Model, attached: AttachedRecommendation, labelled: LabelledPredictions
     ) -> RecommendedMetrics:
-        # Takes a moment, and only where it is needed.
-        from lifelong_monitor.realised.recommended_metrics import compute_recommended_metrics
-
         def head_of(version: int) -> PostProcessingHead:
             return self._store.heads.get(model.reference, version).head
 

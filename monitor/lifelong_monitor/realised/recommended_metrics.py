@@ -1,7 +1,4 @@
-"""The recommended metrics of a task, computed from its labelled predictions as a validation computes them.
-
-Import this module only where a task has a recommendation: `lifelong_core.design` takes a moment to load.
-"""
+"""The recommended metrics of a task, computed from its labelled predictions as a validation computes them."""
 
 import math
 from collections import Counter
@@ -17,13 +14,9 @@ from lifelong_core.metrics import METRICS
 from lifelong_core.store import AttachedRecommendation, LabelledPredictions
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import InvalidInputError
-from lifelong_monitor.exporter.status import (
-    LeftOutMetric,
-    RealisedMetric,
-    RecommendedMetrics,
-)
 from lifelong_monitor.realised.answered_predictions import HeadOf
 from lifelong_monitor.realised.metric_inputs import SCORED, SEED, MetricInputs, ResampledPredictions
+from lifelong_monitor.realised.records import LeftOutMetric, RealisedMetric, RecommendedMetrics
 
 MOST_SERIES = 90
 """Largest number of series of one gauge for one population; Prometheus advises against more than a hundred."""

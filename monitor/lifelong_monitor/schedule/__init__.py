@@ -1,8 +1,6 @@
 """When cycles run.
 
-- `occasion`: why and when a cycle is due: by the clock, early, or on request
-- `tick`: one round over the populations, or one look for news; `agenda` says which populations it visits
-- `new_predictions`, `visits`: predictions that no cycle has judged; the newest visit of each population
-- `registry_reader`, `cycle_log`, `housekeeping`: the registry of a tick, its log lines, its tasks beside the cycles
-- `lease`: one monitor at a time
+- `tick`: one round over the populations, or one look for news
+- `agenda`: the populations that a tick visits; predictions that no cycle has judged
+- `tick_state`, `housekeeping`: state between ticks; tasks of a tick beside the cycles
 """

@@ -22,19 +22,18 @@ from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.registry.records import Model, Registry
 from lifelong_core.values.errors import LifelongError
 from lifelong_monitor.cycle.cycle import NO_NEWS, CycleResult, run_cycle
-from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
+from lifelong_monitor.cycle.occasion import Occasion
 from lifelong_monitor.cycle.reports import Inputs, inputs_of, report_of
+from lifelong_monitor.cycle.subject import FittedQuantifiers
+from lifelong_monitor.cycle.text import CycleLog
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.exporter.population_metrics import PopulationMetrics
 from lifelong_monitor.proposals.proposer import RetrainingProposer
 from lifelong_monitor.realised.affected_decisions import SwapCounter
 from lifelong_monitor.realised.labelling_plan import LabellingEstimates
 from lifelong_monitor.schedule.agenda import Agenda
-from lifelong_monitor.schedule.cycle_log import CycleLog
 from lifelong_monitor.schedule.housekeeping import Housekeeping
-from lifelong_monitor.schedule.occasion import Occasion
-from lifelong_monitor.schedule.registry_reader import RegistryReader
-from lifelong_monitor.schedule.visits import Visits
+from lifelong_monitor.schedule.tick_state import RegistryReader, Visits
 
 log = logging.getLogger(__name__)
 

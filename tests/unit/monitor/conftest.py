@@ -27,7 +27,7 @@ def fitted_once() -> Iterator[None]:
             return kept[key]
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("lifelong_monitor.cycle.quantifiers.quantifier", Remembering)
+        patched.setattr("lifelong_monitor.cycle.subject.quantifier", Remembering)
         yield
 
 

@@ -10,8 +10,8 @@ from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.metrics import METRICS
 from lifelong_core.store import AttachedRecommendation, Model, Store
 from lifelong_core.store.engine.documents import text_digest
-from lifelong_monitor.exporter.status import RealisedMetric, RealisedPerformance
 from lifelong_monitor.realised.performance import RealisedPerformances
+from lifelong_monitor.realised.records import RealisedMetric, RealisedPerformance
 from tests.unit.monitor.population import COSTS
 
 RECOMMENDED = recommend(

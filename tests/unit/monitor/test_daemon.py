@@ -11,12 +11,12 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Model, Store
 from lifelong_core.values.errors import SchemaError, UnavailableError
 from lifelong_monitor import daemon
+from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.daemon import Daemon
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.heartbeat import HeartbeatThread
-from lifelong_monitor.jobs.lane import Lane
-from lifelong_monitor.jobs.runner import JobRunner
-from lifelong_monitor.schedule.occasion import due_before
+from lifelong_monitor.jobs.running.lane import Lane
+from lifelong_monitor.jobs.running.runner import JobRunner
 from lifelong_monitor.schedule.tick import Ticker
 from tests.unit.monitor.daemons import running, until
 from tests.unit.monitor.population import BALANCED, draw, predict

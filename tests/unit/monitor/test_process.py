@@ -156,7 +156,7 @@ import lifelong_monitor.__main__
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.jobs.runner import JobRunner, check_job_runner
+from lifelong_monitor.jobs.running.runner import JobRunner, check_job_runner
 from lifelong_monitor.schedule.tick import Ticker
 
 settings = Settings.load()

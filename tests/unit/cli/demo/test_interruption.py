@@ -8,7 +8,7 @@ import pytest
 
 INTERRUPTED = """
 import os, signal, sys, time
-from lifelong.demo.interruption import interruptible
+from lifelong.demo.main import interruptible
 number = int(sys.argv[1])
 try:
     with interruptible():

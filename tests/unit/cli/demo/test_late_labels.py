@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from lifelong.demo.images import CLASS_NAMES
-from lifelong.demo.late_labels import LABELLED_SHARE, draw_labelled, send_labels
-from lifelong.demo.traffic import Answer, Answers
+from lifelong.demo.traffic import LABELLED_SHARE, Answer, Answers, draw_labelled, send_labels
 from lifelong_core.values.errors import LifelongError
 
 

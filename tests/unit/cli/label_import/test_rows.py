@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lifelong.label_import.lines import LONGEST_LINE, read_lines
 from lifelong.label_import.rows import (
     COLUMNS,
     IGNORED_COLUMNS,
+    LONGEST_LINE,
     LabelRow,
     RejectedRow,
     Row,
     UnlabelledRow,
+    read_lines,
     read_rows,
 )
 from lifelong_core.store.labelling.documents import COLUMNS as PLAN_COLUMNS

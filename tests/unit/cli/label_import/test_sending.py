@@ -7,9 +7,8 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from lifelong.label_import.outcome import EXAMPLES
 from lifelong.label_import.rows import LabelRow, RejectedRow, UnlabelledRow
-from lifelong.label_import.sending import BATCH, LabelImport
+from lifelong.label_import.sending import BATCH, EXAMPLES, LabelImport
 from lifelong_core.values.errors import LifelongError, RetryableError, TooManyRequestsError, UnavailableError
 
 

@@ -16,7 +16,7 @@ from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.promotion import PromotionReport
 from lifelong_core.store import Job, Store, register_calibration
 from lifelong_core.values.errors import InvalidInputError, NotFoundError, UnavailableError
-from lifelong_monitor.jobs.kinds import work_of
+from lifelong_monitor.jobs.running.work import work_of
 from tests.unit.design.validations import recommending
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, draw
 from tests.unit.monitor.recommendations import attach

@@ -10,13 +10,11 @@ from lifelong_core.store import Cycle, Heartbeat, Model, Store, new_prediction_i
 from lifelong_core.store.health import Health
 from lifelong_core.values.errors import NotFoundError
 from lifelong_monitor.cycle.cycle import ELSEWHERE, CycleResult, run_cycle
-from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
+from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.cycle.replay import replay
-from lifelong_monitor.cycle.reports import inputs_of, report_of
+from lifelong_monitor.cycle.reports import inputs_of, readable_report_of, report_of
+from lifelong_monitor.cycle.subject import FittedQuantifiers
 from lifelong_monitor.cycle.text import format_cycle
-from lifelong_monitor.exporter.cycle_figures import extract_figures
-from lifelong_monitor.exporter.status import CycleFigures
-from lifelong_monitor.schedule.occasion import due_before
 from tests import databases
 from tests.unit.monitor.population import BALANCED, SHIFTED, add_model, draw, predict
 
@@ -306,7 +304,7 @@ def test_a_report_that_cannot_be_read_does_not_stop_the_watch(
     with store.database.write() as connection:
         connection.exec_driver_sql("""UPDATE cycles SET report = '{"schema_version": 99}'""")
     unreadable = store.cycles.get(first.id)
-    assert extract_figures(unreadable, 1) == CycleFigures("keep", 600)
+    assert readable_report_of(unreadable) is None
     predict(store, model, "clinic", draw(BALANCED, 300, seed=4))
     result = run_cycle(store, settings, model, "clinic", LATER)
     assert result.outcome == "keep"

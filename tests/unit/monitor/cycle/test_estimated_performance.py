@@ -14,11 +14,10 @@ from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.metrics import accuracy, confusion_matrix
 from lifelong_core.store import Cycle, Model, Store
 from lifelong_monitor.cycle.cycle import run_cycle
+from lifelong_monitor.cycle.estimates import ALWAYS, WantedEstimate, judge_acceptance
+from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of
-from lifelong_monitor.cycle.wanted_estimates import ALWAYS, WantedEstimate, judge_acceptance
-from lifelong_monitor.exporter.cycle_figures import extract_figures
-from lifelong_monitor.schedule.occasion import due_before
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, SHIFTED, draw, predict
 from tests.unit.monitor.recommendations import attach
 
@@ -72,9 +71,9 @@ def test_an_estimate_below_its_threshold_is_a_reason_that_leaves_the_outcome(
     assert codes(cycle)[-1] == "performance_missed"
     assert "Sensitivity (TPR) of malignant" in report_of(cycle).reasons[-1].text
     assert "of benign" not in report_of(cycle).reasons[-1].text
-    figures = extract_figures(cycle, cycle.head_version).performance
-    assert figures is not None
-    shown = {(one.metric, one.class_index): one.acceptance for one in figures.metrics}
+    estimate = report_of(cycle).performance
+    assert estimate is not None
+    shown = {(one.metric, one.class_index): one.judge(estimate) for one in inputs_of(cycle).wanted or ()}
     assert shown == {
         ("AC", None): None,
         ("EC", None): None,

@@ -12,11 +12,11 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Cycle, Model, Store
 from lifelong_core.store.schema import tables
 from lifelong_monitor.cycle.cycle import run_cycle
+from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of
 from lifelong_monitor.cycle.text import format_cycle
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
 from tests import databases
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, draw, predict

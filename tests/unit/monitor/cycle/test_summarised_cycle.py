@@ -14,9 +14,9 @@ from lifelong_core.store import Cycle, LogEntry, Model, Prediction, Store, new_p
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_core.values.errors import NotFoundError
 from lifelong_monitor.cycle.cycle import INCOMPLETE, RESUME_SECONDS, CycleResult, run_cycle
+from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of
-from lifelong_monitor.schedule.occasion import due_before
 from tests import databases
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw
 

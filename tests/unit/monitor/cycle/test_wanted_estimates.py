@@ -4,13 +4,13 @@ import pytest
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.store import Model, Store
-from lifelong_monitor.cycle.recommended_estimates import select_estimates
-from lifelong_monitor.cycle.wanted_estimates import (
+from lifelong_monitor.cycle.estimates import (
     ALWAYS,
     MOST_ESTIMATES,
     WantedEstimate,
     keys_of,
     load_wanted_estimates,
+    select_estimates,
 )
 from tests.unit.monitor.population import COSTS
 from tests.unit.monitor.recommendations import attach, attached, metric

@@ -28,61 +28,20 @@ from lifelong_core.values.errors import (
 )
 from lifelong_monitor.exporter import server
 from lifelong_monitor.exporter.exporter import CYCLE_OUTCOMES, Exporter
-from lifelong_monitor.exporter.job_metrics import JOB_OUTCOMES
-from lifelong_monitor.exporter.status import (
-    AssumptionFigures,
-    CycleFigures,
-    EstimatedFigure,
-    EvidenceFigures,
-    GainFigures,
-    PerformanceFigures,
-    PopulationStatus,
-    RealisedMetric,
-    RealisedPerformance,
-    RecommendedMetrics,
-    ServingHead,
-)
+from lifelong_monitor.exporter.status import ServingHead
+from lifelong_monitor.jobs.running.metrics import JOB_OUTCOMES
+from lifelong_monitor.realised.records import RealisedMetric, RealisedPerformance, RecommendedMetrics
 from tests import tools
 from tests.unit import performance_samples
+from tests.unit.monitor.exporter import statuses
+from tests.unit.monitor.exporter.statuses import NOON, SEEN
 
-NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
-SEEN = PopulationStatus("m@1", "clinic", ("benign", "malignant"), "promoted", first_seen=NOON)
 JUDGED = replace(
-    SEEN,
+    statuses.JUDGED,
     last_success=NOON,
-    head=ServingHead(3, NOON, np.array([0.5, 0.5]), digest="serving"),
     mode="propose",
     pinned=True,
     proposed=True,
-    cycle=CycleFigures(
-        "refuse",
-        800,
-        np.array([0.9, 0.1]),
-        np.array([0.85, 0.05]),
-        np.array([0.95, 0.15]),
-        shift_l1=0.8,
-        changed_at=datetime(2026, 11, 20, 12, tzinfo=UTC),
-        evidence=EvidenceFigures(log_e_value=7.5, alarm=12.0, samples=4000),
-        assumption=AssumptionFigures(p_value=0.002, level=0.01),
-        gain=GainFigures(value=0.05, low=-0.01, high=0.12),
-        probability_gain=GainFigures(value=0.04, low=0.02, high=0.06),
-        worst_case_cost_increase=0.25,
-        performance=PerformanceFigures(
-            "serving",
-            "matched",
-            (
-                EstimatedFigure("AC", None, 0.8, 0.7, 0.9, threshold=0.85, acceptance="at_risk"),
-                EstimatedFigure("TPR", 1, 0.6, 0.5, 0.7, threshold=0.8, acceptance="missed"),
-                EstimatedFigure("EC", None, 1.5, 1.25, 1.75, threshold=2.0, acceptance="accepted"),
-                EstimatedFigure("PPV", 0, np.nan, np.nan, np.nan, threshold=0.9),
-            ),
-            0.0125,
-            ("assumption_rejected", "calibration_limited", "calibration_limited"),
-        ),
-        candidate_performance=PerformanceFigures(
-            "new", "matched", (EstimatedFigure("AC", None, 0.9, 0.85, 0.95, threshold=0.85),), None, ()
-        ),
-    ),
     affected=AffectedFigures(
         since=NOON,
         until=NOON,
@@ -126,10 +85,10 @@ def exported(exporter: Exporter) -> str:
 def test_a_judged_population_shows_every_figure(exporter: Exporter) -> None:
     exporter.show(JUDGED)
     assert value(exporter, "lifelong_prevalence_estimate", **{"class": "malignant"}) == 0.1
-    assert value(exporter, "lifelong_prevalence_low", **{"class": "malignant"}) == 0.05
-    assert value(exporter, "lifelong_prevalence_high", **{"class": "malignant"}) == 0.15
+    assert value(exporter, "lifelong_prevalence_low", **{"class": "malignant"}) == pytest.approx(0.05)
+    assert value(exporter, "lifelong_prevalence_high", **{"class": "malignant"}) == pytest.approx(0.15)
     assert value(exporter, "lifelong_prevalence_assumed", **{"class": "malignant"}) == 0.5
-    assert value(exporter, "lifelong_prevalence_shift_l1") == 0.8
+    assert value(exporter, "lifelong_prevalence_shift_l1") == pytest.approx(0.8)
     changed = datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()
     assert value(exporter, "lifelong_prevalence_changed_timestamp_seconds") == changed
     assert value(exporter, "lifelong_window_samples") == 800
@@ -140,8 +99,8 @@ def test_a_judged_population_shows_every_figure(exporter: Exporter) -> None:
     assert value(exporter, "lifelong_realised_accuracy") == 0.75
     assert value(exporter, "lifelong_realised_expected_cost") == 1.25
     assert value(exporter, "lifelong_labelled_samples") == 40
-    assert value(exporter, "lifelong_shift_log_e_value") == 7.5
-    assert value(exporter, "lifelong_shift_log_e_value_alarm") == 12
+    assert value(exporter, "lifelong_shift_log_e_value") == pytest.approx(7.5)
+    assert value(exporter, "lifelong_shift_log_e_value_alarm") == pytest.approx(12)
     assert value(exporter, "lifelong_shift_evidence_samples") == 4000
     assert value(exporter, "lifelong_assumption_p_value") == 0.002
     assert value(exporter, "lifelong_assumption_level") == 0.01
@@ -309,11 +268,9 @@ def test_jobs_are_counted_by_kind_and_how_they_ended(exporter: Exporter) -> None
 def test_a_site_has_few_series_of_each_metric(exporter: Exporter) -> None:
     """Ten classes at one site stay far below a hundred series of one metric."""
     classes = tuple(f"class {index}" for index in range(10))
-    exporter.show(
-        replace(
-            JUDGED, class_names=classes, head=None, cycle=CycleFigures("keep", 800, *[np.full(10, 0.1)] * 3)
-        )
-    )
+    report = replace(statuses.EMPTY, prevalence=statuses.prevalence(np.full(10, 0.1)))
+    report = replace(report, assumed_prevalence=np.full(10, 0.1))
+    exporter.show(replace(JUDGED, class_names=classes, head=None, report=report))
     series = Counter(line.split("{")[0] for line in exported(exporter).splitlines() if 'model="' in line)
     assert max(series.values()) == 10
 
@@ -325,6 +282,22 @@ def test_the_last_outcome_is_one_of_three(exporter: Exporter) -> None:
         for name in ("keep", "swap", "refuse")
     }
     assert outcomes == {"keep": 0, "swap": 0, "refuse": 1}
+
+
+def test_evidence_against_a_head_that_serves_no_more_is_not_shown(exporter: Exporter) -> None:
+    exporter.show(replace(JUDGED, cycle=replace(statuses.CYCLE, head_version=2)))
+    assert value(exporter, "lifelong_assumption_p_value") == 0.002
+    for name in ("log_e_value", "log_e_value_alarm", "evidence_samples"):
+        assert value(exporter, f"lifelong_shift_{name}") is None
+
+
+def test_a_cycle_whose_report_cannot_be_read_shows_its_outcome_and_the_size_of_its_window(
+    exporter: Exporter,
+) -> None:
+    exporter.show(replace(SEEN, head=JUDGED.head, cycle=statuses.CYCLE))
+    names = {"window_samples": 800, "quarantined_predictions": 0, "assumption_p_value": None}
+    assert {name: value(exporter, f"lifelong_{name}") for name in names} == names
+    assert value(exporter, "lifelong_cycle_last_outcome", outcome="refuse") == 1
 
 
 def test_what_is_not_known_has_no_series(exporter: Exporter) -> None:
@@ -345,14 +318,14 @@ def test_zero_is_a_value_and_not_missing(exporter: Exporter) -> None:
             JUDGED,
             pinned=False,
             proposed=False,
-            cycle=CycleFigures(
-                "keep",
-                0,
-                shift_l1=0.0,
-                evidence=EvidenceFigures(0.0, 0.0, 0),
-                assumption=AssumptionFigures(0.0, 0.01),
-                gain=GainFigures(0.0, 0.0, 0.0),
-                probability_gain=GainFigures(0.0, 0.0, 0.0),
+            cycle=replace(statuses.CYCLE, window_samples=0),
+            report=replace(
+                statuses.REPORT,
+                prevalence=statuses.prevalence([0.5, 0.5]),
+                evidence=statuses.evidence(0.0, 0),
+                assumption_test=statuses.assumption_test(0.0),
+                expected_gain=statuses.gain(0.0, 0.0, 0.0),
+                expected_probability_gain=statuses.probability_gain(0.0, 0.0, 0.0),
                 worst_case_cost_increase=0.0,
             ),
             affected=replace(JUDGED.affected, counts=AffectedCounts()),  # type: ignore[type-var]

@@ -1,31 +1,33 @@
 """Gauges of the decision rule's metric: of the head that serves, expected and realised."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
+from lifelong_core.deploy import fit_head
 from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.store.performance.rule_metric import RealisedRuleMetric
+from lifelong_monitor.cycle.reports import Inputs
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.exporter.status import CycleFigures, PopulationStatus, ServingHead
+from lifelong_monitor.exporter.status import PopulationStatus, ServingHead
 from tests.unit import performance_samples
+from tests.unit.monitor.exporter import statuses
+from tests.unit.monitor.exporter.statuses import NOON
+from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, draw
 
-NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
 EXPECTED = ExpectedCriterion("PPV", 0.72, 0.66, 0.78, 0.95, 0.8, True, 0.41, 300, None)
 REALISED = RealisedRuleMetric(
     3, "precision of malignant at least 0.8", "PPV", "malignant", 90, EstimatedMetric(0.7, 0.6, 0.79), 0.8
 )
-JUDGED = PopulationStatus(
-    "m@1",
-    "clinic",
-    ("benign", "malignant"),
-    "promoted",
-    first_seen=NOON,
+RULED = replace(statuses.EMPTY, criterion=EXPECTED)
+CANDIDATE = fit_head(draw(BALANCED, 300, seed=1), COSTS, class_names=CLASS_NAMES)
+JUDGED = replace(
+    statuses.JUDGED,
     head=ServingHead(3, NOON, np.array([0.5, 0.5]), digest="serving", rule_class="malignant"),
-    cycle=CycleFigures("keep", 800, criteria={"serving": EXPECTED}, missed_cycles=2),
+    report=RULED,
+    inputs=Inputs(1, "MLLS", missed_cycles=2),
     performance=replace(performance_samples.comparison(), rule_metric=REALISED),
 )
 ROLE = {"model": "m@1", "environment": "clinic", "role": "promoted"}
@@ -88,7 +90,7 @@ def test_a_target_is_missed_where_the_whole_interval_is_on_the_wrong_side(
     realised = replace(REALISED, metric=metric, value=EstimatedMetric(value, low, high), target=target)
     status = replace(
         JUDGED,
-        cycle=CycleFigures("keep", 800, criteria={"serving": expected}),
+        report=replace(RULED, criterion=expected),
         performance=replace(performance_samples.comparison(), rule_metric=realised),
     )
     for by in ("estimate", "labels"):
@@ -99,9 +101,10 @@ def test_a_target_is_missed_where_the_whole_interval_is_on_the_wrong_side(
 def test_after_a_swap_the_figures_are_those_of_the_new_head_and_labels_of_the_old_one_are_gone(
     exporter: Exporter,
 ) -> None:
-    criteria = {"old": EXPECTED, "serving": replace(EXPECTED, value=0.81, high=0.9, cut_off=0.6)}
-    head = replace(JUDGED.head, version=4)  # type: ignore[type-var]
-    swapped = replace(JUDGED, head=head, cycle=CycleFigures("swap", 800, criteria=criteria))
+    criterion = replace(EXPECTED, value=0.81, high=0.9, cut_off=0.6)
+    head = replace(JUDGED.head, version=4, digest=CANDIDATE.digest)  # type: ignore[type-var]
+    report = replace(RULED, outcome="swap", candidate=CANDIDATE, candidate_criterion=criterion)
+    swapped = replace(JUDGED, head=head, report=report)
     assert shown(exporter, swapped, "cut_off") == 0.6
     assert shown(exporter, swapped, "reached", by="estimate") == 1
     assert shown(exporter, swapped, "reached", by="labels") is None
@@ -109,7 +112,7 @@ def test_after_a_swap_the_figures_are_those_of_the_new_head_and_labels_of_the_ol
 
 
 def test_a_head_of_least_cost_or_that_no_cycle_judged_has_no_series(exporter: Exporter) -> None:
-    least_cost = replace(JUDGED, cycle=CycleFigures("keep", 800), performance=None)
+    least_cost = replace(JUDGED, report=statuses.EMPTY, performance=None)
     by_a_person = replace(JUDGED, head=replace(JUDGED.head, digest="other"), performance=None)  # type: ignore[type-var]
     for name in ("expected", "target", "reached", "cut_off"):
         assert shown(exporter, least_cost, name, **({"by": "estimate"} if name == "reached" else {})) is None

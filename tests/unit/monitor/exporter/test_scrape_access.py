@@ -12,8 +12,8 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Scope, Store, Token
 from lifelong_core.store.registry.cache import RegistryCache
 from lifelong_core.values.errors import ForbiddenError, UnauthenticatedError, UnavailableError
-from lifelong_monitor.exporter import scrape_access
-from lifelong_monitor.exporter.scrape_access import ScrapeAccess
+from lifelong_monitor.exporter import server
+from lifelong_monitor.exporter.server import ScrapeAccess
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_a_monitor_that_starts_meanwhile_asks_the_registry_of_this_machine(
 def test_a_database_that_hangs_holds_up_no_scrape_for_long(
     closed: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scrape_access, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(server, "PATIENCE_SECONDS", 0.1)
     switch = Switch(store)
     access = ScrapeAccess(closed, switch)
     header = f"Bearer {made(store, Scope.METRICS)}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from lifelong_core.store import Job, Store
 from lifelong_monitor.jobs.__main__ import main
-from lifelong_monitor.jobs.context import open_context
+from lifelong_monitor.jobs.running.context import open_context
 
 
 def echo(store: Store, job: Job) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from lifelong_core.store import Job, Store
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.jobs.job_log import MOST_LINES
 from lifelong_core.values.errors import ConflictError, LifelongError, UnavailableError
-from lifelong_monitor.jobs import context as context_module
-from lifelong_monitor.jobs.context import open_context
+from lifelong_monitor.jobs.running import context as context_module
+from lifelong_monitor.jobs.running.context import open_context
 from tests.unit.monitor.jobs.test_runner import until
 
 

@@ -12,10 +12,10 @@ from lifelong_core.store import Cycle, Model, Store
 from lifelong_core.store.log.identifiers import EPOCH
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_monitor.cycle.cycle import ELSEWHERE, run_cycle
+from lifelong_monitor.cycle.occasion import CycleRequest, Occasion, due_before, interval_of
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import report_of
-from lifelong_monitor.jobs.cycle import run_requested_cycle
-from lifelong_monitor.schedule.occasion import CycleRequest, Occasion, due_before, interval_of
+from lifelong_monitor.jobs.kinds.cycle import run_requested_cycle
 from tests import databases
 from tests.unit.monitor.population import BALANCED, SHIFTED, add_model, draw, predict
 

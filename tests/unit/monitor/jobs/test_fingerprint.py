@@ -16,7 +16,7 @@ from lifelong_core.develop.fingerprints.disclosure import disclosure
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
 from lifelong_core.store import Model, Store
 from lifelong_core.values.errors import ConfigurationError, ConflictError, InvalidInputError, NotFoundError
-from lifelong_monitor.jobs.kinds import work_of
+from lifelong_monitor.jobs.running.work import work_of
 from tests.unit.develop.features import conftest as extractors
 
 weights_file, backbone, extractor = extractors.weights_file, extractors.backbone, extractors.extractor

@@ -10,8 +10,8 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Job, Model, Store
 from lifelong_core.store.labelling.submission import KIND
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_monitor.jobs.kinds import work_of
-from lifelong_monitor.jobs.labelling_plan import make_plan
+from lifelong_monitor.jobs.kinds.labelling_plan import make_plan
+from lifelong_monitor.jobs.running.work import work_of
 from tests import databases
 from tests.unit.monitor.population import SHIFTED, add_model, draw, label, predict
 
@@ -24,7 +24,7 @@ def submit(store: Store, size: int, model: str = "lesions@1", **asked: Any) -> J
 
 
 def test_the_kind_is_known() -> None:
-    assert work_of(KIND).__module__ == "lifelong_monitor.jobs.labelling_plan"
+    assert work_of(KIND).__module__ == "lifelong_monitor.jobs.kinds.labelling_plan"
 
 
 @on_both_databases

@@ -15,8 +15,8 @@ from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.promotion import PromotionReport
 from lifelong_core.store import Model, Store, register_calibration
 from lifelong_core.values.errors import InvalidInputError
-from lifelong_monitor.jobs.kinds import work_of
-from lifelong_monitor.jobs.localization import compare_places
+from lifelong_monitor.jobs.kinds.localization import compare_places
+from lifelong_monitor.jobs.running.work import work_of
 from tests.unit.develop.features.drawn import draw_images
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, draw
 from tests.unit.monitor.recommendations import RECOMMENDED

@@ -8,8 +8,8 @@ import pytest
 
 from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.values.errors import ConfigurationError, UnavailableError
-from lifelong_monitor.jobs.on_ray import check_reachable, import_ray, resources_for, variables_for
-from lifelong_monitor.jobs.runner import check_job_runner
+from lifelong_monitor.jobs.running.on_ray import check_reachable, import_ray, resources_for, variables_for
+from lifelong_monitor.jobs.running.runner import check_job_runner
 from tests.unit.monitor.test_process import free_port
 
 
@@ -22,7 +22,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
 
 def test_a_monitor_without_the_package_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     check_job_runner("ray")
-    monkeypatch.setattr("lifelong_monitor.jobs.runner.find_spec", lambda _: None)
+    monkeypatch.setattr("lifelong_monitor.jobs.running.runner.find_spec", lambda _: None)
     check_job_runner("local")
     with pytest.raises(ConfigurationError, match=r"\[ray\]"):
         check_job_runner("ray")

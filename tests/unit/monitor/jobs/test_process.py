@@ -21,7 +21,7 @@ from lifelong_core.store import Model, Store
 from lifelong_core.store.schema import tables
 from lifelong_monitor.cycle.cycle import run_cycle
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.jobs.runner import JobRunner
+from lifelong_monitor.jobs.running.runner import JobRunner
 from tests import databases
 from tests.unit.monitor.jobs.test_runner import ended, is_alive, pids, telling, until
 from tests.unit.monitor.population import (
@@ -70,7 +70,7 @@ _WATCHED = (
 _MONITOR = """
 import sys
 from lifelong_monitor.__main__ import main
-from lifelong_monitor.jobs.runner import JobRunner
+from lifelong_monitor.jobs.running.runner import JobRunner
 
 JobRunner.__init__.__kwdefaults__["command"] = (sys.executable, "-S", "-c", *sys.argv[1:])
 sys.exit(main())

@@ -8,7 +8,7 @@ import pytest
 
 from lifelong_core.store import Job, Store
 from lifelong_core.values.errors import ConfigurationError
-from lifelong_monitor.jobs.kinds import work_of
+from lifelong_monitor.jobs.running.work import work_of
 from tests.unit.store.knowledge_samples import make_base, make_entry, make_histogram
 
 

@@ -11,9 +11,9 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Model, Store
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from lifelong_monitor.cycle.cycle import run_cycle
-from lifelong_monitor.cycle.differences import FieldDifference, compare_documents
-from lifelong_monitor.jobs.kinds import work_of
-from lifelong_monitor.schedule.occasion import due_before
+from lifelong_monitor.cycle.occasion import due_before
+from lifelong_monitor.cycle.replay import FieldDifference, compare_documents
+from lifelong_monitor.jobs.running.work import work_of
 from tests import databases
 from tests.unit.monitor.cycle.test_summarised_cycle import log
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw, predict

@@ -20,10 +20,10 @@ from lifelong_core.images.preprocessing_digest import preprocessing_digest
 from lifelong_core.promotion import PromotionReport
 from lifelong_core.store import Job, Store
 from lifelong_core.values.errors import ConflictError, InvalidInputError
-from lifelong_monitor.jobs import after_training, retrain
-from lifelong_monitor.jobs.after_training import AfterTraining
-from lifelong_monitor.jobs.kinds import work_of
-from lifelong_monitor.jobs.localization import compare_places
+from lifelong_monitor.jobs.kinds import after_training, retrain
+from lifelong_monitor.jobs.kinds.after_training import AfterTraining
+from lifelong_monitor.jobs.kinds.localization import compare_places
+from lifelong_monitor.jobs.running.work import work_of
 from tests.unit.develop.features import conftest as extractors
 from tests.unit.develop.features.drawn import draw_images
 from tests.unit.monitor.population import CLASS_NAMES, COSTS

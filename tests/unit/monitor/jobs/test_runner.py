@@ -20,12 +20,11 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_core.values.errors import InvalidInputError, LifelongError, UnavailableError
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.jobs.__main__ import outcome_of
-from lifelong_monitor.jobs.kinds import KINDS, work_of
-from lifelong_monitor.jobs.outcome import JobError, Outcome
-from lifelong_monitor.jobs.parent_watchdog import ABANDONED, HOLD
-from lifelong_monitor.jobs.redaction import last_words
-from lifelong_monitor.jobs.runner import JobRunner
+from lifelong_monitor.jobs.running.outcome import JobError, Outcome
+from lifelong_monitor.jobs.running.process import ABANDONED, HOLD
+from lifelong_monitor.jobs.running.redaction import last_words
+from lifelong_monitor.jobs.running.runner import JobRunner
+from lifelong_monitor.jobs.running.work import KINDS, outcome_of, work_of
 
 REAL = (sys.executable, str(Path(__file__).with_name("job_kinds.py")))
 """With the store and all that a job's subprocess loads; the others start in no time."""
@@ -305,7 +304,7 @@ def test_the_end_of_a_job_is_recorded_when_the_database_is_back(
         return real(job, result)
 
     monkeypatch.setattr(store.jobs, "succeed", succeed)
-    monkeypatch.setattr("lifelong_monitor.jobs.lane.FINISH_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr("lifelong_monitor.jobs.running.lane.FINISH_AGAIN_SECONDS", 0.05)
     job = store.jobs.submit("validate", {}, actor="tests")
     with running(store, settings, exporter, telling(result={})):
         assert ended(store, job).attempts == 1
@@ -364,8 +363,8 @@ def test_rows_of_numbers_are_not_kept_however_they_are_written(said: str, kept: 
 def test_a_subprocess_ends_with_its_runner(sign: str) -> None:
     """One that was killed ends the pipe; one that hangs says nothing more before its claim is over."""
     code = (
-        "import time; from lifelong_monitor.jobs import parent_watchdog; "
-        "parent_watchdog.end_with_runner(); time.sleep(600)"
+        "import time; from lifelong_monitor.jobs.running import process; "
+        "process.end_with_runner(); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as orphan:
         assert orphan.stdin is not None
@@ -392,7 +391,7 @@ def shown(exporter: Exporter, name: str, **labels: str) -> float | None:
 def test_jobs_that_wait_and_jobs_that_failed_are_shown_whoever_ran_them(
     store: Store, settings: Settings, exporter: Exporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("lifelong_monitor.jobs.state_watch.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("lifelong_monitor.jobs.running.runner.LOOK_SECONDS", 0.05)
     waiting, since = "lifelong_jobs_waiting", "lifelong_job_waiting_since_timestamp_seconds"
     failure = "lifelong_job_last_failure_timestamp_seconds"
     store.jobs.submit("of-a-newer-version", {}, actor="tests")
@@ -422,7 +421,7 @@ def test_what_nobody_knows_any_more_is_not_shown(
     def state() -> None:
         raise UnavailableError("gone.")
 
-    monkeypatch.setattr("lifelong_monitor.jobs.state_watch.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("lifelong_monitor.jobs.running.runner.LOOK_SECONDS", 0.05)
     with running(store, settings, exporter, telling(result={})):
         until(lambda: shown(exporter, "lifelong_jobs_waiting") == 0)
         with monkeypatch.context() as patched:
@@ -430,5 +429,5 @@ def test_what_nobody_knows_any_more_is_not_shown(
             until(lambda: shown(exporter, "lifelong_jobs_waiting") is None)
             assert shown(exporter, "lifelong_job_time_limit_seconds", kind="validate") is not None
         until(lambda: shown(exporter, "lifelong_jobs_waiting") == 0)
-        monkeypatch.setattr("lifelong_monitor.exporter.job_metrics.STATE_HOLDS_SECONDS", 0)
+        monkeypatch.setattr("lifelong_monitor.jobs.running.metrics.STATE_HOLDS_SECONDS", 0)
         assert shown(exporter, "lifelong_jobs_waiting") is None, "as if the database had hung since"

@@ -13,7 +13,7 @@ from lifelong_core.develop.training.search_outcome import SearchOutcome
 from lifelong_core.store import Store
 from lifelong_core.store.trainings.asking import complete_retraining
 from lifelong_core.values.errors import NotFoundError
-from lifelong_monitor.jobs.kinds import work_of
+from lifelong_monitor.jobs.running.work import work_of
 from tests.unit.develop.features.drawn import draw_images
 from tests.unit.monitor.population import CLASS_NAMES, COSTS
 

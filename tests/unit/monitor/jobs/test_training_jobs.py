@@ -13,10 +13,10 @@ import pytest
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Job, Store
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.jobs.attempt import Attempt
-from lifelong_monitor.jobs.limits import memory_of_session
-from lifelong_monitor.jobs.outcome import Outcome
-from lifelong_monitor.jobs.process import JobProcess
+from lifelong_monitor.jobs.running.attempt import Attempt
+from lifelong_monitor.jobs.running.limits import memory_of_session
+from lifelong_monitor.jobs.running.outcome import Outcome
+from lifelong_monitor.jobs.running.process import JobProcess
 from tests import tools
 from tests.unit.monitor.jobs.test_runner import (
     HANGS,

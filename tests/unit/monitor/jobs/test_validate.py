@@ -13,7 +13,7 @@ from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.metrics import confusion_matrix, expected_cost
 from lifelong_core.store import Model, Store
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
-from lifelong_monitor.jobs.kinds import work_of
+from lifelong_monitor.jobs.running.work import work_of
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, SHIFTED, draw
 from tests.unit.monitor.recommendations import RECOMMENDED, attach, metric, naming
 

@@ -14,9 +14,9 @@ from lifelong_core.deploy import LabeledLogits, PrevalenceEstimate
 from lifelong_core.deploy.adaptation.expected_performance import class_performances
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.store import Cycle, Model, RetrainingProposal, Rollout, Store
+from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.proposals.proposer import RetrainingProposer
-from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
 from tests.databases import KINDS
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw, label, predict

@@ -16,9 +16,9 @@ from lifelong_core.store import LabelledPredictions, Model, Store
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_core.store.performance.class_mixes import MetricAtClassMix
 from lifelong_core.store.performance.statements import warn_of_class_mixes
+from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.realised.class_mixes import compute_class_mixes
-from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, SHIFTED, draw, label, predict
 from tests.unit.monitor.recommendations import attach, attached, metric, naming

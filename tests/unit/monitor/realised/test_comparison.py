@@ -19,8 +19,9 @@ from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_core.store.performance.comparisons import CycleEstimate
 from lifelong_core.store.performance.records import PopulationPerformance
+from lifelong_monitor.cycle.labels import select_rows
 from lifelong_monitor.realised.comparison import PerformanceComparer
-from lifelong_monitor.realised.labelled_figures import realised_figures, select_rows
+from lifelong_monitor.realised.labelled_figures import realised_figures
 from lifelong_monitor.realised.periods import Evidence, compare_days, compare_heads
 from tests.unit.monitor.population import BALANCED, COSTS, draw, label, predict
 

@@ -14,10 +14,10 @@ from lifelong_core.deploy.performance.labelled.combination import NOT_COMBINED
 from lifelong_core.store import Model, Store
 from lifelong_core.store.labelling.records import PlannedPrediction
 from lifelong_core.store.lifecycle import erasure
+from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.jobs.labelling_plan import make_plan
+from lifelong_monitor.jobs.kinds.labelling_plan import make_plan
 from lifelong_monitor.realised.labelling_plan import LabelledSample, LabellingEstimates
-from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
 from tests.unit.monitor.jobs.test_labelling_plan import on_both_databases, submit
 from tests.unit.monitor.population import COSTS, SHIFTED, draw, label, predict

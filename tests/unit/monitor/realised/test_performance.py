@@ -9,9 +9,9 @@ import pytest
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.metrics import accuracy, confusion_matrix, expected_cost, sensitivity
 from lifelong_core.store import Model, Store
-from lifelong_monitor.exporter.status import RecommendedMetrics
 from lifelong_monitor.realised import recommended_metrics
 from lifelong_monitor.realised.performance import RealisedPerformances
+from lifelong_monitor.realised.records import RecommendedMetrics
 from tests.unit.monitor.population import BALANCED, COSTS, draw, label, predict
 from tests.unit.monitor.recommendations import RECOMMENDED, attach, metric, naming, of, realised, reasons
 

@@ -17,11 +17,11 @@ from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.validate import validate
 from lifelong_core.store import Model, Store
 from lifelong_core.store.schema import tables
+from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.exporter.status import RealisedPerformance
 from lifelong_monitor.realised import metric_inputs, recommended_metrics
 from lifelong_monitor.realised.performance import RealisedPerformances
-from lifelong_monitor.schedule.occasion import due_before
+from lifelong_monitor.realised.records import RealisedPerformance
 from lifelong_monitor.schedule.tick import Ticker
 from tests import databases
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, SHIFTED, draw, label, predict

@@ -15,7 +15,7 @@ from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_core.store.performance.rule_metric import RealisedRuleMetric
 from lifelong_core.store.performance.statements import describe_comparison, describe_warnings
 from lifelong_core.values.arrays import Integers
-from lifelong_monitor.realised.rule_metric import ENOUGH_CASES, realised_rule_metric
+from lifelong_monitor.realised.labelled_figures import ENOUGH_CASES, realised_rule_metric
 from tests.unit.performance_samples import comparison
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)

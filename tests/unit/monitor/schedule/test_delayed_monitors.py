@@ -11,8 +11,8 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Cycle, Model, Store
 from lifelong_core.store.engine.leases import Lease
 from lifelong_monitor.cycle.cycle import HAS_RUN, run_cycle
+from lifelong_monitor.cycle.occasion import CycleRequest, Occasion, due_before, interval_of
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.schedule.occasion import CycleRequest, Occasion, due_before, interval_of
 from lifelong_monitor.schedule.tick import Ticker
 from tests import databases
 from tests.unit.monitor.population import BALANCED, draw, predict

@@ -9,10 +9,10 @@ from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.store import Model, Store
 from lifelong_monitor.cycle.cycle import HAS_RUN, CycleResult, run_cycle
+from lifelong_monitor.cycle.occasion import Occasion, due_before
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.schedule.occasion import Occasion, due_before
 from lifelong_monitor.schedule.tick import Ticker
 from tests import databases
 from tests.unit.monitor.daemons import running, until

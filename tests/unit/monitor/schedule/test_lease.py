@@ -20,9 +20,9 @@ from lifelong_core.store import Model, Store
 from lifelong_core.store.engine.leases import Lease, hold_lease
 from lifelong_core.values.errors import UnavailableError
 from lifelong_monitor.cycle.cycle import ELSEWHERE, CycleResult, run_cycle
-from lifelong_monitor.cycle.quantifiers import FittedQuantifiers
-from lifelong_monitor.schedule.lease import hold_renewed_lease
-from lifelong_monitor.schedule.occasion import due_before
+from lifelong_monitor.cycle.lease import hold_renewed_lease
+from lifelong_monitor.cycle.occasion import due_before
+from lifelong_monitor.cycle.subject import FittedQuantifiers
 from tests.unit.monitor.population import SHIFTED, draw, predict
 
 MINUTE = timedelta(minutes=1)

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lifelong_monitor.schedule.occasion import due_before, interval_of
+from lifelong_monitor.cycle.occasion import due_before, interval_of
 
 HOUR = timedelta(hours=1)
 

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Model, Store
+from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.exporter.exporter import Exporter
-from lifelong_monitor.schedule.occasion import due_before
 from lifelong_monitor.schedule.tick import Ticker
 from tests import databases
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw, predict

@@ -9,8 +9,8 @@ import pytest
 
 from lifelong_core.store import Cycle, new_prediction_id
 from lifelong_core.store.jobs.submission import MOST_QUEUED
-from lifelong_monitor.jobs import cycle as cycle_job
-from lifelong_monitor.jobs import replay as replay_job
+from lifelong_monitor.jobs.kinds import cycle as cycle_job
+from lifelong_monitor.jobs.kinds import replay as replay_job
 from tests.unit.service.conftest import Service
 from tests.unit.service.routes.test_operations import error_of
 

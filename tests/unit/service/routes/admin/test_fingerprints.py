@@ -14,7 +14,7 @@ import pytest
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
 from lifelong_core.store.artifacts import digest_of
-from lifelong_monitor.jobs.fingerprint import Payload
+from lifelong_monitor.jobs.kinds.fingerprint import Payload
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.routes.test_operations import error_of
 

@@ -15,7 +15,7 @@ from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.promotion import PromotionReport
 from lifelong_core.store import Model, register_calibration
-from lifelong_monitor.jobs import compare
+from lifelong_monitor.jobs.kinds import compare
 from tests.unit.service.conftest import Service, calibration
 from tests.unit.service.routes.admin.test_interviews import ANSWERS
 from tests.unit.service.routes.admin.test_recommendations import attached

@@ -10,7 +10,7 @@ import pytest
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.store.heads.registration import register_calibration
 from lifelong_core.values.arrays import softmax
-from lifelong_monitor.jobs import validate
+from lifelong_monitor.jobs.kinds import validate
 from tests.unit.design.interviews import ALL_ALIKE
 from tests.unit.service.conftest import Service
 from tests.unit.service.consoles import Console

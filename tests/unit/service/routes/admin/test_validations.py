@@ -16,7 +16,7 @@ from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.store import Job
 from lifelong_core.store.jobs import submission
 from lifelong_core.values.errors import UnavailableError
-from lifelong_monitor.jobs import validate
+from lifelong_monitor.jobs.kinds import validate
 from tests.unit.service.conftest import Service, calibration
 from tests.unit.service.routes.admin.test_interviews import ANSWERS
 from tests.unit.service.routes.admin.test_recommendations import attached
