@@ -1,7 +1,6 @@
 """How probabilities become decisions (FP2.6): one implementation for heads and for validations.
 
-- `rules`: Bayes rule, argmax, fixed cut-offs, target value, optimised metric; their JSON documents
-- `target`: what a rule demands of its metric: at least, or at most, a value
+- `rules`: Bayes rule, argmax, fixed cut-offs, target value, optimised metric; their JSON documents and targets
 - `wording`: a rule as a phrase
 - `executed`: a rule with its costs or its cut-off, applied to probabilities
 - `rates`: metrics of one class against the rest as functions of true and false positives

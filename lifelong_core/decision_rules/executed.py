@@ -21,7 +21,7 @@ _UNIT = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class LeastCost:
-    """The decision of least expected cost for one cost matrix, prepared once."""
+    """Decides the class of least expected cost by a cost matrix, which is prepared once."""
 
     relative: Floats
     """shape (C, D): the costs less the largest of their row, which changes the cost of every decision alike; 0-1 costs
@@ -47,7 +47,7 @@ class LeastCost:
 
 @dataclass(frozen=True)
 class CutOff:
-    """One class from a probability on, below it the most probable other class."""
+    """Decides a class where its probability is at least a cut-off, else the most probable other class."""
 
     positive_class: int
     threshold: float
@@ -64,7 +64,7 @@ class CutOff:
 def executed_rule(
     rule: DecisionRule, costs: Floats, prevalence: Floats, cut_off: float | None
 ) -> LeastCost | CutOff:
-    """The rule with its costs or its cut-off.
+    """Prepare a rule: with its costs, or with its cut-off.
 
     Args:
         rule: a rule that fits C classes.

@@ -52,38 +52,10 @@ def _ratio(numerator: Numbers, denominator: Numbers) -> Numbers:
         return np.where(np.abs(denominator) > _ROUNDING, numerator / denominator, np.nan)
 
 
-def _sensitivity(tp: Numbers, fp: Numbers, share: Numbers) -> Numbers:
-    return _ratio(tp, share + 0 * fp)
-
-
-def _specificity(tp: Numbers, fp: Numbers, share: Numbers) -> Numbers:
-    return _ratio(1 - share - fp, 1 - share + 0 * tp)
-
-
-def _precision(tp: Numbers, fp: Numbers, share: Numbers) -> Numbers:
-    return _ratio(tp, tp + fp + 0 * share)
-
-
-def _negative_predictive_value(tp: Numbers, fp: Numbers, share: Numbers) -> Numbers:
-    return _ratio(1 - share - fp, 1 - tp - fp)
-
-
-def _positive_share(tp: Numbers, fp: Numbers, share: Numbers) -> Numbers:
-    return tp + fp + 0 * share
-
-
 def _mcc(tp: Numbers, fp: Numbers, share: Numbers) -> Numbers:
     positive = tp + fp
     variance = positive * (1 - positive) * share * (1 - share)
     return _ratio(tp - positive * share, np.sqrt(np.where(np.real(variance) > _ROUNDING, variance, 0)))
-
-
-def _accuracy(tp: Numbers, fp: Numbers, share: Numbers) -> Numbers:
-    return tp + (1 - share - fp)
-
-
-def _balanced_accuracy(tp: Numbers, fp: Numbers, share: Numbers) -> Numbers:
-    return (_sensitivity(tp, fp, share) + _specificity(tp, fp, share)) / 2
 
 
 def _saving(costs: Floats, k: int) -> RateMetric:
@@ -104,13 +76,13 @@ def _f_beta(beta: float) -> RateMetric:
 
 
 METRICS: dict[str, RateMetric] = {
-    "TPR": _sensitivity,
-    "TNR": _specificity,
-    "PPV": _precision,
-    "NPV": _negative_predictive_value,
-    "PPR": _positive_share,
+    "TPR": lambda tp, fp, share: _ratio(tp, share + 0 * fp),
+    "TNR": lambda tp, fp, share: _ratio(1 - share - fp, 1 - share + 0 * tp),
+    "PPV": lambda tp, fp, share: _ratio(tp, tp + fp + 0 * share),
+    "NPV": lambda tp, fp, share: _ratio(1 - share - fp, 1 - tp - fp),
+    "PPR": lambda tp, fp, share: tp + fp + 0 * share,
     "MCC": _mcc,
-    "AC": _accuracy,
-    "BA": _balanced_accuracy,
+    "AC": lambda tp, fp, share: tp + (1 - share - fp),
+    "BA": lambda tp, fp, share: (METRICS["TPR"](tp, fp, share) + METRICS["TNR"](tp, fp, share)) / 2,
 }
-"""by acronym; MCC, AC and BA are those of the binary task"""
+"""by acronym; MCC, AC and BA are those of the binary task; a term of 0 gives the result the shape of all inputs"""

@@ -52,5 +52,7 @@ def _cut_offs(rule: CutOffs, class_names: Sequence[str]) -> str:
         return f"{class_names[1]} from a probability of {rule.thresholds[0]:g} on"
     if len(rule.thresholds) == 2 and abs(sum(rule.thresholds) - 1) < _ROUNDING:
         return f"{class_names[0]} from a probability of {rule.thresholds[0]:g} on"
-    shares = ", ".join(f"{name} {one:g}" for name, one in zip(class_names, rule.thresholds, strict=True))
+    shares = ", ".join(
+        f"{name} {cut_off:g}" for name, cut_off in zip(class_names, rule.thresholds, strict=True)
+    )
     return f"largest probability over cut-off ({shares})"

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.decision_rules.rules import TargetValue, needs_cut_off
-from lifelong_core.decision_rules.target import Target
+from lifelong_core.decision_rules.rules import Target, TargetValue, needs_cut_off
 from lifelong_core.deploy.criterion.draws import bootstrap, drawn_prevalences, posterior
 from lifelong_core.deploy.criterion.sample import RuleSample
 from lifelong_core.deploy.documents import FlatDocument

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from lifelong_core.decision_rules.target import Target
+from lifelong_core.decision_rules.rules import Target
 from lifelong_core.decision_rules.wording import METRIC_NAMES
 from lifelong_core.design.report.words import (
     format_count,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from lifelong_core.decision_rules.target import Target
+from lifelong_core.decision_rules.rules import Target
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 
 

@@ -5,8 +5,7 @@ from math import nan
 import numpy as np
 import pytest
 
-from lifelong_core.decision_rules.rules import TARGET_METRICS, TargetValue
-from lifelong_core.decision_rules.target import Target
+from lifelong_core.decision_rules.rules import TARGET_METRICS, Target, TargetValue
 
 RISING = [metric for metric in TARGET_METRICS if metric != "PPR"]
 
