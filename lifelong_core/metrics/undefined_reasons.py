@@ -9,6 +9,7 @@ import numpy as np
 from lifelong_core.metrics.catalogue import METRICS, PER_CLASS_COUNTS
 from lifelong_core.metrics.evaluation import SharedComputations
 from lifelong_core.metrics.scores.at_target import cut_off
+from lifelong_core.metrics.scores.operating_points import OperatingPoints
 from lifelong_core.values.arrays import Floats
 
 Reason: TypeAlias = str | Mapping[int, str]
@@ -64,8 +65,8 @@ def _missed_target(case: _Case) -> str | None:
     if target is None or case.acronym not in PER_CLASS_COUNTS:
         return None
     wanted, value = target
-    metric = case.work.one_class_metric(wanted)
-    if np.isnan(cut_off(case.work.target_rankings[case.k], metric=metric, target=value)):
+    metric, points = case.work.one_class_metric(wanted), OperatingPoints.of(case.work.target_rankings[case.k])
+    if np.isnan(cut_off(points, metric=metric, target=value)):
         return f"no cut-off for class {case.k} reaches {wanted} = {value:g}"
     return f"at the cut-off for class {case.k}: {METRICS[case.acronym].undefined}"
 

@@ -35,7 +35,7 @@ UNCERTAINTY_AWARE: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
         "UA-F1": lambda sums: f_beta(sums)[..., 1],
     }
 )
-"""By acronym, the scores (eqs. 13-17) as functions of sums of weights (M, 2, 2), with values (M,)."""
+"""By acronym, the scores (eqs. 13-17) as functions of sums of weights (..., 2, 2), with values (...)."""
 
 
 def _weighted(
@@ -124,10 +124,7 @@ def uncertainty_aware_accuracy(
         >>> uncertainty_aware_accuracy([1, 1, 0], [0.9, 0.4, 0.1], [0, 3, 0], sigma=0, damping=1) > 0.97
         True
     """
-    confusion = uncertainty_aware_confusion(
-        labels, probabilities, uncertainties, threshold=threshold, sigma=sigma, damping=damping
-    )
-    return float(UNCERTAINTY_AWARE["UA-accuracy"](confusion[np.newaxis])[0])
+    return _score("UA-accuracy", labels, probabilities, uncertainties, threshold, sigma, damping)
 
 
 @_weighted("precision", "How often a positive decision is right.", "TP/(TP+FP)")
@@ -160,10 +157,7 @@ def uncertainty_aware_precision(
         >>> uncertainty_aware_precision([1, 1, 0, 0], [0.9, 0.4, 0.1, 0.7], [0, 0, 0, 0], sigma=0, damping=0)
         0.5
     """
-    confusion = uncertainty_aware_confusion(
-        labels, probabilities, uncertainties, threshold=threshold, sigma=sigma, damping=damping
-    )
-    return float(UNCERTAINTY_AWARE["UA-precision"](confusion[np.newaxis])[0])
+    return _score("UA-precision", labels, probabilities, uncertainties, threshold, sigma, damping)
 
 
 @_weighted("recall", "How often a positive is found.", "TP/(TP+FN)")
@@ -196,10 +190,7 @@ def uncertainty_aware_recall(
         >>> uncertainty_aware_recall([1, 1, 0, 0], [0.9, 0.4, 0.1, 0.7], [0, 0, 0, 0], sigma=0, damping=0)
         0.5
     """
-    confusion = uncertainty_aware_confusion(
-        labels, probabilities, uncertainties, threshold=threshold, sigma=sigma, damping=damping
-    )
-    return float(UNCERTAINTY_AWARE["UA-recall"](confusion[np.newaxis])[0])
+    return _score("UA-recall", labels, probabilities, uncertainties, threshold, sigma, damping)
 
 
 @_weighted("FPR", "How often a negative raises a false alarm.", "FP/(FP+TN)", orientation="down")
@@ -232,10 +223,7 @@ def uncertainty_aware_false_positive_rate(
         >>> uncertainty_aware_false_positive_rate([0, 0], [0.1, 0.7], [0, 0], sigma=0, damping=0)
         0.5
     """
-    confusion = uncertainty_aware_confusion(
-        labels, probabilities, uncertainties, threshold=threshold, sigma=sigma, damping=damping
-    )
-    return float(UNCERTAINTY_AWARE["UA-FPR"](confusion[np.newaxis])[0])
+    return _score("UA-FPR", labels, probabilities, uncertainties, threshold, sigma, damping)
 
 
 @_weighted("F1", "Harmonic mean of precision and recall.", "2PR/(P+R), use 2TP/(2TP+FP+FN)")
@@ -268,10 +256,22 @@ def uncertainty_aware_f1(
         >>> uncertainty_aware_f1([1, 1, 0, 0], [0.9, 0.4, 0.1, 0.7], [0, 0, 0, 0], sigma=0, damping=0)
         0.5
     """
+    return _score("UA-F1", labels, probabilities, uncertainties, threshold, sigma, damping)
+
+
+def _score(
+    acronym: str,
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    uncertainties: ArrayLike,
+    threshold: float,
+    sigma: float,
+    damping: float,
+) -> float:
     confusion = uncertainty_aware_confusion(
         labels, probabilities, uncertainties, threshold=threshold, sigma=sigma, damping=damping
     )
-    return float(UNCERTAINTY_AWARE["UA-F1"](confusion[np.newaxis])[0])
+    return float(UNCERTAINTY_AWARE[acronym](confusion))
 
 
 def sureness(values: Floats, threshold: float, sigma: float) -> Floats:

@@ -93,7 +93,7 @@ def choose_threshold(
         0.7
     """
     points = _points(labels, scores, positive, prevalence)
-    return _cut_off(points, metric=metric, target=target, best=best)
+    return cut_off(points, metric=metric, target=target, best=best)
 
 
 def best_threshold(
@@ -157,7 +157,7 @@ def value_at_threshold(
         >>> value_at_threshold([1, 0, 0, 0, 1, 0], scores, positive=1, threshold=0.8, metric=precision)
         0.5
     """
-    return _value_at(_points(labels, scores, positive, prevalence), threshold=threshold, metric=metric)
+    return value_at(_points(labels, scores, positive, prevalence), threshold=threshold, metric=metric)
 
 
 def metric_at_target(
@@ -215,7 +215,7 @@ def at_target(
     """`metric_at_target` of one class, from its rankings."""
     points = OperatingPoints.of(split)
     threshold = target_cut_off(points, metric=metric, target_metric=target_metric, target=target)
-    return value_at(ranking, threshold=threshold, metric=metric)
+    return value_at(OperatingPoints.of(ranking), threshold=threshold, metric=metric)
 
 
 def target_cut_off(
@@ -223,28 +223,17 @@ def target_cut_off(
 ) -> float:
     """Cut-off for `metric_at_target` of one class; nan if none reaches the target."""
     says_the_same = metric is target_metric or any({metric, target_metric} <= pair for pair in COMPLEMENTS)
-    return _cut_off(split, metric=target_metric, target=target, best=None if says_the_same else metric)
+    return cut_off(split, metric=target_metric, target=target, best=None if says_the_same else metric)
 
 
 def cut_off(
-    ranking: Ranking, *, metric: PerClassMetric, target: float, best: PerClassMetric | None = None
+    points: OperatingPoints, *, metric: PerClassMetric, target: float, best: PerClassMetric | None = None
 ) -> float:
-    """`choose_threshold` of the cases of a ranking.
+    """`choose_threshold` at given operating points.
 
     Raises:
         InvalidInputError: the target is nan.
     """
-    return _cut_off(OperatingPoints.of(ranking), metric=metric, target=target, best=best)
-
-
-def value_at(ranking: Ranking, *, threshold: float, metric: PerClassMetric) -> float:
-    """`value_at_threshold` of the cases of a ranking."""
-    return _value_at(OperatingPoints.of(ranking), threshold=threshold, metric=metric)
-
-
-def _cut_off(
-    points: OperatingPoints, *, metric: PerClassMetric, target: float, best: PerClassMetric | None
-) -> float:
     if np.isnan(target):
         raise InvalidInputError("expected a number, got nan.", field="target")
     # More true positives raise the share of positives too, so that a dominated cut-off may be the best that is allowed.
@@ -270,7 +259,8 @@ def _best(points: OperatingPoints, metric: PerClassMetric) -> float:
     return float(points.thresholds[left[0]])
 
 
-def _value_at(points: OperatingPoints, *, threshold: float, metric: PerClassMetric) -> float:
+def value_at(points: OperatingPoints, *, threshold: float, metric: PerClassMetric) -> float:
+    """`value_at_threshold` at given operating points."""
     if np.isnan(threshold):
         return float("nan")
     # A threshold of inf is that of the first point, which is always there.

@@ -164,13 +164,11 @@ def test_weights_make_a_population_of_the_given_prevalence():
     assert weights.tolist() == pytest.approx([0.4 / 3] * 3 + [0.6])
 
 
-@pytest.mark.parametrize("rule", [*OPTIMA, *(TargetValue(metric, 0.9) for metric in TARGET_METRICS)], ids=str)
-def test_saturated_probabilities_leave_one_cut_off(rule: Any):
+def test_saturated_probabilities_leave_one_cut_off():
     """Every probability is exactly 1: no cut-off tells the samples apart, and all are decided positive."""
-    cut_off = search_cut_off(
-        rule, np.array([[0.0, 1.0]] * 6), np.array([0, 1, 0, 1, 1, 0]), np.array([0.5, 0.5])
-    )
-    assert cut_off <= 1
+    saturated = np.array([[0.0, 1.0]] * 6), np.array([0, 1, 0, 1, 1, 0]), np.array([0.5, 0.5])
+    for rule in (*OPTIMA, *(TargetValue(metric, 0.9) for metric in TARGET_METRICS)):
+        assert search_cut_off(rule, *saturated) <= 1, rule
 
 
 @pytest.mark.parametrize("prevalence", [0.0, 1.0])

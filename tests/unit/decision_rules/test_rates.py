@@ -1,5 +1,6 @@
 """Metrics of one class against the rest, against lifelong_core.metrics and scikit-learn."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -63,10 +64,16 @@ def here(rule: Any, counts: np.ndarray) -> float:
 
 @pytest.mark.parametrize("rule", RULES)
 @given(counts=st.lists(st.integers(1, 500), min_size=4, max_size=4))
-def test_values_are_those_of_both_references(rule: Any, counts: list[int]):
+def test_values_are_those_of_the_metrics(rule: Any, counts: list[int]):
     numbers = np.array(counts)
     assert here(rule, numbers) == pytest.approx(of_ours(rule, numbers), abs=1e-9)
-    assert here(rule, numbers) == pytest.approx(of_sklearn(rule, numbers), abs=1e-9)
+
+
+@pytest.mark.parametrize("counts", [[40, 10, 3, 17], [1, 500, 250, 2]])
+def test_values_are_those_of_scikit_learn(counts: list[int]):
+    for rule in RULES:
+        numbers = np.array(counts)
+        assert here(rule, numbers) == pytest.approx(of_sklearn(rule, numbers), abs=1e-9), rule
 
 
 @pytest.mark.parametrize(
@@ -103,12 +110,10 @@ def test_values_broadcast_together():
         assert np.broadcast_to(metric(tp, fp, share), (3, 4)).shape == (3, 4)
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_a_complex_step_gives_the_derivatives(rule: Any):
+def test_a_complex_step_gives_the_derivatives():
     point, step = np.array([0.22, 0.08, 0.3]), 1e-7
-    for k in range(3):
-        move = np.eye(3)[k]
+    for rule, move in product(RULES, np.eye(3)):
         exact = np.imag(metric_of(rule)(*(point + 1e-20j * move))) / 1e-20
         ends = (float(metric_of(rule)(*(point + sign * step * move))) for sign in (1, -1))
         numeric = (next(ends) - next(ends)) / (2 * step)
-        assert exact == pytest.approx(numeric, abs=1e-6)
+        assert exact == pytest.approx(numeric, abs=1e-6), rule

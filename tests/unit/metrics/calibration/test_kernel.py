@@ -14,7 +14,7 @@ from lifelong_core.metrics.calibration.kernel import (
     kernel_calibration_error,
     median_pairwise_distance,
 )
-from lifelong_core.metrics.scores import samples as blockwise
+from lifelong_core.metrics.scores import samples as samples_module
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.labelled_cases import few_examples, labelled, simulated
 
@@ -182,8 +182,7 @@ def from_dirichlet(concentration, classes, size, sharpness=1.0, seed=0):
     return labels, sharpened / sharpened.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("classes", [3, 8])
-@pytest.mark.parametrize("concentration", [0.1, 0.3, 1.0, 5.0])
+@pytest.mark.parametrize(("concentration", "classes"), [(0.1, 8), (0.3, 3), (1.0, 8), (5.0, 3)])
 def test_calibrated_predictions_have_a_small_error_by_the_chosen_bandwidth(concentration, classes):
     """The gaps that remain are those of single labels: less than a third of those with bandwidth .1."""
     cases = from_dirichlet(concentration, classes, 2000)
@@ -213,7 +212,7 @@ def test_a_subsample_is_repeatable():
 def test_blocks_change_nothing(monkeypatch):
     cases = simulated(100)
     whole = [metric(*cases).value for metric in (ece_kde, kernel_calibration_error)]
-    monkeypatch.setattr(blockwise, "BLOCK", 700)
+    monkeypatch.setattr(samples_module, "BLOCK", 700)
     monkeypatch.setattr(density, "ROWS_TOGETHER", 33)
     parts = [metric(*cases).value for metric in (ece_kde, kernel_calibration_error)]
     assert parts == pytest.approx(whole, abs=1e-14)

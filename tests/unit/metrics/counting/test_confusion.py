@@ -54,11 +54,6 @@ def test_bad_arguments_are_named(labels, decisions, field):
     assert caught.value.field == field
 
 
-def test_accuracy_refuses_what_is_no_confusion_matrix():
-    with pytest.raises(InvalidInputError):
-        accuracy([[1, 2, 3, 4], [1, 2, 3, 4]])
-
-
 @few_examples
 @given(confusions())
 def test_each_class_against_the_rest(confusion):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lifelong_core.metrics import accuracy, confusion_matrix, expected_cost
+from lifelong_core.metrics import confusion_matrix, expected_cost
 from lifelong_core.metrics.counting.cost import linear_costs, naive_decision, quadratic_costs, zero_one_costs
 from lifelong_core.metrics.counting.multiclass import normalised_expected_cost
 from lifelong_core.values.errors import InvalidInputError
@@ -41,11 +41,6 @@ def test_its_own_prevalence_changes_nothing():
     assert expected_cost(confusion, costs, prevalence=[0.5, 0.5]) == pytest.approx(
         expected_cost(confusion, costs)
     )
-
-
-def test_zero_one_costs_give_the_error_rate():
-    confusion = np.array([[8, 2, 0], [3, 7, 1], [0, 0, 4]])
-    assert expected_cost(confusion, 1 - np.eye(3)) == pytest.approx(1 - accuracy(confusion))
 
 
 def test_is_undefined_without_samples():

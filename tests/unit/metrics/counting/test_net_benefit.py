@@ -56,7 +56,9 @@ def test_the_curve_holds_the_net_benefits(cases, chosen):
     curve = decision_curve(labels, probabilities, positive=1, thresholds=thresholds)
     assert curve.thresholds.tolist() == (thresholds if chosen else [i / 100 for i in range(100)])
     everybody = np.tile([0.0, 1.0], (len(labels), 1))
-    for threshold, found, treated in zip(curve.thresholds, curve.net_benefit, curve.treat_all, strict=True):
+    some = slice(None) if chosen else slice(3, None, 12)
+    values = (curve.thresholds[some], curve.net_benefit[some], curve.treat_all[some])
+    for threshold, found, treated in zip(*values, strict=True):
         expected = net_benefit_from_probabilities((labels == 1) * 1, everybody, threshold=threshold)
         same(treated, expected[1])
         same(found, net_benefit_from_probabilities(labels, probabilities, threshold=threshold)[1])
@@ -84,11 +86,6 @@ def test_is_undefined_at_one_and_without_samples():
     assert np.isnan(curve.treat_all).all()
     last = decision_curve([0, 1], [[0.5, 0.5], [0.5, 0.5]], positive=1, thresholds=[0.5, 1])
     assert np.isnan(last.net_benefit).tolist() == np.isnan(last.treat_all).tolist() == [False, True]
-
-
-def test_a_stack_of_matrices():
-    stack = np.random.default_rng(0).integers(9, size=(5, 3, 4))
-    same(net_benefit(stack, threshold=0.3), [net_benefit(matrix, threshold=0.3) for matrix in stack])
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, np.nan])

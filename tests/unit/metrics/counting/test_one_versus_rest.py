@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn import metrics as sklearn_metrics
 
 from lifelong_core.metrics.counting.one_versus_rest import (
     f_beta,
@@ -96,21 +95,6 @@ def test_never_a_silent_zero():
     absent = [[5, 0, 0], [0, 4, 0], [0, 0, 0]]
     for metric in (sensitivity, miss_rate, precision, f_beta, jaccard, youden_index, markedness):
         assert np.isnan(metric(absent)).tolist() == [False, False, True]
-
-
-def test_agrees_with_scikit_learn_where_that_is_defined():
-    rng = np.random.default_rng(0)
-    labels = rng.integers(4, size=300)
-    decisions = np.where(rng.random(300) < 0.6, labels, rng.integers(4, size=300))
-    confusion = sklearn_metrics.confusion_matrix(labels, decisions)
-    same(sensitivity(confusion), sklearn_metrics.recall_score(labels, decisions, average=None))
-    same(precision(confusion), sklearn_metrics.precision_score(labels, decisions, average=None))
-    same(jaccard(confusion), sklearn_metrics.jaccard_score(labels, decisions, average=None))
-    expected = sklearn_metrics.fbeta_score(labels, decisions, beta=3, average=None)
-    same(f_beta(confusion, beta=3), expected)
-    ratios = sklearn_metrics.class_likelihood_ratios(labels == 2, decisions == 2)
-    same(positive_likelihood_ratio(confusion)[2], ratios[0])
-    same(negative_likelihood_ratio(confusion)[2], ratios[1])
 
 
 @pytest.mark.parametrize("beta", [0, -1, np.nan, np.inf])

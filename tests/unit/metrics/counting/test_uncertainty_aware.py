@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy import integrate, stats
 
 from lifelong_core.metrics.counting.confusion import confusion_matrix
 from lifelong_core.metrics.counting.multiclass import accuracy
 from lifelong_core.metrics.counting.one_versus_rest import f_beta, fall_out, precision, sensitivity
 from lifelong_core.metrics.counting.uncertainty_aware import (
+    member_spread,
     uncertainty_aware_accuracy,
     uncertainty_aware_confusion,
     uncertainty_aware_f1,
@@ -136,7 +138,6 @@ def test_are_undefined_without_weight():
     assert math.isnan(uncertainty_aware_precision([1], [0.4], [0], sigma=0.1, damping=0))
 
 
-@pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize(
     ("changed", "field"),
     [
@@ -151,7 +152,7 @@ def test_are_undefined_without_weight():
         ({"damping": -1}, "damping"),
     ],
 )
-def test_bad_arguments_are_named(metric, changed, field):
+def test_bad_arguments_are_named(changed, field):
     arguments = {
         "labels": [0, 1],
         "probabilities": [0.2, 0.9],
@@ -159,6 +160,39 @@ def test_bad_arguments_are_named(metric, changed, field):
         "sigma": 0.1,
         "damping": 1,
     }
-    with pytest.raises(InvalidInputError) as caught:
-        metric(**(arguments | changed))
-    assert caught.value.field == field
+    for metric in METRICS:
+        with pytest.raises(InvalidInputError) as caught:
+            metric(**(arguments | changed))
+        assert caught.value.field == field, metric
+
+
+@few_examples
+@given(arrays(float, st.tuples(st.integers(2, 6), st.integers(1, 5)), elements=st.floats(0, 1)))
+def test_it_is_the_mean_of_squares_less_the_squared_mean(drawn):
+    """Kendall and Gal (2017), eq. 9, without the noise of the data."""
+    variance = (drawn**2).mean(axis=0) - drawn.mean(axis=0) ** 2
+    found = member_spread(drawn)
+    np.testing.assert_allclose(found**2, variance, atol=1e-12)
+    assert found.max() <= 0.5
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [[0.5]],
+        [0.5, 0.5],
+        [[0.5], [0.5, 0.5]],
+        [[0.5], [1.1]],
+        [[0.5], [np.nan]],
+        [[0.5]] * 101,
+        [["a"], ["b"]],
+    ],
+)
+def test_what_are_no_members_is_refused(members):
+    with pytest.raises(InvalidInputError) as refused:
+        member_spread(members)
+    assert refused.value.field == "members"
+
+
+def test_as_many_members_as_allowed():
+    assert member_spread([[0.0], [1.0]] * 50).tolist() == [0.5]

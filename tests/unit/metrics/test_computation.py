@@ -22,7 +22,7 @@ from lifelong_core.metrics import (
     specificity,
     value_at_threshold,
 )
-from lifelong_core.metrics.scores import samples as blockwise
+from lifelong_core.metrics.scores import samples as samples_module
 from lifelong_core.values.errors import InvalidInputError
 
 POOL = [acronym for acronym, card in METRICS.items() if card.is_in_pool]
@@ -53,16 +53,18 @@ def plain(acronym, labels, probabilities, **parameters):
     return function(confusion, **parameters)
 
 
-@pytest.mark.parametrize("acronym", POOL)
-def test_gives_what_the_function_gives(acronym):
+def test_gives_what_the_functions_give():
+    """Alone, too: metrics share computations with those beside them."""
     labels, probabilities = drawn(0)
-    parameters = {"NB": {"threshold": 0.5}}.get(acronym, {})
-    found = compute_metrics([acronym], labels=labels, probabilities=probabilities)
-    if acronym == "NB":
-        expected = net_benefit_from_probabilities(labels, probabilities, **parameters)
-    else:
-        expected = plain(acronym, labels, probabilities)
-    assert found[acronym] == pytest.approx(expected, abs=1e-12, nan_ok=True)
+    together = compute_metrics(POOL, labels=labels, probabilities=probabilities)
+    for acronym in POOL:
+        found = compute_metrics([acronym], labels=labels, probabilities=probabilities)[acronym]
+        if acronym == "NB":
+            expected = net_benefit_from_probabilities(labels, probabilities, threshold=0.5)
+        else:
+            expected = plain(acronym, labels, probabilities)
+        assert found == pytest.approx(expected, abs=1e-12, nan_ok=True), acronym
+        assert together[acronym] == pytest.approx(found, abs=1e-12, nan_ok=True), acronym
 
 
 @pytest.mark.parametrize(
@@ -263,14 +265,13 @@ def test_targets_that_are_missed_have_a_reason():
     assert "at the cut-off for class 1" in found.reasons["PPV"][1]
 
 
-@pytest.mark.parametrize("acronym", COUNTING)
-def test_many_matrices_at_once_give_what_each_gives(acronym):
+def test_many_matrices_at_once_give_what_each_gives():
     stack = np.random.default_rng(8).integers(1, 9, size=(5, 3, 3)).astype(float)
     options = {"costs": quadratic_costs(3), "beta": 2, "threshold": 0.2, "prevalence": [0.2, 0.3, 0.5]}
-    found = counting_metric(acronym, **options)(stack)
-    for matrix, value in zip(stack, found, strict=True):
-        expected = compute_metrics([acronym], confusion_matrix=matrix, **options)[acronym]
-        assert value == pytest.approx(expected, rel=1e-12)
+    each = [compute_metrics(COUNTING, confusion_matrix=matrix, **options) for matrix in stack]
+    for acronym in COUNTING:
+        found = counting_metric(acronym, **options)(stack)
+        assert found == pytest.approx(np.array([values[acronym] for values in each]), rel=1e-12), acronym
 
 
 @pytest.mark.parametrize(("acronym", "field"), [("BS", "acronym"), ("accuracy", "names")])
@@ -353,8 +354,8 @@ def test_copies_of_the_data_do_not_matter(table, copies):
 def test_blocks_change_nothing(monkeypatch):
     labels, probabilities = drawn(3, samples=200, classes=11)
     whole = compute_metrics(POOL, labels=labels, probabilities=probabilities)
-    monkeypatch.setattr(blockwise, "BLOCK", 40)
-    monkeypatch.setattr(blockwise, "COLUMNS_TOGETHER", 3)
+    monkeypatch.setattr(samples_module, "BLOCK", 40)
+    monkeypatch.setattr(samples_module, "COLUMNS_TOGETHER", 3)
     parts = compute_metrics(POOL, labels=labels, probabilities=probabilities)
     for acronym in POOL:
         np.testing.assert_allclose(parts[acronym], whole[acronym], rtol=1e-12, atol=1e-12)
