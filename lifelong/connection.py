@@ -10,7 +10,7 @@ from lifelong.client import Client
 from lifelong.commands.common import actor
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.operations.operation import Answer, Call, Context
-from lifelong_core.runtime.temporary_folder import ensure_temporary_folder
+from lifelong_core.runtime.files import ensure_temporary_folder
 from lifelong_core.store import Store
 
 PATIENCE_SECONDS = 10.0

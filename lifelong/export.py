@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 
 from lifelong import __version__
 from lifelong_core.deploy.head import ABSTAIN
-from lifelong_core.runtime.file_modes import PRIVATE_FILE
+from lifelong_core.runtime.files import PRIVATE_FILE
 from lifelong_core.store import logged_at
 from lifelong_core.store.files import replace_file
-from lifelong_core.store.log.label_documents import revision_document
+from lifelong_core.store.log.labels import revision_document
 from lifelong_core.values.csv_files import safe_cell
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
 

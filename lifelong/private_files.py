@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lifelong_core.runtime.file_modes import is_accessible_to_others, restrict
+from lifelong_core.runtime.files import is_accessible_to_others, restrict
 
 if TYPE_CHECKING:
     from lifelong_core.configuration.settings import Settings

@@ -124,7 +124,7 @@ url_option: Decorator = click.option(
 def open_store() -> Iterator["Store"]:
     """The store that the settings name, closed at the end."""
     from lifelong_core.configuration.settings import Settings
-    from lifelong_core.runtime.temporary_folder import ensure_temporary_folder
+    from lifelong_core.runtime.files import ensure_temporary_folder
     from lifelong_core.store import Store
 
     settings = Settings.load()

@@ -33,12 +33,12 @@ def performance(model: str, environment: str, *, as_json: bool) -> None:
       lifelong performance resnet clinic-a
       lifelong performance resnet clinic-a --json
     """
-    from lifelong_core.store.performance.documents import performance_document
     from lifelong_core.store.performance.statements import (
         describe_class_mixes,
         describe_comparison,
         describe_warnings,
         not_computed,
+        performance_document,
     )
 
     with open_store() as store:

@@ -18,7 +18,7 @@ from lifelong.demo.report import print_report
 from lifelong.demo.run import Steps, run_story
 from lifelong.printing import echo
 from lifelong_core.configuration.settings import Settings
-from lifelong_core.runtime.temporary_folder import ensure_temporary_folder
+from lifelong_core.runtime.files import ensure_temporary_folder
 from lifelong_core.store import Store
 
 

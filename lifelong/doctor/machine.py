@@ -12,7 +12,7 @@ from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong.private_files import absolute, database_file, find_accessible, local_artifacts
 from lifelong_core.configuration.serving_plan import serving_plan
 from lifelong_core.configuration.settings import settings_file
-from lifelong_core.runtime.file_modes import is_accessible_to_others
+from lifelong_core.runtime.files import is_accessible_to_others
 from lifelong_core.runtime.graph_check import check_execution_providers
 from lifelong_core.store.engine.database import parse_url
 from lifelong_core.store.spool.spool import Spool

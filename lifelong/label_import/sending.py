@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import httpx
 
 from lifelong.label_import.rows import LabelRow, RejectedRow, Row, UnlabelledRow
-from lifelong_core.runtime.file_modes import PRIVATE_FILE
+from lifelong_core.runtime.files import PRIVATE_FILE
 from lifelong_core.values.csv_files import csv_writer
 from lifelong_core.values.errors import LifelongError, RetryableError
 

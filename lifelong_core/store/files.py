@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from lifelong_core.runtime.file_modes import PRIVATE_FILE, PRIVATE_FOLDER
+from lifelong_core.runtime.files import PRIVATE_FILE, PRIVATE_FOLDER
 from lifelong_core.values.errors import ConfigurationError
 
 

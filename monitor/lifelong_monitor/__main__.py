@@ -4,9 +4,8 @@ import logging
 import sys
 
 from lifelong_core.configuration.settings import Settings
-from lifelong_core.runtime.file_modes import restrict_new_files
+from lifelong_core.runtime.files import ensure_temporary_folder, restrict_new_files
 from lifelong_core.runtime.logs import configure_logging, early_format
-from lifelong_core.runtime.temporary_folder import ensure_temporary_folder
 from lifelong_core.values.errors import ConfigurationError
 from lifelong_monitor.cycle.subject import check_method
 from lifelong_monitor.daemon import Daemon

@@ -13,7 +13,7 @@ import bentoml
 
 from lifelong_core.configuration.serving_plan import serving_plan
 from lifelong_core.configuration.settings import Settings
-from lifelong_core.runtime.file_modes import restrict_new_files
+from lifelong_core.runtime.files import restrict_new_files
 from lifelong_core.runtime.logs import configure_logging
 from lifelong_core.values.errors import LifelongError
 from lifelong_service.process import signals

@@ -17,8 +17,8 @@ import psutil
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import LogPosition, Model, Prediction, Store, group_hash, load_group_key
+from lifelong_core.store.spool.contents import SpoolState
 from lifelong_core.store.spool.spool import Spool
-from lifelong_core.store.spool.state import SpoolState
 from tests.databases import database, locked
 from tests.faults.network import Network
 from tests.faults.postgresql import MortalPostgreSQL

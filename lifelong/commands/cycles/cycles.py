@@ -55,7 +55,7 @@ def list_(model: str | None, environment: str | None, outcome: Any, limit: int, 
       lifelong cycles list --model resnet --environment clinic-a
       lifelong cycles list --outcome refuse --limit 5
     """
-    from lifelong_core.store.cycles.history_documents import cycle_document
+    from lifelong_core.store.cycles.documents import cycle_document
 
     with open_store() as store:
         chosen = None if model is None else store.models.get(model).id
@@ -91,7 +91,7 @@ def show(cycle: str, *, as_json: bool) -> None:
     CYCLE is the id of the cycle, or as much of its beginning as is unique. --json prints the whole document, with the
     proposed head.
     """
-    from lifelong_core.store.cycles.history_documents import cycle_document
+    from lifelong_core.store.cycles.documents import cycle_document
 
     with open_store() as store:
         found = store.cycles.find(cycle)
@@ -130,7 +130,7 @@ def affected(cycle: str, limit: int | None, *, as_csv: bool, as_json: bool) -> N
       lifelong cycles affected 01a1ff54-3b2c
       lifelong cycles affected 01a1ff54-3b2c --csv > affected.csv
     """
-    from lifelong_core.store.cycles.affected_documents import affected_document, write_csv
+    from lifelong_core.store.cycles.documents import affected_document, write_csv
     from lifelong_core.values.errors import InvalidInputError
 
     if as_csv and as_json:

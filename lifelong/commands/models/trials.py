@@ -10,8 +10,8 @@ from lifelong.printing import echo
 
 if TYPE_CHECKING:
     from lifelong_core.store import Store
-    from lifelong_core.store.rollouts.populations import TrialPopulation
     from lifelong_core.store.rollouts.records import Stage
+    from lifelong_core.store.rollouts.trials import TrialPopulation
 
 _MOST_CLASSES = 6
 """Classes of a prevalence that are shown."""
@@ -55,7 +55,7 @@ def canary(model: str, share: float, force_because: str | None) -> None:
 @as_json
 def trial(task: str, *, end: bool, as_json: bool) -> None:
     """Show the trial of TASK with the figures of both models, or end it."""
-    from lifelong_core.store.rollouts.populations import trial_populations
+    from lifelong_core.store.rollouts.trials import trial_populations
 
     with open_store() as store:
         if end:

@@ -61,7 +61,7 @@ def audit(
     """
     if context.invoked_subcommand is not None:
         return
-    from lifelong_core.store.cycles.history_documents import audit_document
+    from lifelong_core.store.cycles.documents import audit_document
 
     with open_store() as store:
         entries = store.audit.list(limit, before, action=action, subject=subject, kind=kind)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
-from lifelong_core.runtime.disk_space import reserve
+from lifelong_core.runtime.files import reserve
 from lifelong_core.values.arrays import Floats, Integers
 from lifelong_core.values.errors import InvalidInputError
 

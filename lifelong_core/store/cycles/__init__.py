@@ -3,6 +3,6 @@
 - `cycles`, `affected_counts`: results of cycles; published heads with the counts of affected decisions
 - `records`, `rows`: their value types, and those from rows
 - `watching`: queries of a monitor over all populations
-- `affected_decisions`, `affected_periods`, `affected_ranking`, `affected_documents`: decisions that a swap changes
-- `history_documents`: cycles and audit entries as JSON
+- `affected_decisions`, `affected_periods`, `affected_ranking`: decisions that a swap changes
+- `documents`: cycles, audit entries and affected decisions as JSON
 """

@@ -19,7 +19,7 @@ from lifelong_core.store.engine.statements import MOST_VALUES
 from lifelong_core.store.lifecycle.exports import Exports, LoggedPage
 from lifelong_core.store.log.commit_order import read_log_position
 from lifelong_core.store.log.identifiers import first_id_at, logged_on
-from lifelong_core.store.log.quarantine import usable_rows
+from lifelong_core.store.log.rows import usable_rows
 from lifelong_core.store.schema import tables
 from lifelong_core.values.arrays import Mask
 

@@ -7,9 +7,8 @@ import sqlalchemy as sa
 
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import database_time
-from lifelong_core.store.jobs.fencing import change_job
 from lifelong_core.store.jobs.records import Job, JobState
-from lifelong_core.store.jobs.rows import error_text, existing_job, is_free, job_of
+from lifelong_core.store.jobs.rows import change_job, error_text, existing_job, is_free, job_of
 from lifelong_core.store.schema import tables
 
 MOST_ATTEMPTS = 3

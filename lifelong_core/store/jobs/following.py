@@ -1,26 +1,38 @@
-"""What jobs show of themselves while they run: progress, log lines and checkpoints."""
+"""What jobs report while they run: progress, lines of a log for people, and checkpoints.
+
+A checkpoint is an artifact from which the next attempt goes on. Every stored checkpoint is named in the row of its
+job, as `checkpoint` or `spare_checkpoint`, from before its first byte until after its deletion: a process that dies
+leaves none behind. Its bytes begin with the id of the job, so that no other job shares the artifact.
+"""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.store.artifacts import Artifacts
+from lifelong_core.store.artifacts import Artifacts, digest_of
 from lifelong_core.store.engine.clock import database_time
+from lifelong_core.store.engine.columns import read_record
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import values_text
-from lifelong_core.store.jobs.checkpoints import load_checkpoint, save_checkpoint
-from lifelong_core.store.jobs.fencing import change_job
-from lifelong_core.store.jobs.job_log import append_lines, read_lines
 from lifelong_core.store.jobs.records import Job, JobsState, JobState, LogLine
-from lifelong_core.store.jobs.rows import existing_job, job_of, state_of_jobs
+from lifelong_core.store.jobs.rows import change_job, existing_job, job_of, lock_job, state_of_jobs
 from lifelong_core.store.schema import tables
-from lifelong_core.values.errors import NotFoundError
+from lifelong_core.values.control_characters import escape_controls
+from lifelong_core.values.errors import ConflictError, NotFoundError, UnavailableError
 
 LARGEST_PROGRESS = 8 * 2**10
 
 _jobs = tables.jobs
+_PREFIX = 16
+"""Bytes of the id of the job."""
+MOST_LINES = 1000
+"""Lines that are kept of a job; the oldest are deleted."""
+LONGEST_LINE = 500
+"""Characters."""
+_log = tables.job_log
 
 
 class FollowedJobs:
@@ -140,3 +152,108 @@ class FollowedJobs:
                 # A newer one has taken its place meanwhile, or it is lost.
                 if self.get(job.id).checkpoint == found.checkpoint:
                     raise
+
+
+def save_checkpoint(database: Database, artifacts: Artifacts, job: Job, content: bytes) -> Job:
+    """`Jobs.save_checkpoint`."""
+    stored = job.id.bytes + content
+    digest = digest_of(stored)
+    with database.write() as connection:
+        before = lock_job(connection, job)
+    # The same checkpoint again is no progress: a job that dies again and again at one place runs out of attempts.
+    if digest == before.checkpoint:
+        return before
+    if before.spare_checkpoint is not None:
+        artifacts.remove(before.spare_checkpoint)
+    with database.write() as connection:
+        change_job(connection, job, {"spare_checkpoint": digest})
+    try:
+        artifacts.put(stored)
+        values = {"checkpoint": digest, "spare_checkpoint": before.checkpoint, "attempts": 1}
+        with database.write() as connection:
+            changed = change_job(connection, job, values)
+    except ConflictError:
+        _remove_unnamed(database, artifacts, job, digest)
+        raise
+    if before.checkpoint is not None:
+        with suppress(UnavailableError):  # it is the spare one, which the next call deletes
+            artifacts.remove(before.checkpoint)
+    return changed
+
+
+def load_checkpoint(artifacts: Artifacts, job: Job) -> bytes | None:
+    """The checkpoint of a job from its present row; None: it has none.
+
+    Raises:
+        NotFoundError: the artifact is missing.
+        UnavailableError: the artifacts do not answer.
+    """
+    return None if job.checkpoint is None else artifacts.get(job.checkpoint)[_PREFIX:]
+
+
+def remove_checkpoints(database: Database, artifacts: Artifacts, job: Job) -> None:
+    """Delete the checkpoints of a job that has ended; harmless to repeat.
+
+    Raises:
+        UnavailableError: the database or the artifacts do not answer.
+    """
+    digests = {job.checkpoint, job.spare_checkpoint} - {None}
+    if not digests:
+        return
+    for digest in digests:
+        artifacts.remove(str(digest))
+    ended = _jobs.c.id == job.id, _jobs.c.finished_at.is_not(None)
+    with database.write() as connection:
+        connection.execute(sa.update(_jobs).where(*ended).values(checkpoint=None, spare_checkpoint=None))
+
+
+def _remove_unnamed(database: Database, artifacts: Artifacts, job: Job, digest: str) -> None:
+    """Delete a checkpoint that was stored after the job had been lost, unless the new holder has the same one."""
+    named = sa.or_(_jobs.c.checkpoint == digest, _jobs.c.spare_checkpoint == digest)
+    with database.read() as connection:
+        is_named = connection.execute(sa.select(_jobs.c.id).where(_jobs.c.id == job.id, named)).first()
+    if is_named is None:
+        artifacts.remove(digest)
+
+
+def append_lines(connection: sa.Connection, job: Job, lines: Iterable[str]) -> None:
+    """Append lines to the log of a job; delete its oldest beyond MOST_LINES.
+
+    Raises:
+        ConflictError: another claim is the latest, or the job has ended.
+    """
+    lock_job(connection, job)
+    texts = [part for line in lines for part in _parts(line)][-MOST_LINES:]
+    newest = sa.select(sa.func.max(_log.c.number)).where(_log.c.job_id == job.id)
+    last = connection.execute(newest).scalar_one() or 0
+    moment = database_time(connection)
+    rows = [
+        {"job_id": job.id, "number": number, "written_at": moment, "text": text}
+        for number, text in enumerate(texts, start=last + 1)
+    ]
+    if not rows:
+        return
+    connection.execute(sa.insert(_log), rows)
+    oldest = last + len(rows) - MOST_LINES
+    connection.execute(sa.delete(_log).where(_log.c.job_id == job.id, _log.c.number <= oldest))
+
+
+def read_lines(connection: sa.Connection, job_id: UUID, *, after: int | None, limit: int) -> list[LogLine]:
+    """Lines of a job in their order: the first `limit` with a larger number than `after`; None: the last `limit`."""
+    query = sa.select(_log).where(_log.c.job_id == job_id).limit(limit)
+    if after is None:
+        newest = connection.execute(query.order_by(_log.c.number.desc())).all()
+        return [read_record(row, LogLine) for row in reversed(newest)]
+    following = query.where(_log.c.number > after).order_by(_log.c.number)
+    return [read_record(row, LogLine) for row in connection.execute(following)]
+
+
+def delete_lines(connection: sa.Connection, job_id: UUID) -> None:
+    """Delete the log of a job."""
+    connection.execute(sa.delete(_log).where(_log.c.job_id == job_id))
+
+
+def _parts(text: str) -> list[str]:
+    """The lines of a text, each truncated, with characters replaced that no database stores or no terminal shows."""
+    legal = text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
+    return [escape_controls(line)[:LONGEST_LINE] for line in legal.splitlines()]

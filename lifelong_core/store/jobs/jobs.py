@@ -26,7 +26,6 @@ from lifelong_core.store.engine.clock import database_time, days_before, now
 from lifelong_core.store.engine.deletion import delete_rows
 from lifelong_core.store.engine.documents import values_text
 from lifelong_core.store.engine.leases import this_process
-from lifelong_core.store.jobs.checkpoints import remove_checkpoints
 from lifelong_core.store.jobs.ending import (
     MOST_ATTEMPTS,
     end_free,
@@ -37,12 +36,11 @@ from lifelong_core.store.jobs.ending import (
     lock_row,
     request_cancellation,
 )
-from lifelong_core.store.jobs.fencing import change_job
-from lifelong_core.store.jobs.following import FollowedJobs
-from lifelong_core.store.jobs.job_log import delete_lines
+from lifelong_core.store.jobs.following import FollowedJobs, delete_lines, remove_checkpoints
 from lifelong_core.store.jobs.records import Job, JobState
 from lifelong_core.store.jobs.rows import (
     artifacts_of,
+    change_job,
     claim_of,
     claim_values,
     claimable,

@@ -1,4 +1,7 @@
-"""Queries on jobs, and jobs from rows of their table."""
+"""Queries on jobs, jobs from rows of their table, and changes by the holder of a job.
+
+A change by a holder is rejected when a newer claim exists or the job has ended.
+"""
 
 import json
 import re
@@ -13,7 +16,7 @@ from lifelong_core.store.engine.columns import Row, read_record
 from lifelong_core.store.jobs.records import Job, JobsState
 from lifelong_core.store.schema import tables
 from lifelong_core.values.control_characters import escape_controls
-from lifelong_core.values.errors import LifelongError, NotFoundError
+from lifelong_core.values.errors import ConflictError, LifelongError, NotFoundError
 
 LONGEST_TEXTS = {"message": 2000, "field": 200, "hint": 1000}
 """Largest numbers of characters of an error's texts."""
@@ -184,3 +187,37 @@ def existing_job(row: Row | None, job_id: UUID) -> Job:
     if row is None:
         raise NotFoundError(f"there is no job {job_id}.", field="job", hint="List them: GET /v1/admin/jobs.")
     return job_of(row)
+
+
+def change_job(connection: sa.Connection, job: Job, values: Mapping[str, Any]) -> Job:
+    """Change a job, provided that its claim is still the latest.
+
+    Raises:
+        ConflictError: another claim is the latest, or the job has ended.
+    """
+    change = sa.update(_jobs).where(*_held(job)).values(**values).returning(_jobs)
+    return job_of(_found(job, connection.execute(change).one_or_none()))
+
+
+def lock_job(connection: sa.Connection, job: Job) -> Job:
+    """The present state of a job, which no other transaction changes before the end of this one.
+
+    Raises:
+        ConflictError: another claim is the latest, or the job has ended.
+    """
+    query = sa.select(_jobs).where(*_held(job)).with_for_update()
+    return job_of(_found(job, connection.execute(query).one_or_none()))
+
+
+def _held(job: Job) -> tuple[sa.ColumnElement[bool], ...]:
+    return _jobs.c.id == job.id, _jobs.c.token == job.token, _jobs.c.state == "running"
+
+
+def _found(job: Job, row: Row | None) -> Row:
+    if row is None:
+        raise ConflictError(
+            f"the job {job.id} was lost: its claim by {job.holder} has expired.",
+            field="job",
+            hint="Nothing was written; another process continues it.",
+        )
+    return row

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lifelong_core.runtime.file_modes import PRIVATE_FILE
+from lifelong_core.runtime.files import PRIVATE_FILE
 from lifelong_core.store.artifacts import digest_of
 from lifelong_core.store.files import write_whole
 from lifelong_core.store.knowledge.records import LOCAL, ImportOutcome

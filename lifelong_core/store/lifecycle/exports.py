@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.log.commit_order import read_log_position
 from lifelong_core.store.log.identifiers import first_id_at, logged_on
-from lifelong_core.store.log.label_revisions import revisions_by_prediction
+from lifelong_core.store.log.label_writing import revisions_by_prediction
 from lifelong_core.store.log.records import LabelRevision
 from lifelong_core.store.schema import tables
 

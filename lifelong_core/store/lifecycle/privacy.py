@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.runtime.file_modes import PRIVATE_FILE
+from lifelong_core.runtime.files import PRIVATE_FILE
 from lifelong_core.store.files import make_folder, sync_to_disk, write_whole
 from lifelong_core.values.arrays import Integers
 from lifelong_core.values.class_labels import composed, key_form

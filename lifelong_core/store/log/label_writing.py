@@ -1,22 +1,22 @@
-"""Writes of labels and their history, within the transaction that locks their predictions."""
+"""Writes labels and their history, within the transaction that locks their predictions."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 from uuid import UUID
 
 import sqlalchemy as sa
 
 from lifelong_core.store.engine.clock import now
-from lifelong_core.store.engine.columns import Row
+from lifelong_core.store.engine.columns import Row, read_record
 from lifelong_core.store.engine.statements import batched, upsert_into
 from lifelong_core.store.log.identifiers import is_prediction_id, logged_on
-from lifelong_core.store.log.label_revisions import append_revisions, last_revisions
 from lifelong_core.store.log.records import LabelOutcome, LabelRevision, NewLabel
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import InvalidInputError
 
 _log, _labels = tables.predictions, tables.labels
+_revisions = tables.label_revisions
 
 
 class LabelChanges:
@@ -140,3 +140,48 @@ def _upsert(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
     )
     # Sorted, so that a simultaneous deletion of the same labels does not deadlock.
     connection.execute(statement, sorted(rows, key=lambda row: row["prediction_id"]))
+
+
+def append_revisions(connection: sa.Connection, revisions: Iterable[LabelRevision]) -> None:
+    """Append revisions to the history, in the transaction that changes the labels."""
+    rows = [{"logged_on": logged_on(one.prediction_id), **asdict(one)} for one in revisions]
+    if rows:
+        connection.execute(sa.insert(_revisions), rows)
+
+
+def last_revisions(connection: sa.Connection, ids: Sequence[UUID]) -> dict[UUID, int]:
+    """Number of the newest revision of each of these predictions that has one."""
+    found: dict[UUID, int] = {}
+    for some in batched(ids):
+        query = (
+            sa.select(_revisions.c.prediction_id, sa.func.max(_revisions.c.revision))
+            .where(_of(some))
+            .group_by(_revisions.c.prediction_id)
+        )
+        found |= {row[0]: row[1] for row in connection.execute(query)}
+    return found
+
+
+def revisions_of(connection: sa.Connection, prediction_id: UUID) -> tuple[LabelRevision, ...]:
+    """All revisions of the label of one prediction, oldest first."""
+    if not is_prediction_id(prediction_id):
+        return ()
+    return revisions_by_prediction(connection, [prediction_id]).get(prediction_id, ())
+
+
+def revisions_by_prediction(
+    connection: sa.Connection, ids: Sequence[UUID]
+) -> dict[UUID, tuple[LabelRevision, ...]]:
+    """All revisions of the label of each of these predictions that has one, oldest first."""
+    found: dict[UUID, tuple[LabelRevision, ...]] = {}
+    for some in batched(ids):
+        query = sa.select(_revisions).where(_of(some)).order_by(_revisions.c.revision)
+        for row in connection.execute(query):
+            revision = read_record(row, LabelRevision)
+            found[revision.prediction_id] = (*found.get(revision.prediction_id, ()), revision)
+    return found
+
+
+def _of(ids: Sequence[UUID]) -> sa.ColumnElement[bool]:
+    days = {logged_on(one) for one in ids}
+    return _revisions.c.logged_on.in_(days) & _revisions.c.prediction_id.in_(ids)

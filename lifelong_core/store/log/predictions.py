@@ -13,7 +13,6 @@ from lifelong_core.store.log.commit_order import read_log_position, rows_behind,
 from lifelong_core.store.log.delivery import DeliveryOutcome, deliver_entries
 from lifelong_core.store.log.identifiers import first_id_at, is_prediction_id, logged_on
 from lifelong_core.store.log.partitions import ensure_partitions
-from lifelong_core.store.log.quarantine import usable_rows
 from lifelong_core.store.log.records import (
     LogEntry,
     LogPosition,
@@ -22,7 +21,7 @@ from lifelong_core.store.log.records import (
     StoredRequest,
     Window,
 )
-from lifelong_core.store.log.rows import group_keys, prediction_of, split_ids
+from lifelong_core.store.log.rows import group_keys, prediction_of, split_ids, usable_rows
 from lifelong_core.store.log.writing import insert_entries, insert_entries_on_driver
 from lifelong_core.store.schema import tables
 

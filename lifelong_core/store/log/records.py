@@ -13,6 +13,7 @@ from lifelong_core.values.arrays import Floats, Integers, Logits
 
 Population: TypeAlias = tuple[int, str]
 """Model id and environment."""
+LabelOutcome: TypeAlias = Literal["stored", "unchanged", "corrected", "unknown"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,9 +98,6 @@ class NewLabel:
     source: str = ""
     propensity: float | None = None
     """probability in (0, 1] with which the prediction was chosen for labelling; None: unknown"""
-
-
-LabelOutcome: TypeAlias = Literal["stored", "unchanged", "corrected", "unknown"]
 
 
 @dataclass(frozen=True)

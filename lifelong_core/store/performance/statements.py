@@ -1,8 +1,9 @@
-"""The comparison of estimated and realised performance in words, for people."""
+"""The comparison of estimated and realised performance in words, and as JSON values for API and command line."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import Any
 
 from lifelong_core.decision_rules.wording import METRIC_NAMES
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
@@ -166,3 +167,19 @@ def _describe(one: MetricAtClassMix) -> str:
 
 def _join(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def performance_document(
+    performance: PopulationPerformance, *, model: str, environment: str
+) -> dict[str, Any]:
+    """The comparison with its statements in words; `model` is name@version."""
+    document = performance.to_document()
+    for internal in ("schema_version", "inputs", "left_out"):
+        del document[internal]
+    return {
+        "model": model,
+        "environment": environment,
+        "statements": [*describe_comparison(performance), *describe_class_mixes(performance.class_mixes)],
+        "warnings": describe_warnings(performance),
+        **document,
+    }

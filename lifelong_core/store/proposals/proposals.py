@@ -31,6 +31,7 @@ MONITOR = "monitor"
 _LIST = "List them: `lifelong proposals list`."
 
 _proposals = tables.retraining_proposals
+_task_of_model = tables.models.c.task_id == tables.tasks.c.id
 
 
 class RetrainingProposals:
@@ -187,9 +188,6 @@ class RetrainingProposals:
         check_reason(reason, hint="Say in a few words why no model is trained.")
         with self._database.write() as connection:
             return _decide(connection, proposal_id, "dismissed", actor=actor, decision_reason=reason)
-
-
-_task_of_model = tables.models.c.task_id == tables.tasks.c.id
 
 
 def accept_within(

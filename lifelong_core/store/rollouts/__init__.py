@@ -1,10 +1,9 @@
 """The promoted model of a task over time, and the model that is tried beside it.
 
-- `records`, `rows`: trials and promotions; those from rows
-- `history`: the history of promotions, within a transaction
+- `records`: trials and promotions
+- `history`: the history of promotions, within a transaction; records from rows
 - `promotions`: lists promotions and rolls back
 - `rollouts`: starts, changes and ends trials
 - `candidate_heads`: heads of a candidate for the environments of the promoted model
-- `trials`: the checked start of a trial, with these heads
-- `populations`: estimates and labelled decisions of candidate and promoted model side by side
+- `trials`: the checked start of a trial, with these heads; its populations side by side
 """

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 
 from lifelong_core.store.engine.clock import now
+from lifelong_core.store.engine.columns import Row, read_record
 from lifelong_core.store.rollouts.records import Promotion, PromotionReason, Rollout, RolloutOutcome
-from lifelong_core.store.rollouts.rows import promotion_of, rollout_of
 from lifelong_core.store.schema import tables
 
 _promotions, _rollouts = tables.promotions, tables.rollouts
@@ -146,3 +146,13 @@ def _chain(promotions: list[Promotion]) -> Iterator[Promotion]:
     while sequence is not None:
         yield by_sequence[sequence]
         sequence = by_sequence[sequence].previous
+
+
+def rollout_of(row: Row) -> Rollout:
+    """A trial from a row of `rollouts`."""
+    return read_record(row, Rollout)
+
+
+def promotion_of(row: Row) -> Promotion:
+    """A promotion from a row of `promotions`."""
+    return read_record(row, Promotion)

@@ -1,9 +1,11 @@
-"""View of the spool in one process: its segments and their keys, updated by reading new records."""
+"""View of the spool in one process: its segments and their keys, updated by reading new records; and its state."""
 
 import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from lifelong_core.store.log.records import LogEntry, RequestKey, StoredRequest
@@ -152,3 +154,24 @@ def _read_entries(segment: Segment, offset: int) -> list[LogEntry]:
         size = os.fstat(stream.fileno()).st_size
         record = read_record(stream, file=segment.number, offset=offset, size=size)
     return [] if record is None else decode_entries(record.body, record.keys)
+
+
+@dataclass(frozen=True)
+class SpoolState:
+    """Size and content of the spool.
+
+    Attributes:
+        bytes: size of the segments, the damaged bytes and the refused entries.
+        maximum_bytes: upper bound of `bytes`.
+        predictions: number of undelivered predictions.
+        oldest: time of the oldest of them; None: there are none.
+        damaged_records: number of damaged pieces ever set aside, torn tails included.
+        refused_records: number of entries that the log ever refused.
+    """
+
+    bytes: int
+    maximum_bytes: int
+    predictions: int
+    oldest: datetime | None
+    damaged_records: int
+    refused_records: int

@@ -1,30 +1,90 @@
-"""Delivery from the spool: one process at a time writes the oldest records to the log and then deletes them."""
+"""Delivery from the spool: one process at a time writes the oldest records to the log and then deletes them.
+
+The progress in the oldest segment is stored; the next delivery, in any process, continues there.
+"""
 
 import contextlib
+import hashlib
 import os
+import struct
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
 
 from lifelong_core.store.log.identifiers import logged_at
 from lifelong_core.store.log.records import LogEntry
-from lifelong_core.store.spool.dead_letter import dead_letter_of, keep_dead_letter
-from lifelong_core.store.spool.dead_letter_file import DeadLetterFile
+from lifelong_core.store.spool.dead_letters import DeadLetterFile, dead_letter_of, keep_dead_letter
 from lifelong_core.store.spool.encoding import decode_entries
-from lifelong_core.store.spool.errors import translate_error
 from lifelong_core.store.spool.framing import DAMAGED, ENTRIES, Record, find_record, read_record
 from lifelong_core.store.spool.locks import FileLock, LockBusyError
-from lifelong_core.store.spool.progress import Progress
-from lifelong_core.store.spool.segments import keys_path, segment_numbers, segment_path, whole_records
+from lifelong_core.store.spool.segments import (
+    keys_path,
+    segment_numbers,
+    segment_path,
+    translate_error,
+    whole_records,
+)
 from lifelong_core.values.errors import ConflictError, InvalidInputError
 
 Write: TypeAlias = Callable[[Sequence[LogEntry]], object]
 
 _BUFFER_BYTES = 1 << 18
 _UNKNOWN = "this version of the product does not know this kind of record"
+
+
+_FIELDS = struct.Struct("<QQQ")
+
+
+_CHECKSUM_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A place in a segment.
+
+    Attributes:
+        segment: its number.
+        offset: of the first undelivered byte.
+        predictions: number delivered so far.
+    """
+
+    segment: int
+    offset: int = 0
+    predictions: int = 0
+
+    @classmethod
+    def load(cls, path: Path, segment: int) -> "Progress":
+        """Read the progress in this segment; its beginning if the file is damaged or belongs to another segment.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            data = b""
+        fields = data[: _FIELDS.size]
+        if len(fields) < _FIELDS.size or data[_FIELDS.size :] != _checksum(fields):
+            return cls(segment)
+        saved = cls(*_FIELDS.unpack(fields))
+        return saved if saved.segment == segment else cls(segment)
+
+    def save(self, descriptor: int) -> None:
+        """Overwrite an open file with this progress. Not synced: after a power failure, some records come again.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        fields = _FIELDS.pack(self.segment, self.offset, self.predictions)
+        os.pwrite(descriptor, fields + _checksum(fields), 0)
+
+
+def _checksum(fields: bytes) -> bytes:
+    return hashlib.blake2b(fields, digest_size=_CHECKSUM_BYTES).digest()
 
 
 class SpoolDelivery:

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lifelong_core.runtime.file_modes import PRIVATE_FILE
+from lifelong_core.runtime.files import PRIVATE_FILE
 from lifelong_core.store.files import make_folder
 
 _RETRY_SECONDS = (0.0002, 0.001)

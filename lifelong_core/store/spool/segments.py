@@ -4,21 +4,25 @@ A process reads each segment once and then only new records. A complete segment 
 process that starts later need not read the segment.
 """
 
+import contextlib
+import errno
 import hashlib
 import os
 import re
 import struct
 from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
-from lifelong_core.runtime.file_modes import PRIVATE_FILE
+from lifelong_core.runtime.files import PRIVATE_FILE
 from lifelong_core.store.spool.encoding import key_digests
 from lifelong_core.store.spool.framing import ENTRIES, Record, find_record, read_record
 from lifelong_core.store.spool.keys import KeyIndex
+from lifelong_core.values.errors import UnavailableError
 
 _SUFFIX = ".segment"
 _KEYS_SUFFIX = ".keys"
@@ -29,6 +33,15 @@ _BUFFER_BYTES = 1 << 18
 _SUMMARY = struct.Struct("<4sQQI8s")
 """Magic; size of the segment in bytes; number of its predictions; number of its keys; checksum."""
 _SUMMARY_MAGIC = b"\xf1Ky\x01"
+_HINTS = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "Free some space on its disk."),
+    **dict.fromkeys(
+        (errno.EROFS, errno.EACCES, errno.EPERM), "See to it that this user can write to the folder."
+    ),
+    **dict.fromkeys(
+        (errno.ENOTDIR, errno.EEXIST, errno.ENOENT), "Name a folder by LIFELONG_SPOOL_DIRECTORY."
+    ),
+}
 
 
 def segment_path(folder: Path, number: int) -> Path:
@@ -178,3 +191,47 @@ def whole_records(stream: IO[bytes], *, file: int, offset: int, size: int) -> Ge
 
 def _checksum(number: int, summary: tuple[int, int, int], content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=8, key=repr((number, summary)).encode()).digest()
+
+
+def append_bytes(descriptor: int, data: bytes, *, size: int, is_synced: bool) -> None:
+    """Append all bytes to a file, or none; a kill during the call leaves a torn tail.
+
+    Args:
+        descriptor: of the file, opened for appending.
+        data: the bytes to append.
+        size: of the file before the append.
+        is_synced: whether the bytes are on the disk, not only in the kernel, when this returns.
+
+    Raises:
+        OSError: the bytes cannot be written.
+    """
+    try:
+        written = os.write(descriptor, data)
+        # When a disk fills up, the first write is partial and only the next one fails.
+        while written < len(data):
+            written += os.write(descriptor, data[written:])
+        if is_synced:
+            os.fdatasync(descriptor)
+    except BaseException:
+        # If the truncation fails, too, the bytes are a torn tail, which every reader recognises.
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, size)
+        raise
+
+
+class SpoolFullError(UnavailableError):
+    """The spool has reached its largest size."""
+
+
+@contextmanager
+def translate_error(folder: Path) -> Generator[None, None, None]:
+    """Translate operating system errors about the spool's files into UnavailableError.
+
+    Raises:
+        UnavailableError: a call in the block failed.
+    """
+    try:
+        yield
+    except OSError as error:
+        hint = _HINTS.get(error.errno or 0, "Look after its disk.")
+        raise UnavailableError(f"the spool {folder} cannot be used: {error.strerror}.", hint=hint) from error

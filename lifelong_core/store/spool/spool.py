@@ -11,21 +11,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from lifelong_core.runtime.file_modes import PRIVATE_FILE
+from lifelong_core.runtime.files import PRIVATE_FILE
 from lifelong_core.store.files import sync_to_disk
 from lifelong_core.store.log.records import LogEntry, RequestKey, StoredRequest
 from lifelong_core.store.log.writing import check_entries
-from lifelong_core.store.spool.contents import Contents
-from lifelong_core.store.spool.dead_letter import DeadLetter, read_dead_letter
-from lifelong_core.store.spool.dead_letter_file import DeadLetterFile
+from lifelong_core.store.spool.contents import Contents, SpoolState
+from lifelong_core.store.spool.dead_letters import DeadLetter, DeadLetterFile, read_dead_letter
 from lifelong_core.store.spool.delivery import SpoolDelivery, Write
 from lifelong_core.store.spool.encoding import EncodedEntries, encode_entries, key_digest, key_digests
-from lifelong_core.store.spool.errors import SpoolFullError, translate_error
 from lifelong_core.store.spool.framing import ENTRIES, HEADER_BYTES, Record, pack_record
 from lifelong_core.store.spool.locks import FileLock, LockBusyError
-from lifelong_core.store.spool.segments import Segment, segment_numbers, segment_path
-from lifelong_core.store.spool.state import SpoolState
-from lifelong_core.store.spool.writing import append_bytes
+from lifelong_core.store.spool.segments import (
+    Segment,
+    SpoolFullError,
+    append_bytes,
+    segment_numbers,
+    segment_path,
+    translate_error,
+)
 from lifelong_core.values.errors import UnavailableError
 
 PATIENCE_SECONDS = 1.0

@@ -14,9 +14,8 @@ from lifelong_core.deploy.quantification.summaries.window_summary import WindowS
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.log.commit_order import rows_behind, rows_of
 from lifelong_core.store.log.identifiers import EPOCH, first_id_of, logged_on
-from lifelong_core.store.log.quarantine import usable_rows
 from lifelong_core.store.log.records import Population
-from lifelong_core.store.log.rows import group_keys
+from lifelong_core.store.log.rows import group_keys, usable_rows
 from lifelong_core.store.schema import tables
 from lifelong_core.values.arrays import Floats, Logits
 from lifelong_core.values.errors import InvalidInputError
@@ -30,6 +29,7 @@ ROWS_AT_ONCE = 50_000
 """Default number of rows of the log in memory at once."""
 SUM_TOLERANCE = 1e-9
 """Relative tolerance of sums over the same rows in another order, relative to the size of the summands."""
+SELECTED = (_log.c.commit_order, _log.c.id, _log.c.logits, _log.c.group_hash)
 
 
 @dataclass(frozen=True)
@@ -141,9 +141,6 @@ def empty_summary(fitted: FittedQuantifier, *, is_grouped: bool) -> WindowSummar
     """A summary of no samples."""
     nothing = np.empty((0, fitted.calibration.classes), dtype=np.float32)
     return fitted.summarize(nothing, np.empty(0, dtype=np.str_) if is_grouped else None)
-
-
-SELECTED = (_log.c.commit_order, _log.c.id, _log.c.logits, _log.c.group_hash)
 
 
 def read_cursor(connection: sa.Connection, key: SummaryKey) -> Cursor | None:

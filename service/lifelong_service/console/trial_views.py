@@ -4,7 +4,7 @@ from typing import Any
 
 from lifelong_core.store import Registry, Store, Task
 from lifelong_core.store.registry.records import ModelRole
-from lifelong_core.store.rollouts.populations import TrialPopulation, trial_populations
+from lifelong_core.store.rollouts.trials import TrialPopulation, trial_populations
 from lifelong_service.console.head_views import decision_view
 
 ROLES: dict[ModelRole, str] = {

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from lifelong_core.store.registry.records import Model, Task
-from lifelong_core.store.rollouts.populations import TrialPopulation
 from lifelong_core.store.rollouts.records import Promotion, Rollout
+from lifelong_core.store.rollouts.trials import TrialPopulation
 from lifelong_service.schemas.trials import (
     ClassEstimate,
     PromotionAnswer,

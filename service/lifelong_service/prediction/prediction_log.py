@@ -11,8 +11,8 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.log.recent_requests import RecentRequests
 from lifelong_core.store.log.records import LogEntry
+from lifelong_core.store.spool.contents import SpoolState
 from lifelong_core.store.spool.spool import Spool
-from lifelong_core.store.spool.state import SpoolState
 from lifelong_core.values.errors import LifelongError, UnavailableError
 from lifelong_service import metrics
 from lifelong_service.prediction.answered_requests import AnsweredRequests, ClaimedEntries

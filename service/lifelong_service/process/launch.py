@@ -17,8 +17,7 @@ from pathlib import Path
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.addresses import host_and_port
-from lifelong_core.runtime.file_modes import restrict_new_files
-from lifelong_core.runtime.temporary_folder import ensure_temporary_folder
+from lifelong_core.runtime.files import ensure_temporary_folder, restrict_new_files
 from lifelong_core.values.errors import ConfigurationError, LifelongError, UnavailableError
 from lifelong_service.process import signals
 

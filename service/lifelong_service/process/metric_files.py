@@ -23,8 +23,7 @@ from prometheus_client import values
 from prometheus_client.mmap_dict import MmapedDict
 
 from lifelong_core.configuration.settings import Settings
-from lifelong_core.runtime.disk_space import reserve
-from lifelong_core.runtime.file_modes import PRIVATE_FOLDER
+from lifelong_core.runtime.files import PRIVATE_FOLDER, reserve
 from lifelong_core.values.errors import UnavailableError
 
 logger = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from lifelong_core.store.files import make_folder
-from lifelong_core.store.spool.errors import translate_error
+from lifelong_core.store.spool.segments import translate_error
 
 _PROBE = "probe"
 _PROBE_BYTES = 64 * 1024

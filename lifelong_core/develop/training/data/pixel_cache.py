@@ -19,7 +19,7 @@ from lifelong_core.develop.features.sources.entry import Entry, ImageSource
 from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, Limits
 from lifelong_core.images.preprocessing import CentreCrop, Preprocessing
 from lifelong_core.runtime.cores import usable_cores
-from lifelong_core.runtime.disk_space import reserve
+from lifelong_core.runtime.files import reserve
 
 _MOST_DECODERS = 16
 _PIXELS, _INDEX = "pixels.npy", "pixels.json"

@@ -15,7 +15,7 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.runtime.redaction import redact
 from lifelong_core.store import Job, Store
-from lifelong_core.store.jobs.job_log import MOST_LINES
+from lifelong_core.store.jobs.following import MOST_LINES
 from lifelong_core.values.documents import FrozenDocument
 from lifelong_core.values.errors import LifelongError, NotFoundError, UnavailableError
 from lifelong_monitor.jobs.running.limits import disk_error, make_work_folder

@@ -9,8 +9,8 @@ from pydantic import AwareDatetime
 from starlette.requests import Request
 
 from lifelong_core.entities.access import Scope
-from lifelong_core.store.cycles.affected_documents import affected_document
 from lifelong_core.store.cycles.affected_ranking import RankPosition
+from lifelong_core.store.cycles.documents import affected_document
 from lifelong_core.values.errors import InvalidInputError, UnavailableError
 from lifelong_service.http.guard import GuardedRoute, access, worker_of
 from lifelong_service.schemas.affected import AffectedAnswer

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse
 from lifelong_core.entities.access import Scope
 from lifelong_core.store import Store
 from lifelong_core.store.access.audit_log import AuditKind
-from lifelong_core.store.cycles.history_documents import audit_document, cycle_document
+from lifelong_core.store.cycles.documents import audit_document, cycle_document
 from lifelong_core.store.cycles.records import Cycle, Outcome
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.names import Name

@@ -7,8 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from lifelong_core.entities.access import Scope
-from lifelong_core.store.performance.documents import performance_document
-from lifelong_core.store.performance.statements import not_computed
+from lifelong_core.store.performance.statements import not_computed, performance_document
 from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
 from lifelong_service.routes.admin.jobs import accept_job
 from lifelong_service.schemas.design import JobAnswer

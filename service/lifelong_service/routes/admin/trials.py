@@ -8,8 +8,8 @@ from lifelong_core.entities.access import Scope
 from lifelong_core.runtime.graph_check import check_servable
 from lifelong_core.store import Store, describe_serving, start_trial
 from lifelong_core.store.registry.records import Task
-from lifelong_core.store.rollouts.populations import trial_populations
 from lifelong_core.store.rollouts.records import Stage
+from lifelong_core.store.rollouts.trials import trial_populations
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.names import Name
 from lifelong_service.documents.registry import model_document

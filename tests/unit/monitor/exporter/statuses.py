@@ -7,10 +7,10 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
-from lifelong_core.deploy.label_shift.result import AssumptionTest
 
 from lifelong_core.deploy import AdaptationContext, AdaptationPolicy, AdaptationReport, PrevalenceEstimate
 from lifelong_core.deploy.adaptation.gain import ExpectedGain, ExpectedProbabilityGain
+from lifelong_core.deploy.label_shift.result import AssumptionTest
 from lifelong_core.deploy.performance.estimate import (
     EstimatedMetric,
     PerformanceEstimate,

@@ -10,7 +10,7 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.training.progress import TrainingProgress
 from lifelong_core.store import Job, Store
 from lifelong_core.store.artifacts import Artifacts
-from lifelong_core.store.jobs.job_log import MOST_LINES
+from lifelong_core.store.jobs.following import MOST_LINES
 from lifelong_core.values.errors import ConflictError, LifelongError, UnavailableError
 from lifelong_monitor.jobs.running import context as context_module
 from lifelong_monitor.jobs.running.context import open_context

@@ -18,7 +18,7 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import LogEntry, Prediction, RequestKey, Store, new_prediction_id
 from lifelong_core.store.engine import database
 from lifelong_core.store.log.writing import insert_missing_entries
-from lifelong_core.store.spool.errors import SpoolFullError
+from lifelong_core.store.spool.segments import SpoolFullError
 from lifelong_core.store.spool.spool import Spool
 from lifelong_core.values.errors import ConflictError, InvalidInputError, UnavailableError
 from lifelong_service.prediction.prediction_log import PredictionLog

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
-from lifelong_core.runtime.file_modes import is_accessible_to_others
+from lifelong_core.runtime.files import is_accessible_to_others
 from lifelong_core.store import Store
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.knowledge import loading
@@ -72,7 +72,7 @@ def test_the_knowledge_base_reads_a_fingerprint_when_it_is_asked_for_and_once(
 
 def test_few_fingerprints_are_kept(store: Store, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     size = make_fingerprint(0, bins=BINS).counts.nbytes
-    monkeypatch.setattr("lifelong_core.store.knowledge.fingerprint_cache.MOST_BYTES", 3 * size)
+    monkeypatch.setattr("lifelong_core.store.knowledge.loading.MOST_BYTES", 3 * size)
     base = store.knowledge.load()
     for task in (*TASKS, TASKS[-1], TASKS[0]):
         assert base.fingerprints[task]

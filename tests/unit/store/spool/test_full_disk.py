@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lifelong_core.store import LogEntry, RequestKey
-from lifelong_core.store.spool import writing
+from lifelong_core.store.spool import segments as writing
 from lifelong_core.values.errors import UnavailableError
 from tests import tools
 from tests.unit.store.samples import entry

@@ -16,11 +16,11 @@ import pytest
 from lifelong_core.store import LogEntry, RequestKey, StoredRequest, logged_at
 from lifelong_core.store.spool import keys as keys_module
 from lifelong_core.store.spool import spool as spool_module
-from lifelong_core.store.spool.errors import SpoolFullError
+from lifelong_core.store.spool.contents import SpoolState
 from lifelong_core.store.spool.framing import pack_record
 from lifelong_core.store.spool.locks import FileLock
+from lifelong_core.store.spool.segments import SpoolFullError
 from lifelong_core.store.spool.spool import Spool
-from lifelong_core.store.spool.state import SpoolState
 from lifelong_core.values.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
 from tests.unit.store.samples import entry, prediction
 from tests.unit.store.spool.waiting import MAXIMUM_BYTES, drain, open_spool, requests, segments

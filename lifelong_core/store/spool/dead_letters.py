@@ -1,16 +1,24 @@
-"""Files of undeliverable content: damaged bytes and refused entries. The product never deletes them."""
+"""Dead letters: damaged bytes, and entries that the log refuses, in files that the product never deletes.
+
+Refused entries are stored with the reason and do not block later entries.
+"""
 
 import os
+import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from lifelong_core.runtime.file_modes import PRIVATE_FILE
-from lifelong_core.store.spool.framing import Record, pack_record
-from lifelong_core.store.spool.segments import whole_records
-from lifelong_core.store.spool.writing import append_bytes
+from lifelong_core.runtime.files import PRIVATE_FILE
+from lifelong_core.store.log.records import LogEntry
+from lifelong_core.store.spool.encoding import decode_entries, encode_entries
+from lifelong_core.store.spool.framing import ENTRIES, REFUSED, Record, pack_record
+from lifelong_core.store.spool.segments import append_bytes, whole_records
 
 _FILE = 0
 """File number in the checksums of the records; no segment has it."""
+_HEAD = struct.Struct("<BI")
+"""Kind of the refused record; length of the reason in bytes."""
 
 
 class DeadLetterFile:
@@ -72,3 +80,41 @@ class DeadLetterFile:
         if size := self.size():
             with self._path.open("rb") as stream:
                 yield from whole_records(stream, file=_FILE, offset=0, size=size)
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A record that the log refused.
+
+    Attributes:
+        reason: message of the refusal.
+        entries: the refused entries; empty if a newer version of the product wrote them in an unknown encoding.
+    """
+
+    reason: str
+    entries: tuple[LogEntry, ...]
+
+
+def dead_letter_of(entry: LogEntry, reason: str) -> tuple[Record, str]:
+    """Return the entry encoded as a record of its own, and the reason."""
+    body, keys, predictions = encode_entries([entry])
+    return Record(ENTRIES, keys, predictions, body, offset=0), reason
+
+
+def keep_dead_letter(file: DeadLetterFile, record: Record, reason: str) -> None:
+    """Append a refused record to the file.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    text = reason.encode()
+    body = _HEAD.pack(record.kind, len(text)) + text + record.body
+    file.add(body, kind=REFUSED, keys=record.keys, predictions=record.predictions)
+
+
+def read_dead_letter(record: Record) -> DeadLetter:
+    """Decode a record written by `keep_dead_letter`."""
+    kind, length = _HEAD.unpack_from(record.body)
+    reason, body = record.body[_HEAD.size : _HEAD.size + length], record.body[_HEAD.size + length :]
+    entries = decode_entries(body, record.keys) if kind == ENTRIES else []
+    return DeadLetter(reason.decode(), tuple(entries))

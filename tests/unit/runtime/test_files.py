@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from lifelong_core.runtime.temporary_folder import ensure_temporary_folder
+from lifelong_core.runtime.files import ensure_temporary_folder
 from lifelong_core.values.errors import ConfigurationError
 
 
