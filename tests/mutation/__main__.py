@@ -28,7 +28,6 @@ import psutil
 from tests.mutation.faults import Fault, sample
 
 ROOT = Path(__file__).resolve().parents[2]
-_FIRST_BATCH = 2
 _TEST_SECONDS = 120
 _MIRRORS = {"service": "", "monitor": "", "lifelong_core": "", "commands": "", "lifelong": "cli"}
 _MIRRORS |= {"lifelong_service": "service", "lifelong_monitor": "monitor"}
@@ -52,7 +51,7 @@ class Clone:
     def judge(self, fault: Fault, tests: list[str], seconds: float) -> tuple[str | None, int]:
         """Run tests with the fault in growing batches: the first test that fails, and the number of files that ran."""
         source = (self.folder / fault.file).read_text()
-        left, size = tests, _FIRST_BATCH
+        left, size = tests, 2
         while left and seconds > 0:
             batch, left = left[:size], left[size:]
             self._write(fault.file, fault.apply(source))
@@ -107,16 +106,17 @@ class Clone:
 
 
 def nearest_tests(file: str, texts: dict[str, str]) -> list[str]:
-    """Order test files: mirrored ones first, then those that name the module, then by folder and mentions."""
+    """Order test files: mirrored ones, those that import the module or have its name, then by folder and mentions."""
     *folders, name = Path(file).with_suffix("").parts
     mirrored = Path("tests/unit", *(_MIRRORS.get(folder, folder) for folder in folders)).as_posix()
     module = ".".join([*folders[folders[0] in ("service", "monitor") :], name])
 
     def order(test: str) -> tuple[bool, bool, int, int]:
-        is_mirrored = test.startswith(f"{mirrored}/test_") and name in Path(test).stem
+        text, is_named = texts[test], name in Path(test).stem
+        is_direct = module in text or (is_named and f" {module.partition('.')[0]}." in text)
         common = os.path.commonpath([mirrored, test]).count("/")
-        mentions = texts[test].count(name.partition("_")[0])
-        return not is_mirrored, module not in texts[test], -common, -mentions
+        is_mirrored = is_named and test.startswith(f"{mirrored}/test_")
+        return not is_mirrored, not is_direct, -common, -text.count(name.partition("_")[0])
 
     return sorted(texts, key=order)
 
