@@ -61,6 +61,12 @@ def test_each_answer_gives_its_rule(asked: ProblemFingerprint, rule: Any):
     assert stated_rule(asked).reason is None
 
 
+@pytest.mark.parametrize(("classes", "shape"), [(None, (2, 2)), (3, (3, 3))])
+def test_expected_cost_without_stated_costs_counts_errors_alike(classes: int | None, shape: tuple[int, int]):
+    asked = ProblemFingerprint(number_of_classes=classes, decision_rule="optimization", optimised_metric="EC")
+    assert np.shape(stated_rule(asked).costs) == shape
+
+
 @pytest.mark.parametrize("answers", [{}, {"decision_rule": "none"}])
 def test_answers_without_a_rule_leave_the_tasks(answers: dict[str, Any]):
     found = stated_rule(fingerprint(**answers))

@@ -59,6 +59,17 @@ def test_a_person_reads_a_table():
         assert part in said
 
 
+def test_a_class_that_no_case_contains_has_no_numbers():
+    for file in Path().glob("*/*.npz"):
+        arrays = dict(np.load(file))
+        probabilities = arrays["probabilities"] * np.array([1, 1, 0], dtype=np.float32)[:, None, None]
+        np.savez(
+            file, probabilities=probabilities / probabilities.sum(axis=0), labels=arrays["labels"].clip(0, 1)
+        )
+    (row,) = (line for line in run().splitlines() if line.startswith("class 2"))
+    assert row.split() == ["class", "2", "0", "10", "0"]  # numbers of maps and cases only
+
+
 def test_the_estimate_is_written_before_it_is_printed():
     printed = run("--output", "found/estimate.json", "--json")
     assert json.loads(Path("found/estimate.json").read_text()) == json.loads(printed)

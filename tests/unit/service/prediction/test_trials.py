@@ -159,6 +159,13 @@ def test_a_repeated_request_gets_its_first_answer_whatever_stage_began_meanwhile
     assert other.status_code == 409
 
 
+def test_of_two_answers_to_a_request_the_older_one_is_repeated(trial: Service) -> None:
+    older, newer = (predict(trial, f"?request_id=r1&model=linear@{version}") for version in (2, 1))
+    begin(trial, "canary", 1)
+    assert older["prediction_id"] != newer["prediction_id"]
+    assert predict(trial, "?request_id=r1") == older
+
+
 def test_where_a_canary_fails_the_promoted_model_answers(
     registered: None, serve: Callable[..., Service], caplog: pytest.LogCaptureFixture
 ) -> None:

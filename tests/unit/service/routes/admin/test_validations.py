@@ -109,6 +109,8 @@ def test_a_labelled_set_becomes_a_job(judged: Service) -> None:
 
 def test_metrics_of_groups_can_be_asked_for(judged: Service) -> None:
     assert submitted(judged, query="?aggregate=by-group")["payload"]["aggregation"] == "by_group"
+    answer = judged.client.post(f"{PATH}?aggregate=by-group", content=npz(groups=None), headers=NPZ)
+    assert refused(answer) == (422, "aggregate")
 
 
 def test_of_what_was_not_accepted_nothing_is_kept(
