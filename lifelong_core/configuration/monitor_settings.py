@@ -5,26 +5,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lifelong_core.configuration.settings import Settings
+from lifelong_core.configuration.settings import EQUAL_FOR_MONITORS, Settings
 
-_PLAIN = frozenset(
-    {
-        "cycle_interval_seconds",
-        "cycle_new_samples",
-        "cycle_spacing_seconds",
-        "window_samples",
-        "window_seconds",
-        "quantifier",
-        "validation_samples",
-        "estimate_single_classes",
-        "label_error_rate",
-        "task_label_error_rates",
-        "evidence_samples",
-        "retraining_proposal_cycles",
-        "retention_days",
-        "environment_retention_days",
-    }
-)
 _SHOWN = 8
 
 
@@ -35,7 +17,8 @@ def monitor_settings(settings: Settings) -> dict[str, Any]:
         >>> monitor_settings(Settings())["policy.mode"]
         'auto'
     """
-    values = settings.model_dump(mode="json", include=set(_PLAIN))
+    shared = {name for name, field in Settings.model_fields.items() if EQUAL_FOR_MONITORS in field.metadata}
+    values = settings.model_dump(mode="json", include=shared)
     common = settings.policy.model_dump(mode="json")
     values |= {f"policy.{name}": value for name, value in common.items()}
     for environment in settings.environment_policies:

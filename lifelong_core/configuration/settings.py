@@ -11,9 +11,10 @@ import re
 import tomllib
 import urllib.parse
 from collections.abc import Collection, Sequence
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -21,6 +22,7 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    create_model,
     field_validator,
 )
 from pydantic_settings import (
@@ -31,14 +33,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from lifelong_core.configuration import policy_defaults as defaults
-from lifelong_core.configuration.policy_defaults import (
-    LARGEST_STEP,
-    MOST_LOOKS,
-    Mode,
-    OnUnusualTraffic,
-    OnViolation,
-)
+from lifelong_core.configuration.policy_fields import PolicyFields
 from lifelong_core.runtime.addresses import host_and_port, reachable_address
 from lifelong_core.runtime.logs import LogFormat
 from lifelong_core.runtime.memory import usable_memory
@@ -57,6 +52,8 @@ def _check_network(value: str) -> str:
 
 
 Group = TypeVar("Group", bound=BaseModel)
+EQUAL_FOR_MONITORS: Final = "equal for monitors"
+"""Mark of settings that determine the behaviour of a monitor: all monitors of an installation need the same values."""
 Positive = Annotated[int, Field(gt=0)]
 LabelErrorRate = Annotated[float, Field(ge=0, le=0.5)]
 Network = Annotated[str, AfterValidator(_check_network)]
@@ -73,6 +70,8 @@ RENAMED_SETTINGS = {
 }
 """New names of renamed settings; old names are refused with a message that states the new one."""
 
+_STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
 _MODES = {
     "auto": "cycles swap heads",
     "propose": "cycles propose heads, a person approves them",
@@ -80,104 +79,31 @@ _MODES = {
 }
 
 
-class PolicySettings(BaseModel):
-    """When a cycle swaps the head; the values of `lifelong_core.deploy.AdaptationPolicy`."""
+if TYPE_CHECKING:
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    class PolicySettings(BaseModel, PolicyFields, frozen=True):
+        """When a cycle swaps the head; the values of `lifelong_core.deploy.AdaptationPolicy`."""
 
-    minimum_samples: Positive = Field(
-        default=defaults.MINIMUM_SAMPLES,
-        description="Below this effective window size a cycle always keeps the head.",
-    )
-    level: float = Field(
-        default=defaults.LEVEL,
-        gt=0,
-        lt=1,
-        description="Significance level, over all classes, of 'the prevalence has shifted', for a single window.",
-    )
-    average_run_length: float = Field(
-        default=defaults.AVERAGE_RUN_LENGTH,
-        ge=1,
-        le=MOST_LOOKS,
-        description="Mean number of cycles between two false alarms of the sequential test; 20 years of hours.",
-    )
-    tolerance: float = Field(
-        default=defaults.TOLERANCE,
-        ge=0,
-        le=1,
-        description="Share of the population that may change its class before the sequential test sees a shift.",
-    )
-    change_level: float = Field(
-        default=defaults.CHANGE_LEVEL,
-        ge=0,
-        le=1,
-        description="Largest probability of a false change point in a window. Every estimate uses the predictions after"
-        " the last change point. 0: no search for change points.",
-    )
-    assumption_level: float = Field(
-        default=defaults.ASSUMPTION_LEVEL,
-        gt=0,
-        lt=1,
-        description="Significance level of 'more has changed than the prevalence'.",
-    )
-    assumption_violated: OnViolation = Field(
-        default=defaults.ASSUMPTION_VIOLATED,
-        description="If more has changed than the prevalence: refuse to swap, or report it and continue.",
-    )
-    confidence: float = Field(
-        default=defaults.CONFIDENCE, gt=0, lt=1, description="Confidence of every reported interval."
-    )
-    minimum_gain: float = Field(
-        default=defaults.MINIMUM_GAIN,
-        ge=0,
-        description="Smallest drop of the expected cost that justifies a swap, as a fraction of the largest difference"
-        " that a decision makes.",
-    )
-    minimum_probability_gain: float = Field(
-        default=defaults.MINIMUM_PROBABILITY_GAIN,
-        ge=0,
-        description="Smallest drop of the expected log loss (nats per prediction) that justifies a swap which does not"
-        " raise the expected cost; 10 or more: no swap by probabilities alone.",
-    )
-    maximum_step: float = Field(
-        default=defaults.MAXIMUM_STEP,
-        gt=0,
-        le=LARGEST_STEP,
-        description="Largest L1 distance by which one swap moves the assumed prevalence; 2: no limit.",
-    )
-    cool_down_seconds: float = Field(
-        default=defaults.COOL_DOWN_SECONDS,
-        ge=0,
-        description="No swap within this time after the last change of the head, by a cycle or a person.",
-    )
-    hysteresis: float = Field(
-        default=defaults.HYSTERESIS,
-        ge=0,
-        description="A swap back towards the prevalence of the previous head must gain (1 + hysteresis) times as much.",
-    )
-    mode: Mode = Field(
-        default=defaults.MODE, description="auto: swap; propose: ask a person; shadow: only report."
-    )
-    pooling: bool = Field(
-        default=defaults.POOLING,
-        description="Shrink an estimate from few samples towards those of the model's other environments.",
-    )
-    labelled_evidence: bool = Field(
-        default=defaults.LABELLED_EVIDENCE,
-        description="Combine the estimate of the prevalence with the labels of the window. Labels of cases that were"
-        " chosen by suspicion, without a labelling probability, mislead it.",
-    )
-    unusual_traffic: OnUnusualTraffic = Field(
-        default=defaults.UNUSUAL_TRAFFIC,
-        description="If a cycle swaps and much of its window came in a burst, or with tokens that are not bound to the"
-        " environment and sent little there before: propose: ask a person; report: swap, and say so.",
+else:  # pydantic does not read the metadata of a dataclass
+    PolicySettings = create_model(
+        "PolicySettings",
+        __config__=_STRICT,
+        __doc__="When a cycle swaps the head; the values of `lifelong_core.deploy.AdaptationPolicy`.",
+        __module__=__name__,
+        **{
+            item.name: (
+                item.type,
+                Field(default=item.default, description=item.metadata["meaning"], **item.metadata["limits"]),
+            )
+            for item in fields(PolicyFields)
+        },
     )
 
 
 class TokenLimits(BaseModel):
     """Limits of one token in one worker for predictions, logits and feedback; None: no limit."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = _STRICT
 
     requests_per_second: float | None = Field(
         default=None,
@@ -254,12 +180,12 @@ class Settings(BaseSettings):
         default=200_000_000,
         description="Largest size of that file; beyond it the oldest go. 200 MB hold about a million requests.",
     )
-    retention_days: Positive | None = Field(
+    retention_days: Annotated[Positive | None, EQUAL_FOR_MONITORS] = Field(
         default=None,
         description="Days until predictions with their labels and request ids, and ended jobs, are deleted; None: they"
         " are kept.",
     )
-    environment_retention_days: dict[Name, Positive] = Field(
+    environment_retention_days: Annotated[dict[Name, Positive], EQUAL_FOR_MONITORS] = Field(
         default_factory=dict[str, int],
         description="Retention days of single environments.",
     )
@@ -494,19 +420,19 @@ class Settings(BaseSettings):
     monitor_port: int = Field(
         default=9465, ge=1, le=65535, description="Port of the monitor's Prometheus exporter."
     )
-    cycle_interval_seconds: float = Field(
+    cycle_interval_seconds: Annotated[float, EQUAL_FOR_MONITORS] = Field(
         default=3600,
         gt=0,
         description="Time between two regular cycles of one population (a model in an environment), at UTC multiples"
         " of it.",
     )
-    cycle_new_samples: int | None = Field(
+    cycle_new_samples: Annotated[int | None, EQUAL_FOR_MONITORS] = Field(
         default=None,
         ge=0,
         description="Number of new predictions that starts an early cycle of a population; None: half of its policy's"
         " minimum_samples; 0: no early cycles.",
     )
-    cycle_spacing_seconds: float = Field(
+    cycle_spacing_seconds: Annotated[float, EQUAL_FOR_MONITORS] = Field(
         default=60,
         ge=0,
         description="Shortest time between an early cycle of one population and the cycle before it.",
@@ -517,43 +443,43 @@ class Settings(BaseSettings):
         le=60,
         description="Interval at which a monitor counts new predictions, with one query for all populations.",
     )
-    window_samples: Positive = Field(
+    window_samples: Annotated[Positive, EQUAL_FOR_MONITORS] = Field(
         default=5000, description="Largest number of predictions in a window, the newest ones."
     )
-    window_seconds: float = Field(
+    window_seconds: Annotated[float, EQUAL_FOR_MONITORS] = Field(
         default=7 * 86400.0,
         gt=0,
         description="Largest age of a prediction in a window when the cycle is due.",
     )
-    quantifier: str = Field(
+    quantifier: Annotated[str, EQUAL_FOR_MONITORS] = Field(
         default="auto",
         description="Method that estimates the prevalence: CC, PCC, ACC, PACC, BBSE, EMQ, MLLS, HDy, KDEyML, KDEyHD,"
         " KDEyCS, auto (case matters).",
     )
-    validation_samples: Positive = Field(
+    validation_samples: Annotated[Positive, EQUAL_FOR_MONITORS] = Field(
         default=5000,
         description="Number of newest labelled predictions for the realised accuracy, cost and recommended metrics.",
     )
-    label_error_rate: LabelErrorRate = Field(
+    label_error_rate: Annotated[LabelErrorRate, EQUAL_FOR_MONITORS] = Field(
         default=0,
         description="Assumed largest share of the labels of each class that are wrong; it widens the intervals of the"
         " realised performance and, for calibration labels, of the estimated prevalence. 0: every label is right.",
     )
-    task_label_error_rates: dict[Name, dict[str, LabelErrorRate]] = Field(
+    task_label_error_rates: Annotated[dict[Name, dict[str, LabelErrorRate]], EQUAL_FOR_MONITORS] = Field(
         default_factory=dict[str, dict[str, float]],
         description="The same for single classes of single tasks, by class name: [task_label_error_rates.lesions] with"
         " melanoma = 0.05 in the file, or as JSON; other classes have `label_error_rate`.",
     )
-    estimate_single_classes: bool = Field(
+    estimate_single_classes: Annotated[bool, EQUAL_FOR_MONITORS] = Field(
         default=False,
         description="Estimate recommended metrics without labels also for single classes; false: only for those with an"
         " acceptance threshold.",
     )
-    evidence_samples: Positive = Field(
+    evidence_samples: Annotated[Positive, EQUAL_FOR_MONITORS] = Field(
         default=100_000,
         description="Largest number of new predictions that a cycle feeds to the sequential test; of more, the newest.",
     )
-    retraining_proposal_cycles: int = Field(
+    retraining_proposal_cycles: Annotated[int, EQUAL_FOR_MONITORS] = Field(
         default=3,
         ge=0,
         description="Number of successive cycles with data of their own after which a monitor proposes a retraining:"

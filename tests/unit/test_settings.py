@@ -1,10 +1,11 @@
+import dataclasses
 import math
 import re
-from dataclasses import asdict
 
 import pytest
 from pydantic import ValidationError
 
+from lifelong_core.configuration.policy_fields import PolicyFields
 from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.deploy import AdaptationPolicy
 from lifelong_core.deploy.adaptation.adapt import DEFAULT_QUANTIFIER
@@ -110,39 +111,43 @@ def test_every_setting_is_documented():
 def test_the_policy_settings_are_those_of_the_domain():
     """The same names, the same defaults, and what one refuses the other refuses too; label errors belong to a task."""
     own = {"label_error_rates": ()}
-    assert {**PolicySettings().model_dump(), **own} == asdict(AdaptationPolicy())
+    assert {**PolicySettings().model_dump(), **own} == dataclasses.asdict(AdaptationPolicy())
 
 
 def test_cycles_use_the_quantifier_that_the_domain_uses_by_default():
     assert Settings().quantifier == DEFAULT_QUANTIFIER
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("minimum_samples", 0),
-        ("level", 0.0),
-        ("average_run_length", 0.5),
-        ("tolerance", 1.5),
-        ("assumption_level", 1.0),
-        ("assumption_violated", "ignore"),
-        ("confidence", 1.0),
-        ("minimum_gain", -0.1),
-        ("minimum_probability_gain", -0.1),
-        ("maximum_step", 0.0),
-        ("maximum_step", 2.1),
-        ("cool_down_seconds", -1.0),
-        ("cool_down_seconds", math.inf),
-        ("hysteresis", -1.0),
-        ("mode", "manual"),
-        ("pooling", 7),
-    ],
-)
-def test_what_the_domain_refuses_is_refused_at_the_start(name, value):
-    with pytest.raises(ValidationError, match=name):
-        PolicySettings(**{name: value})
-    with pytest.raises(InvalidInputError):
-        AdaptationPolicy(**{name: value})
+def beyond(item):
+    """Values that the declaration of a policy's field excludes."""
+    limits = item.metadata["limits"]
+    if item.type in (int, float):
+        yield math.nan
+        yield math.inf
+    else:
+        yield 7
+    if item.type not in (int, float, bool):
+        yield "ignore"
+    yield from (limits[name] for name in ("gt", "lt") if name in limits)
+    if "ge" in limits:
+        yield limits["ge"] - 0.1
+    if "le" in limits:
+        yield limits["le"] * 1.1
+
+
+@pytest.mark.parametrize("item", dataclasses.fields(PolicyFields), ids=lambda item: item.name)
+def test_settings_and_domain_accept_and_refuse_the_same_values_of_a_policy(item):
+    for limit in ("ge", "le"):
+        if limit in item.metadata["limits"]:
+            values = {item.name: item.metadata["limits"][limit]}
+            assert getattr(AdaptationPolicy(**values), item.name) == values[item.name]
+            assert getattr(PolicySettings(**values), item.name) == values[item.name]
+    for value in beyond(item):
+        with pytest.raises(ValidationError, match=item.name):
+            PolicySettings(**{item.name: value})
+        with pytest.raises(InvalidInputError) as raised:
+            AdaptationPolicy(**{item.name: value})
+        assert raised.value.field == item.name
 
 
 def test_an_environment_has_the_common_policy_with_its_own_values_on_top(monkeypatch, tmp_path):

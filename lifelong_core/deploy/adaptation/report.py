@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol, Self, TypeAlias, cast
 
-from lifelong_core.configuration.policy_defaults import Mode
+from lifelong_core.configuration.policy_fields import Mode
 from lifelong_core.deploy.adaptation.context import AdaptationContext
 from lifelong_core.deploy.adaptation.gain import ExpectedGain, ExpectedProbabilityGain
 from lifelong_core.deploy.adaptation.policy import AdaptationPolicy

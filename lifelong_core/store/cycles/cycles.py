@@ -10,7 +10,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.configuration.policy_defaults import Mode
+from lifelong_core.configuration.policy_fields import Mode
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.cycles.affected_counts import add_swap

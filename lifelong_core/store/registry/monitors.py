@@ -8,7 +8,7 @@ from typing import Any, cast
 import sqlalchemy as sa
 
 from lifelong_core.configuration.monitor_settings import describe_differences
-from lifelong_core.configuration.policy_defaults import Mode
+from lifelong_core.configuration.policy_fields import Mode
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.database import Database

@@ -6,7 +6,7 @@ from typing import Final, Literal, get_args
 
 import numpy as np
 
-from lifelong_core.configuration.policy_defaults import MODES
+from lifelong_core.configuration.policy_fields import MODES
 from lifelong_core.deploy import AdaptationReport, PrevalenceEstimate
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.store.cycles.records import Outcome
@@ -156,7 +156,7 @@ GAUGES: Final[Mapping[str, Gauge]] = {
         "Predictions left out of the window of the last cycle because their logits are not finite, all equal, or of"
         " another number of classes.",
         (),
-        lambda status: _one(status.cycle and ((status.inputs and status.inputs.quarantined) or 0)),
+        lambda status: _one(status.cycle and (0 if status.inputs is None else status.inputs.quarantined)),
     ),
     "lifelong_cycle_last_outcome": (
         "1 for the outcome of the last cycle that judged a window, 0 for the others; swap: published, or in another"

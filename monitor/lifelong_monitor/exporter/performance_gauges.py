@@ -75,8 +75,9 @@ def _accepted(status: PopulationStatus) -> Values:
     estimate = _estimates(status).get("current")
     if estimate is None:
         return {}
-    judged = {labels: wanted.judge(estimate) for labels, wanted, _ in _wanted(status, estimate)}
-    return {labels: _ACCEPTED[found] for labels, found in judged.items() if found is not None}
+    judged: list[tuple[tuple[str, str], Acceptance | None]]
+    judged = [(labels, wanted.judge(estimate)) for labels, wanted, _ in _wanted(status, estimate)]
+    return {labels: _ACCEPTED[acceptance] for labels, acceptance in judged if acceptance is not None}
 
 
 def _method(status: PopulationStatus) -> Values:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from lifelong_core.configuration.policy_defaults import Mode
+from lifelong_core.configuration.policy_fields import Mode
 from lifelong_core.deploy import AdaptationReport
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.records import Cycle

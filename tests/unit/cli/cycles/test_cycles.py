@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lifelong.commands.common import open_store
-from lifelong_core.configuration.policy_defaults import Mode
+from lifelong_core.configuration.policy_fields import Mode
 from lifelong_core.deploy import AdaptationPolicy, LabeledLogits, adapt
 from lifelong_core.store import Cycle, new_prediction_id, register_calibration
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError

@@ -119,15 +119,3 @@ def test_a_replay_judges_by_the_thresholds_of_that_time(
     wanted = inputs_of(cycle).wanted
     assert wanted is not None
     assert [one.threshold for one in wanted if one.threshold is not None] == [0.999]
-
-
-def test_a_cycle_of_an_older_version_replays_without_an_estimate(
-    store: Store, settings: Settings, model: Model
-) -> None:
-    cycle = cycle_of(store, settings, model)
-    older: dict[str, Any] = {**cycle.report, "performance": None, "candidate_performance": None}
-    older["inputs"] = {name: value for name, value in older["inputs"].items() if name != "wanted"}
-    rewrite(store, cycle, older)
-    replayed = replay(store, cycle.id)
-    assert replayed.performance is None
-    assert replayed == report_of(store.cycles.get(cycle.id))

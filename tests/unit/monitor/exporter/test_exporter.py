@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from prometheus_client import generate_latest
 
-from lifelong_core.configuration.policy_defaults import MODES
+from lifelong_core.configuration.policy_fields import MODES
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, DecisionChange
 from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.labelled.agreement import Agreement

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lifelong_core.configuration.policy_defaults import Mode
+from lifelong_core.configuration.policy_fields import Mode
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.store import Cycle, Model, Store, new_prediction_id, register_calibration
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
