@@ -1,5 +1,6 @@
 """Recommendations of chosen metrics, and simulated models, for tests of validation."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,14 @@ def metric(acronym: str, **given: Any) -> RecommendedMetric:
     return RecommendedMetric(metric=acronym, per_class=METRICS[acronym].is_per_class, **given)
 
 
+@cache
+def _recommended() -> Recommendation:
+    return recommend(ProblemFingerprint(**ANSWERS))
+
+
 def recommending(*metrics: RecommendedMetric | str, **answers: Any) -> Recommendation:
     """A recommendation of just these metrics, whatever the answers lead to."""
-    found = recommend(ProblemFingerprint(**ANSWERS))
+    found = _recommended()
     chosen = tuple(metric(item) if isinstance(item, str) else item for item in metrics)
     steps = [step.model_copy(update={"metrics": ()}) for step in found.steps]
     steps[0] = steps[0].model_copy(update={"metrics": chosen})

@@ -119,7 +119,7 @@ def is_inline(event: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_nothing_else_is_loaded_and_nothing_is_wrong(browser: Browser, folder: Path, name: str) -> None:
+def test_a_page_loads_nothing_else_and_is_accessible(browser: Browser, folder: Path, name: str) -> None:
     look_at(browser, folder, name)
     asked = [
         event["params"]["request"]["url"]
@@ -129,6 +129,11 @@ def test_nothing_else_is_loaded_and_nothing_is_wrong(browser: Browser, folder: P
     assert asked == [(folder / f"{name}.html").as_uri()]
     assert browser.complaints() == []
     assert browser.evaluate(BROKEN_LINKS) == []
+    assert browser.evaluate("document.documentElement.lang") == "en"
+    assert browser.evaluate(UNNAMED) == browser.evaluate(UNSCOPED) == browser.evaluate(REPEATED) == 0
+    levels = browser.evaluate(LEVELS)
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
 def test_hostile_names_do_nothing(browser: Browser, folder: Path) -> None:
@@ -137,16 +142,6 @@ def test_hostile_names_do_nothing(browser: Browser, folder: Path) -> None:
     assert browser.evaluate("document.querySelectorAll('img').length") == 0
     assert HOSTILE in browser.evaluate("document.querySelector('h1').textContent")
     assert browser.evaluate("JSON.parse(document.getElementById('document').textContent).name") == HOSTILE
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_the_page_is_accessible(browser: Browser, folder: Path, name: str) -> None:
-    look_at(browser, folder, name)
-    assert browser.evaluate("document.documentElement.lang") == "en"
-    assert browser.evaluate(UNNAMED) == browser.evaluate(UNSCOPED) == browser.evaluate(REPEATED) == 0
-    levels = browser.evaluate(LEVELS)
-    assert levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
 def pages_of(paper: bytes) -> int:
@@ -158,6 +153,7 @@ def pages_of(paper: bytes) -> int:
 def test_it_prints_on_fewer_than_ten_pages(browser: Browser, folder: Path, name: str) -> None:
     look_at(browser, folder, name, PAPER, media="print")
     paper = base64.b64decode(browser.call("Page.printToPDF", preferCSSPageSize=True)["data"])
+    assert paper.startswith(b"%PDF")
     assert 1 < pages_of(paper) <= MOST_PAGES
 
 
@@ -169,7 +165,7 @@ def test_it_prints_with_everything_unfolded(browser: Browser, folder: Path, name
     assert browser.evaluate(BRIGHTNESS) == 255
 
 
-def test_a_figure_is_never_cut_by_a_page(browser: Browser, folder: Path) -> None:
+def test_a_page_cuts_no_figure_and_names_what_is_not_printed(browser: Browser, folder: Path) -> None:
     look_at(browser, folder, "two", PAPER, media="print")
     rules = browser.evaluate(
         "[...document.querySelectorAll('figure')].map(one => getComputedStyle(one).breakInside)"
@@ -181,8 +177,8 @@ def test_a_figure_is_never_cut_by_a_page(browser: Browser, folder: Path) -> None
         .filter(one => getComputedStyle(one).breakInside !== 'avoid').length"""
     )
     assert cut == 0
-    paper = base64.b64decode(browser.call("Page.printToPDF", preferCSSPageSize=True)["data"])
-    assert paper.startswith(b"%PDF")
+    said = "getComputedStyle(document.querySelector('details.long > summary'), '::after').content"
+    assert "not printed" in browser.evaluate(said)
 
 
 def test_an_interval_is_never_broken_into_lines(browser: Browser, folder: Path) -> None:
@@ -196,28 +192,12 @@ def test_an_interval_is_never_broken_into_lines(browser: Browser, folder: Path) 
         assert max(heights) < 1.5
 
 
-def test_a_table_that_is_not_printed_says_so(browser: Browser, folder: Path) -> None:
-    look_at(browser, folder, "two", PAPER, media="print")
-    said = "getComputedStyle(document.querySelector('details.long > summary'), '::after').content"
-    assert "not printed" in browser.evaluate(said)
-
-
-def test_what_is_folded_on_the_screen_is_seen_to_be(browser: Browser, folder: Path) -> None:
-    look_at(browser, folder, "two")
-    assert browser.evaluate(INVISIBLE) > 0
-
-
 @pytest.mark.parametrize("name", PAGES)
-def test_it_fits_a_phone(browser: Browser, folder: Path, name: str) -> None:
+def test_a_phone_shows_pages_and_their_forest_plots_whole(browser: Browser, folder: Path, name: str) -> None:
     look_at(browser, folder, name, PHONE)
     assert browser.evaluate("document.documentElement.scrollWidth") <= PHONE
-
-
-@pytest.mark.parametrize("name", ["two", "groups", "uncertainty", "ten", "models", "promotion"])
-def test_forest_plots_and_verdicts_are_seen_whole_on_a_phone(
-    browser: Browser, folder: Path, name: str
-) -> None:
-    look_at(browser, folder, name, PHONE)
+    if name not in ("two", "groups", "uncertainty", "ten", "models", "promotion"):
+        return
     beyond = browser.evaluate(
         f"""[...document.querySelectorAll('.forest .row > *, .forest .dot, .forest text, .stack td, .stack th, .mark')]
         .map(one => one.getBoundingClientRect()).filter(box => box.width && (box.left < 0 || box.right > {PHONE}))
@@ -266,8 +246,11 @@ def test_the_title_of_the_subgroup_table_is_of_what_it_shows(
     assert ("Samples and cases of the subgroups" in title) is not has_values
 
 
-def test_it_is_dark_where_that_is_wanted(browser: Browser, folder: Path) -> None:
+def test_the_screen_is_dark_where_that_is_wanted_and_folds_long_tables(
+    browser: Browser, folder: Path
+) -> None:
     look_at(browser, folder, "two", scheme="dark")
     assert browser.evaluate(BRIGHTNESS) < 50
     look_at(browser, folder, "two")
     assert browser.evaluate(BRIGHTNESS) == 255
+    assert browser.evaluate(INVISIBLE) > 0
