@@ -20,7 +20,7 @@ WITH_COSTS = ("EC", "NEC", "WCK")
 
 def judged_decisions(result: ValidationResult) -> int:
     """The number of samples whose decisions are judged."""
-    return result.samples if result.decisions is None else result.decisions.samples
+    return result.decisions.samples
 
 
 def judged_note(result: ValidationResult) -> str:

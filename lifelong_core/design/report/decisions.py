@@ -31,15 +31,13 @@ class RowOfBoth:
 def decision_lines(result: ValidationResult) -> list[str]:
     """Sentences on decisions, the target that they reach and the cut-off; empty without rule and given decisions."""
     found = result.decisions
-    if found is None or (found.rule is None and found.source != "given"):
+    if found.rule is None and found.source != "given":
         return []
     return [_source(found, result), *_target(found, result), *_cut_off(found, result)]
 
 
 def rows_of_both(result: ValidationResult) -> list[RowOfBoth]:
     """The metrics that judge decisions, under these and under the likeliest class, in their order."""
-    found = result.decisions
-    beside = () if found is None else found.by_likeliest
     own = {(value.label, value.class_index): value for value in result.values}
     return [
         RowOfBoth(
@@ -48,7 +46,7 @@ def rows_of_both(result: ValidationResult) -> list[RowOfBoth]:
             interval_in_words(own[value.label, value.class_index]),
             interval_in_words(value),
         )
-        for value in beside
+        for value in result.decisions.by_likeliest
     ]
 
 

@@ -63,6 +63,5 @@ def leader_lines(comparison: ModelComparison) -> tuple[str, str]:
 
 
 def _asked(comparison: ModelComparison) -> MetricRanking | None:
-    label = comparison.headline.label
-    found = next((one for one in comparison.rankings if one.label == label), None)
+    found = next((one for one in comparison.rankings if one.label == comparison.headline.label), None)
     return found if found is not None and found.models else None

@@ -156,12 +156,7 @@ class ValidationResult(FrozenDocument):
         default=None,
         description="Scores that weigh samples by their uncertainty; None: no uncertainties were given.",
     )
-    decisions: JudgedDecisions | None = Field(
-        default=None,
-        description="Which decisions the metrics judge; None: a result of version 2, of given decisions, else of the"
-        " likeliest class.",
-    )
-
+    decisions: JudgedDecisions = Field(description="Which decisions the metrics judge.")
     calibration_agreement: tuple[CalibrationAgreement, ...] = Field(
         default=(),
         description="Calibration slope and O:E ratio of each class, where calibration is assessed (FP2.7).",

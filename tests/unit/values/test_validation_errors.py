@@ -12,7 +12,7 @@ from lifelong_core.design import ProblemFingerprint, Recommendation, recommend
 from lifelong_core.design.problem_fingerprint import FIELDS
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.validation_errors import read_json
-from tests.unit.design.interview.test_progress import SCREENING
+from tests.unit.design.recommendation.test_progress import SCREENING
 
 JARGON = ("Input should", "valid tuple", "valid integer", "Value error", "ctx", "input_type")
 

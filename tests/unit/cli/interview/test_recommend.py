@@ -18,7 +18,7 @@ from lifelong_core.deploy import LabeledLogits, PostProcessingHead, TargetValue
 from lifelong_core.design import Interview, Recommendation
 from lifelong_core.store import register_calibration
 from lifelong_core.values.errors import InvalidInputError
-from tests.unit.design.interview.test_progress import SCREENING
+from tests.unit.design.recommendation.test_progress import SCREENING
 
 STATE = "recommendation-interview.json"
 

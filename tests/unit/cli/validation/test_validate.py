@@ -23,8 +23,8 @@ from lifelong_core.design.report.subgroups import judged_of
 from lifelong_core.design.report.words import agreement_in_words, calibrated_in_words, interval_in_words
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.cli.interview.test_recommend import without_a_reader
-from tests.unit.design.interview.test_progress import SCREENING
 from tests.unit.design.interviews import ALL_ALIKE
+from tests.unit.design.recommendation.test_progress import SCREENING
 from tests.unit.design.validations import metric, recommending
 
 QUICK = ("--replicates", "50")

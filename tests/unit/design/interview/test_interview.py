@@ -18,8 +18,8 @@ from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.method.parameters import parameter_value
 from lifelong_core.design.recommendation.progress import possible_questions
 from lifelong_core.values.errors import InvalidInputError
-from tests.unit.design.interview.test_progress import SCREENING
 from tests.unit.design.interviews import sheets
+from tests.unit.design.recommendation.test_progress import SCREENING
 
 NAMES = ("benign", "malignant")
 

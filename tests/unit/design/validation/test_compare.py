@@ -93,6 +93,11 @@ def test_the_error_by_chance_does_not_decide(acronym):
     assert ranking.basis == "excess"
 
 
+def test_a_comparison_is_a_document():
+    found = quick(recommending("ECE"), {"bad": BAD, "good": GOOD}, replicates=20)
+    assert type(found).from_json(found.to_json()) == found
+
+
 @pytest.mark.parametrize("groups", [None, np.arange(120) // 4])
 def test_models_are_judged_on_the_same_draws(groups):
     """One that is right on three cases more is never worse on the same draw, but often on another one."""
