@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from benchmarks.gpu_graphs import CLASSES, Architecture, jpeg
 from lifelong_core.configuration.gpu import GpuUse
 from lifelong_core.images import model_input
-from lifelong_service.graphs.classifier import load_classifier
 from lifelong_service.graphs.libraries import TENSORRT
+from lifelong_service.graphs.loader import load_classifier
 from lifelong_service.graphs.page_locked import PageLockedMemory
 from lifelong_service.graphs.providers import CPU
 from lifelong_service.graphs.sessions import open_session

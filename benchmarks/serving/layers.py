@@ -10,14 +10,13 @@ LAYERS: Final[Mapping[str, Sequence[str]]] = {
         "uvicorn/",
         "uvloop/",
         "asyncio/",
-        "lifelong_service/http/protocol.py",
-        "lifelong_service/http/connections.py",
-        "lifelong_service/http/joined_writes.py",
+        "lifelong_service/transport/",
     ),
     "web framework": ("starlette/", "fastapi/", "anyio/"),
     "guard": (
-        "lifelong_service/http/",
-        "lifelong_service/limits/",
+        "lifelong_service/guard/",
+        "lifelong_service/bodies/",
+        "lifelong_service/clients/",
         "lifelong_service/routes/",
         "lifelong_service/application.py",
         "lifelong_core/store/access/bearer.py",
@@ -36,7 +35,7 @@ LAYERS: Final[Mapping[str, Sequence[str]]] = {
     "metrics": (
         "prometheus_client/",
         "lifelong_service/metrics.py",
-        "lifelong_service/http/request_counts.py",
+        "lifelong_service/guard/request_counts.py",
     ),
     "JSON": ("json/", "pydantic_core/", "lifelong_service/prediction/answers.py"),
 }
@@ -44,7 +43,7 @@ LAYERS: Final[Mapping[str, Sequence[str]]] = {
 
 
 def layer_of(frame: str) -> str | None:
-    """The layer of a frame, such as `guarded (lifelong_service/http/guard.py:193)`; None: of no layer.
+    """The layer of a frame, such as `guarded (lifelong_service/guard/route.py:193)`; None: of no layer.
 
     Examples:
         >>> layer_of("Response.render (starlette/responses.py:55)"), layer_of("Thread.run (threading.py:982)")

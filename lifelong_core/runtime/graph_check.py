@@ -271,7 +271,7 @@ def check_execution_providers(settings: Settings) -> UsableProviders:
     """
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "lifelong_service.graphs.check_providers"],
+            [sys.executable, "-P", "-m", "lifelong_service.graphs.providers"],
             input=json.dumps(
                 {"execution_providers": list(settings.execution_providers), "device": settings.gpu_device}
             ),

@@ -17,12 +17,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.values.errors import LifelongError
 from lifelong_service import console, metrics
-from lifelong_service.http.errors import on_http_error, on_lifelong_error, on_validation_error
-from lifelong_service.http.guard import GuardedRoute
-from lifelong_service.http.hot_paths import HotPaths
-from lifelong_service.http.middleware import RequestMiddleware
-from lifelong_service.http.openapi import openapi
-from lifelong_service.http.root_path import own_path, send_below
+from lifelong_service.guard.errors import on_http_error, on_lifelong_error, on_validation_error
+from lifelong_service.guard.hot_paths import HotPaths
+from lifelong_service.guard.middleware import RequestMiddleware
+from lifelong_service.guard.route import GuardedRoute
+from lifelong_service.openapi import openapi
+from lifelong_service.process.draining import Draining
 from lifelong_service.process.launch import ANSWERING_SECONDS, CLOSING_SECONDS, LISTENING_SECONDS
 from lifelong_service.routes import feedback, operations, predictions, probes
 from lifelong_service.routes.admin import (
@@ -51,7 +51,7 @@ from lifelong_service.routes.admin import (
     validations,
     workers,
 )
-from lifelong_service.worker.draining import Draining
+from lifelong_service.transport.root_path import own_path, send_below
 from lifelong_service.worker.worker import Worker
 
 API_VERSION = "1.0"

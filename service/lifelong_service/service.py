@@ -78,8 +78,8 @@ def mount(service: Any, worker_index: int) -> None:
 
     share_metrics(worker_index)  # before any metric is created
     from lifelong_service.application import create_application
-    from lifelong_service.graphs.memory_limits import limit_memory
-    from lifelong_service.http.server import serve_directly
+    from lifelong_service.graphs.limits import limit_memory
+    from lifelong_service.transport.server import serve_directly
 
     limit_memory(settings, plan)
     application = create_application(settings, worker_name=str(worker_index))

@@ -9,7 +9,7 @@ from io import BytesIO
 
 import numpy as np
 
-from lifelong_service.http.json_structure import MAXIMUM_CONTAINERS, MAXIMUM_NAMES, MAXIMUM_VALUES
+from lifelong_service.bodies.json_documents import MAXIMUM_CONTAINERS, MAXIMUM_NAMES, MAXIMUM_VALUES
 from tests.attacks.attack import Outcome, Scale
 from tests.attacks.target import Target
 

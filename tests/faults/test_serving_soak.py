@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from lifelong_service.decoding.decoder import SMALL_PIXELS
-from lifelong_service.decoding.header import read_header
-from lifelong_service.decoding.limits import is_cheap
+from lifelong_service.decoding.header import is_cheap, read_header
 from tests.faults import leaking, resources
 from tests.faults.mixed_load import MIXED_PERIOD, WAYS_TO_LEAVE, MixedLoad
 from tests.faults.report import render

@@ -18,7 +18,7 @@ from lifelong_core.images import decode, preprocess
 from lifelong_core.store import Store, promote_calibrated, register_calibration, start_trial
 from lifelong_core.store.log.identifiers import shadow_prediction_id
 from lifelong_core.values.arrays import Logits
-from lifelong_service.graphs.classifier import load_classifier
+from lifelong_service.graphs.loader import load_classifier
 from tests.integration.installation import Installation, install
 from tests.integration.processes import Connection, Load, Reply, Service, eventually, running_service
 from tests.unit.service import onnx_graphs

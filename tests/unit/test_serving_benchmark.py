@@ -22,8 +22,8 @@ Running 2s test @ http://127.0.0.1:3000
 FIGURES {"requests":1010,"us":2000000,"p50":9500,"p99":20000,"mean":10000,"maximum":31500,"refused":10,"faults":1}
 """
 STACKS = """\
-thread (1): MainThread;run (asyncio/runners.py:118);guarded (lifelong_service/http/guard.py:193) 30
-thread (1): MainThread;run (asyncio/runners.py:118);write (lifelong_service/http/joined_writes.py:20) 20
+thread (1): MainThread;run (asyncio/runners.py:118);guarded (lifelong_service/guard/route.py:193) 30
+thread (1): MainThread;run (asyncio/runners.py:118);write (lifelong_service/transport/joined_writes.py:20) 20
 (2): run (threading.py:9);f (lifelong_service/prediction/a.py:9);g (lifelong_core/deploy/head.py:4);h (numpy/a.py:1) 40
 thread (3): sampler;run (threading.py:982) 10
 """

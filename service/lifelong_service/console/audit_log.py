@@ -13,7 +13,7 @@ from lifelong_core.entities.access import AuditEntry, Scope
 from lifelong_core.store.access.audit_log import AuditKind
 from lifelong_service.console.pages import page
 from lifelong_service.console.route import ConsoleRoute
-from lifelong_service.http.guard import access, worker_of
+from lifelong_service.guard.access import access, worker_of
 
 MOST = 100
 """Entries on a page."""

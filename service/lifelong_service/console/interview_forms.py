@@ -17,7 +17,7 @@ from lifelong_service.console.interview_pages import interview_page, item_page, 
 from lifelong_service.console.pages import see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.console.views import item_path, path_of, question_of
-from lifelong_service.http.guard import access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, worker_of
 
 if TYPE_CHECKING:
     from lifelong_core.design.interview.interview import Interview

@@ -13,7 +13,7 @@ from lifelong_core.values.errors import InvalidInputError, UnavailableError
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.console.views import DAMAGED, path_of, summary
-from lifelong_service.http.guard import access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, worker_of
 
 if TYPE_CHECKING:
     from lifelong_core.store.design.records import AttachedRecommendation

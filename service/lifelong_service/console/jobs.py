@@ -12,7 +12,7 @@ from lifelong_core.store import Job, Store
 from lifelong_core.values.errors import ConflictError, LifelongError
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute
-from lifelong_service.http.guard import access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, worker_of
 
 if TYPE_CHECKING:
     from lifelong_core.design import UncertaintyAwareScores

@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from lifelong_core.entities.access import Scope, Token
-from lifelong_service.http.errors import sentence
-from lifelong_service.http.fixed_documents import FixedDocument
-from lifelong_service.http.guard import worker_of
-from lifelong_service.http.root_path import below
+from lifelong_service.guard.access import worker_of
+from lifelong_service.guard.errors import sentence
+from lifelong_service.transport.responses import FixedDocument
+from lifelong_service.transport.root_path import below
 
 if TYPE_CHECKING:
     from jinja2 import Environment

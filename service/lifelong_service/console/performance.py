@@ -11,7 +11,7 @@ from lifelong_core.values.errors import UnavailableError
 from lifelong_service.console.pages import page
 from lifelong_service.console.performance_views import LEFT, RIGHT, TOP, charts_of, rows_of
 from lifelong_service.console.route import ConsoleRoute
-from lifelong_service.http.guard import access, worker_of
+from lifelong_service.guard.access import access, worker_of
 
 LIST = "/console/performance"
 MOST = 200

@@ -18,7 +18,7 @@ from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFou
 from lifelong_core.values.validation_errors import as_input_error
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
-from lifelong_service.http.guard import access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, worker_of
 from lifelong_service.routes.admin.retrainings import NewRetraining, retraining_payload_of
 from lifelong_service.worker.worker import Worker
 

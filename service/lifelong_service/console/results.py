@@ -20,8 +20,8 @@ from lifelong_service.console.result_views import result_view
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.console.thresholds import prefilled, threshold_rows, thresholds_of
 from lifelong_service.console.views import list_answers, moment, path_of, title_of
-from lifelong_service.http.errors import error_response
-from lifelong_service.http.guard import access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.errors import error_response
 from lifelong_service.routes.admin.interviews import finished_recommendation
 
 if TYPE_CHECKING:

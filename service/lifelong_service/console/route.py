@@ -20,9 +20,9 @@ from lifelong_core.entities.access import Token
 from lifelong_core.store.access.bearer import check_scope
 from lifelong_core.values.errors import ForbiddenError, LifelongError, NotFoundError, UnauthenticatedError
 from lifelong_service.console.pages import page, see_other
-from lifelong_service.http.client_addresses import client_address
-from lifelong_service.http.errors import error_response, internal_error_response, on_http_error
-from lifelong_service.http.guard import GuardedRoute
+from lifelong_service.guard.access import client_address
+from lifelong_service.guard.errors import error_response, internal_error_response, on_http_error
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.worker.worker import Worker
 
 COOKIE = "lifelong_console"

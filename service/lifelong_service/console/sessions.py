@@ -21,9 +21,8 @@ from lifelong_core.values.errors import (
 )
 from lifelong_service.console.pages import as_sentence, page, see_other, stylesheet
 from lifelong_service.console.route import COOKIE, FORM, ConsoleRoute, Form, error_page, is_plain
-from lifelong_service.http.client_addresses import client_address
-from lifelong_service.http.errors import error_response
-from lifelong_service.http.guard import access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, client_address, note_refusal, worker_of
+from lifelong_service.guard.errors import error_response
 
 START = "/console"
 LOGIN = "/console/login"
@@ -75,7 +74,7 @@ async def log_in(request: Request, form: Form) -> Response:
         token = await worker.authenticator.authorize(f"Bearer {secret}", Scope.READ)
         identifier = await run_in_threadpool(worker.console_sessions.begin, secret, address=address)
     except (UnauthenticatedError, ForbiddenError, TooManyRequestsError) as error:
-        worker.refusals.note(request, error, action=REFUSED_LOGIN)
+        note_refusal(request, error, action=REFUSED_LOGIN)
         return await run_in_threadpool(_login_page, request, goal, refused=error, secret=secret)
     except UnavailableError:
         worker.login_limiter.forgive(address)

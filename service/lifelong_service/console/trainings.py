@@ -10,7 +10,7 @@ from lifelong_core.values.errors import NotFoundError
 from lifelong_service.console.pages import page
 from lifelong_service.console.route import ConsoleRoute
 from lifelong_service.console.training_views import HEIGHT, MARGIN, WIDTH, charts_of
-from lifelong_service.http.guard import access, worker_of
+from lifelong_service.guard.access import access, worker_of
 
 MOST = 100
 """Newest trainings that are listed."""

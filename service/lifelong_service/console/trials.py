@@ -15,8 +15,8 @@ from lifelong_core.values.names import Name
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.console.trial_views import task_lines, task_view
-from lifelong_service.http.errors import error_response
-from lifelong_service.http.guard import access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.errors import error_response
 
 LIST = "/console/tasks"
 _EXPECTED = (InvalidInputError, NotFoundError, ConflictError)

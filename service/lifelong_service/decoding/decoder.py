@@ -20,13 +20,16 @@ from lifelong_core.values.errors import (
     PayloadTooLargeError,
     UnavailableError,
 )
-from lifelong_service.decoding.header import ImageHeader, read_header
-from lifelong_service.decoding.limits import check_header, is_cheap, takes_much_memory
-from lifelong_service.decoding.process import DecodingProcess
-from lifelong_service.decoding.turns import Turns
-from lifelong_service.prediction.requests import ImageRequest, PredictionRequest
-from lifelong_service.prediction.route import CANARY, Route
-from lifelong_service.worker.snapshot import Snapshot
+from lifelong_service.decoding.header import (
+    ImageHeader,
+    check_header,
+    is_cheap,
+    read_header,
+    takes_much_memory,
+)
+from lifelong_service.decoding.process import DecodingProcess, Turns
+from lifelong_service.prediction.requests import CANARY, ImageRequest, PredictionRequest, Route
+from lifelong_service.prediction.snapshot import Snapshot
 
 MAXIMUM_WAITING: Final = 4
 """Largest number of costly images of one worker that are decoded or wait; one more gets 503. All are answered within

@@ -1,4 +1,7 @@
-"""The decoding process of a serving process; it may be killed at any moment."""
+"""The decoding process of a serving process, which may be killed at any moment.
+
+All workers of a machine together decode a bounded number of large images at once.
+"""
 
 import contextlib
 import json
@@ -7,32 +10,97 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.runtime.cores import usable_cores
+from lifelong_core.store.spool.locks import FileLock, LockBusyError
 from lifelong_core.values.errors import (
     InvalidInputError,
     LifelongError,
     PayloadTooLargeError,
     UnavailableError,
 )
-from lifelong_service.decoding import frames
+from lifelong_service.decoding import child as frames
 from lifelong_service.decoding.child import ERRORS
-from lifelong_service.decoding.turns import Turns
 
 PROCESSOR_SECONDS: Final = 1.5
 """Limit of processor time for one image; 16 million pixels as PNG take some 0.5 s."""
 PATIENCE_SECONDS: Final = 4.0
 """Time limit of one image, also on a busy machine."""
-
 TURN_SECONDS: Final = 4.0
 """Longest wait of an image for large images of other workers."""
-
 STARTING_SECONDS: Final = 4.0
 """Additional time for the first image of a process; on a free core the process starts in half a second."""
+LOOK_SECONDS: Final = 0.002
+"""Time in seconds between two attempts to get a turn."""
+PAUSE_SECONDS: Final = 2 * LOOK_SECONDS
+"""Pause of a process after its turn, so that other processes get the next one."""
+
+
+def usual_number() -> int:
+    """Return half of the number of cores, at least one; the other half serves ordinary images."""
+    return max(1, usable_cores() // 2)
+
+
+class Turns:
+    """Shares turns with all processes that use the same folder.
+
+    The kernel ends the turn of a process that dies. If the folder cannot be used, turns are unlimited.
+
+    Args:
+        folder: on a local disk.
+        number: number of simultaneous turns.
+    """
+
+    def __init__(self, folder: Path, *, number: int) -> None:
+        self._locks = [FileLock(folder / f"decoding-{index}.lock") for index in range(number)]
+        self._not_before = 0.0
+
+    @contextmanager
+    def turn(self, seconds: float) -> Iterator[None]:
+        """Wait for a turn, and hold it within the block.
+
+        Args:
+            seconds: to wait at most.
+
+        Raises:
+            UnavailableError: no turn is free within this time.
+        """
+        time.sleep(max(0.0, self._not_before - time.monotonic()))
+        deadline = time.monotonic() + seconds
+        with ExitStack() as stack:
+            while not self._take(stack):
+                if time.monotonic() > deadline:
+                    raise UnavailableError(
+                        "other large images are being decoded.",
+                        field="image",
+                        hint="Try again later, or send images at a lower resolution.",
+                    )
+                time.sleep(LOOK_SECONDS)
+            try:
+                yield
+            finally:
+                self._not_before = time.monotonic() + PAUSE_SECONDS
+
+    def _take(self, stack: ExitStack) -> bool:
+        """Take a turn if one is free; return whether it was taken. The stack ends it."""
+        for lock in self._locks:
+            try:
+                stack.enter_context(lock.hold(until=0))
+            except LockBusyError:
+                continue
+            except OSError:  # a disk that is full or read-only
+                return True
+            return True
+        return False
 
 
 class DecodingProcess:

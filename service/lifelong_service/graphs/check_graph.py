@@ -20,15 +20,15 @@ import onnx
 from lifelong_core.configuration.gpu import GpuUse
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError, LifelongError
-from lifelong_service.graphs.classifier import Classifier, load_classifier
+from lifelong_service import confinement
+from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.graphs.half_precision import largest_difference, to_half_precision
-from lifelong_service.graphs.providers import CPU, choose_providers
+from lifelong_service.graphs.loader import load_classifier
+from lifelong_service.graphs.providers import CPU, choose_providers, refuse
 from lifelong_service.graphs.rules import check_image_is_used
 from lifelong_service.graphs.self_contained import self_contained
 from lifelong_service.graphs.trial import check_answers_differ
-from lifelong_service.process import confinement
 
-REFUSED = 2
 _COPIES = 4
 """Copies of the graph in memory at once: the file, the parsed document, the weights, and the rearranged weights."""
 _FILES = 64
@@ -58,10 +58,9 @@ def main() -> int:
 
 def _refuse(error: LifelongError) -> int:
     # The trial images are valid, so an error about them is a fault of the graph.
-    field = "onnx" if error.field in ("image", "model") else error.field
-    answer = {"code": error.code, "message": error.message, "field": field, "hint": error.hint}
-    print(json.dumps(answer))  # noqa: T201
-    return REFUSED
+    if error.field in ("image", "model"):
+        error.field = "onnx"
+    return refuse(error)
 
 
 def _confine(request: dict[str, Any], *, on_processor: bool) -> list[str]:

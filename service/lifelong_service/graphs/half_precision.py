@@ -14,7 +14,7 @@ from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.graphs.provider_options import HALF, PRECISION
-from lifelong_service.graphs.trial import random_colours
+from lifelong_service.graphs.trial_images import random_colours
 
 COMPARED_IMAGES: Final = 16
 _FIELD: Final = "precision"

@@ -11,7 +11,7 @@ import onnxruntime
 from lifelong_core.configuration.gpu import GpuUse
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_service.graphs.libraries import CUDA, TENSORRT
-from lifelong_service.graphs.trial import image_shape
+from lifelong_service.graphs.trial_images import image_shape
 
 PRECISION: Final = "lifelong.precision"
 """Entry in the metadata of graphs that this product converted."""

@@ -1,17 +1,26 @@
-"""ONNX Runtime execution providers: graphs run on the configured ones only, without a silent fallback."""
+"""ONNX Runtime execution providers: graphs run on the configured ones only, without a silent fallback.
+
+`python -m lifelong_service.graphs.providers` checks whether a service can start with execution providers. The request
+on standard input is {"execution_providers": [...], "device": 0}; the last line of standard output is the answer, with
+the exit status of `check_graph`.
+"""
 
 import difflib
+import json
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnxruntime
 
-from lifelong_core.values.errors import ConfigurationError
+from lifelong_core.values.errors import ConfigurationError, LifelongError
 from lifelong_service.graphs.libraries import CUDA, MissingError, check_libraries
 
 FIELD = "LIFELONG_EXECUTION_PROVIDERS"
 CPU = "CPUExecutionProvider"
+REFUSED = 2
+"""Exit status of a check whose answer is an error."""
 RECORD = ("session.record_ep_graph_assignment_info", "1")
 """Session option with which ONNX Runtime records the provider of each node."""
 
@@ -126,3 +135,25 @@ def _check_name(name: str, available: Sequence[str]) -> None:
         field=FIELD,
         hint=f"Did you mean {meant}?" if meant else f"This installation has {', '.join(available)}.",
     )
+
+
+def refuse(error: LifelongError) -> int:
+    """Write an error as the answer of a check; return the exit status."""
+    answer = {"code": error.code, "message": error.message, "field": error.field, "hint": error.hint}
+    print(json.dumps(answer))  # noqa: T201
+    return REFUSED
+
+
+def main() -> int:
+    """Read the request, check the providers, and write the answer."""
+    try:
+        request = json.load(sys.stdin)
+        chosen = choose_providers(request["execution_providers"], device=request["device"])
+    except LifelongError as error:
+        return refuse(error)
+    print(json.dumps({"providers": chosen.names, "unused_gpu": chosen.unused_gpu}))  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -8,8 +8,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from lifelong_service.graphs.captures import DEVICE, CaptureError
-from lifelong_service.graphs.graph_thread import GraphThread
+from lifelong_service.graphs.captures import DEVICE, CaptureError, GraphThread
 from lifelong_service.graphs.page_locked import HostMemory
 from lifelong_service.graphs.runtime_errors import lacks_memory
 

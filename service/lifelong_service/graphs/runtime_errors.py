@@ -23,7 +23,7 @@ _MEMORY: Final = (
     "out of memory",
     "smaller than requested bytes",
 )
-MORE_MEMORY: Final = (
+_MORE_MEMORY: Final = (
     "Raise LIFELONG_MAXIMUM_WORKER_MEMORY_BYTES or LIFELONG_MAXIMUM_GRAPH_MEMORY_BYTES (on a GPU"
     " LIFELONG_GPU_MEMORY_BYTES), or set fewer LIFELONG_WORKERS. Smaller images take less."
 )
@@ -41,6 +41,11 @@ def device_failure(error: Exception) -> str | None:
 def lacks_memory(error: Exception) -> bool:
     """Whether a failure is one of memory, of the host or of the device."""
     return isinstance(error, MemoryError) or any(sign in str(error) for sign in _MEMORY)
+
+
+def hint_for(error: Exception, otherwise: str) -> str:
+    """Return how to get more memory where it is missing, else the other hint."""
+    return _MORE_MEMORY if lacks_memory(error) else otherwise
 
 
 def describe_failure(error: Exception) -> str:

@@ -16,7 +16,7 @@ from lifelong_core.configuration.gpu import GpuUse
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import ConfigurationError, InvalidInputError
 from lifelong_service.graphs.libraries import CUDA, TENSORRT
-from lifelong_service.graphs.memory_limits import share_limited_memory
+from lifelong_service.graphs.limits import share_limited_memory
 from lifelong_service.graphs.provider_options import provider_options, read_input
 from lifelong_service.graphs.providers import (
     CPU,
@@ -27,7 +27,7 @@ from lifelong_service.graphs.providers import (
     choose_providers,
     provider_of,
 )
-from lifelong_service.graphs.runtime_errors import MORE_MEMORY, describe_failure, device_failure, lacks_memory
+from lifelong_service.graphs.runtime_errors import describe_failure, device_failure, hint_for, lacks_memory
 
 ON_GPU: Final = frozenset({CUDA, TENSORRT})
 _ERROR: Final = 3
@@ -194,9 +194,10 @@ def _session(
         raise InvalidInputError(
             f"ONNX Runtime cannot load the graph: {describe_failure(error)}",
             field="onnx",
-            hint=MORE_MEMORY
-            if lacks_memory(error)
-            else "Export it as one self-contained ONNX file (weights inside) of an opset that ONNX Runtime knows.",
+            hint=hint_for(
+                error,
+                "Export it as one self-contained ONNX file (weights inside) of an opset that ONNX Runtime knows.",
+            ),
         ) from error
 
 

@@ -1,20 +1,17 @@
-"""Trial runs of a graph when it is loaded: its outputs, and the batch sizes that occur."""
+"""Trial runs of a graph when it is loaded: checks of its outputs, warm-up and capture of each batch size."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.arrays import Logits, look_like_probabilities
 from lifelong_core.values.errors import InvalidInputError, LifelongError
 from lifelong_service.graphs.captures import CaptureError
+from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.graphs.runs import BoundRun
 from lifelong_service.graphs.runtime_errors import describe_failure, lacks_memory
-
-if TYPE_CHECKING:
-    from lifelong_service.graphs.classifier import Classifier
+from lifelong_service.graphs.trial_images import random_colours
 
 MIXING_TOLERANCE = 1e-3
 """Tolerance of an image's logits between batches (rounding differs), relative to the largest one."""
@@ -24,71 +21,11 @@ _ROUNDING = 1e-6
 """Logits below this may be nothing but rounding."""
 REPETITION_TOLERANCE = 1e-6
 """Tolerance of the logits of the same batch in two runs on the CPU, relative to the largest one."""
-_BLOCKS = 8
-"""Blocks of one colour along an edge of an image of random colours."""
 _COLOURED_IMAGES = 8
 """Images of random colours of which two must get different logits."""
-_UNKNOWN_EDGE = 64
-"""Edge of the trial image in pixels when neither the preprocessing nor the graph fixes it."""
 
 
-def image_shape(shape: Sequence[object], preprocessing: Preprocessing) -> tuple[int, int, int] | None:
-    """Return the shape of one image in the input of a graph; None: images have no fixed size.
-
-    Args:
-        shape: of the input, with its batch axis.
-        preprocessing: of the images.
-    """
-    first = 2 if preprocessing.layout == "NCHW" else 1
-    height, width = shape[first : first + 2]
-    if preprocessing.centre_crop is not None:
-        height, width = preprocessing.centre_crop.height, preprocessing.centre_crop.width
-    elif preprocessing.resize is not None and preprocessing.resize.mode == "exact":
-        height, width = preprocessing.resize.height, preprocessing.resize.width
-    if not isinstance(height, int) or not isinstance(width, int):
-        return None
-    if preprocessing.layout == "NHWC":
-        return height, width, preprocessing.channels
-    return preprocessing.channels, height, width
-
-
-def trial_images(shape: Sequence[object], preprocessing: Preprocessing) -> list[NDArray[np.float32]]:
-    """Return a grey image, a gradient and one of random colours.
-
-    Their size is that of the preprocessing, else of the graph, else a small one.
-    """
-    known = [edge if isinstance(edge, int) else _UNKNOWN_EDGE for edge in shape]
-    size = image_shape(known, preprocessing) or ()
-    grey = np.full(size, 0.5, dtype=np.float32)
-    gradient = np.linspace(0, 1, grey.size, endpoint=False, dtype=np.float32).reshape(size)
-    return [grey, gradient, *random_colours(size, preprocessing, 1)]
-
-
-def random_colours(
-    shape: tuple[int, ...], preprocessing: Preprocessing, number: int
-) -> list[NDArray[np.float32]]:
-    """Return images of coloured blocks, always the same ones, normalised as the preprocessing does.
-
-    Args:
-        shape: of an image in the input of the graph.
-        preprocessing: of the images.
-        number: of the images.
-    """
-    rng = np.random.default_rng(0)
-    height, width = shape[:2] if preprocessing.layout == "NHWC" else shape[1:]
-    rows, columns = (np.arange(edge) * _BLOCKS // edge for edge in (height, width))
-    images: list[NDArray[np.float32]] = []
-    for _ in range(number):
-        colours = rng.random((_BLOCKS, _BLOCKS, preprocessing.channels))
-        pixels = (colours[rows][:, columns] - preprocessing.mean) / preprocessing.standard_deviation
-        pixels = pixels if preprocessing.layout == "NHWC" else pixels.transpose(2, 0, 1)
-        images.append(np.ascontiguousarray(pixels, dtype=np.float32))
-    return images
-
-
-def check_outputs(
-    classifier: "Classifier", images: Sequence[NDArray[np.float32]], *, is_coarse: bool
-) -> None:
+def check_outputs(classifier: Classifier, images: Sequence[NDArray[np.float32]], *, is_coarse: bool) -> None:
     """Check the logits of trial images: alone, again, and together in two orders.
 
     A graph with a fixed batch gets as many images as it takes: then each place of the batch is tried.
@@ -137,7 +74,7 @@ def check_outputs(
         )
 
 
-def check_answers_differ(classifier: "Classifier") -> None:
+def check_answers_differ(classifier: Classifier) -> None:
     """Check that different images get different logits.
 
     Raises:
@@ -160,7 +97,7 @@ def _first_not_finite(logits: Logits) -> str:
     return ("a plain grey image", "a gradient from black to white", "an image of random colours")[first]
 
 
-def warm_up(classifier: "Classifier", image: NDArray[np.float32]) -> None:
+def warm_up(classifier: Classifier, image: NDArray[np.float32]) -> None:
     """Run each batch size once: a GPU chooses kernels and allocates memory at the first batch of a size.
 
     Raises:
@@ -171,7 +108,7 @@ def warm_up(classifier: "Classifier", image: NDArray[np.float32]) -> None:
         classifier.logits([image] * size)
 
 
-def capture(classifier: "Classifier", images: Sequence[NDArray[np.float32]]) -> None:
+def capture(classifier: Classifier, images: Sequence[NDArray[np.float32]]) -> None:
     """Capture the kernels of each batch size.
 
     Raises:
@@ -196,16 +133,3 @@ def capture(classifier: "Classifier", images: Sequence[NDArray[np.float32]]) -> 
                 field="onnx",
                 hint="Raise LIFELONG_GPU_MEMORY_BYTES, or lower LIFELONG_MAXIMUM_BATCH_SIZE.",
             ) from error
-
-
-def batch_sizes(maximum: int) -> tuple[int, ...]:
-    """Return the powers of two below a maximum, and the maximum.
-
-    Examples:
-        >>> batch_sizes(64)
-        (1, 2, 4, 8, 16, 32, 64)
-        >>> batch_sizes(20)
-        (1, 2, 4, 8, 16, 20)
-    """
-    powers = [1 << power for power in range(maximum.bit_length())]
-    return (*(size for size in powers if size < maximum), maximum)

@@ -14,8 +14,7 @@ from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.values.arrays import Logits
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.prediction.answers import DecidedRequest, image_answer, logits_answer
-from lifelong_service.prediction.requests import LogitsRequest, PredictionRequest
-from lifelong_service.prediction.route import Route
+from lifelong_service.prediction.requests import LogitsRequest, PredictionRequest, Route
 
 
 @dataclass

@@ -22,14 +22,14 @@ from lifelong_core.store.log.records import LogEntry, Prediction
 from lifelong_core.store.registry.records import Model
 from lifelong_core.values.errors import InvalidInputError, LifelongError, UnavailableError
 from lifelong_service import metrics
+from lifelong_service.clients.addresses import ANONYMOUS
 from lifelong_service.prediction.batch_item import BatchItem, encode_outcome, group_by, run_stage
 from lifelong_service.prediction.idempotency import Idempotency
 from lifelong_service.prediction.prediction_log import PredictionLog
-from lifelong_service.prediction.requests import ANONYMOUS, ImageRequest, LogitsRequest, PredictionRequest
-from lifelong_service.prediction.route import CANARY, Route
+from lifelong_service.prediction.requests import CANARY, ImageRequest, LogitsRequest, PredictionRequest, Route
 from lifelong_service.prediction.routing import Router, keys_of
-from lifelong_service.prediction.shadow_images import ShadowImage
-from lifelong_service.worker.snapshot import Snapshot
+from lifelong_service.prediction.shadow import ShadowImage
+from lifelong_service.prediction.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 

@@ -1,5 +1,6 @@
 """Calls of the micro-batcher to the database: with a time limit per micro-batch, behind a circuit breaker."""
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -7,12 +8,43 @@ from typing import Final, TypeVar
 from lifelong_core.runtime.deadline import DeadlineThread
 from lifelong_core.store import Store
 from lifelong_core.values.errors import ConfigurationError, LifelongError, UnavailableError
-from lifelong_service.prediction.circuit_breaker import CircuitBreaker
+from lifelong_service import metrics
 
 Result = TypeVar("Result")
-
 DATABASE_FAILURES: Final = (UnavailableError, ConfigurationError)
 """Errors of an outage, including a database file that becomes read-only or unreadable at run time."""
+logger = logging.getLogger(__name__)
+
+
+class CircuitBreaker:
+    """Opens with the first failure and closes when a call that began after the last failure has succeeded.
+
+    Attributes:
+        reason: message of the latest failure; None while the breaker is closed.
+        failures: number of failures so far.
+
+    Args:
+        is_stuck: whether a call to the database hangs, so that no other one can begin.
+    """
+
+    def __init__(self, is_stuck: Callable[[], bool]) -> None:
+        self._is_stuck = is_stuck
+        self.reason: str | None = None
+        self.failures = 0
+
+    def open(self, error: LifelongError) -> None:
+        """Record a failure of the database."""
+        if self.reason is None:
+            logger.warning("the database is away", extra={"details": {"reason": str(error)}})
+        self.failures += 1
+        self.reason = str(error)
+        metrics.LOG_DEGRADED.set(1)
+
+    def close(self, failures: int) -> None:
+        """Record the success of a call that began after this number of failures."""
+        if self.reason is not None and failures == self.failures and not self._is_stuck():
+            self.reason = None
+            logger.info("the database answers again")
 
 
 class DatabaseCalls:

@@ -1,20 +1,178 @@
-"""Repeated requests: a request id that was answered before gets the same bytes again."""
+"""Repeated requests: a request id that was answered before gets the same bytes again.
 
-from collections.abc import Callable, Sequence
+First answers are found in the database, in the spool, and in a file for outages.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from lifelong_core.entities.heads import HeadRecord
-from lifelong_core.store.log.records import RequestKey, StoredRequest
+from lifelong_core.store.log.recent_requests import Claim, RecentRequests
+from lifelong_core.store.log.records import LogEntry, RequestKey, StoredRequest
 from lifelong_core.store.registry.records import Model
-from lifelong_core.values.errors import ConflictError
-from lifelong_service.prediction.answered_requests import AnsweredRequests
+from lifelong_core.store.spool.spool import Spool
+from lifelong_core.values.errors import ConflictError, UnavailableError
 from lifelong_service.prediction.batch_item import BatchItem, encode_outcome, run_stage
+from lifelong_service.prediction.database_calls import DATABASE_FAILURES, DatabaseCalls
 from lifelong_service.prediction.requests import LogitsRequest
-from lifelong_service.worker.snapshot import Snapshot
+from lifelong_service.prediction.snapshot import Snapshot
 
 LookUp: TypeAlias = Callable[[set[RequestKey]], dict[RequestKey, StoredRequest]]
+
+
+@dataclass(frozen=True)
+class ClaimedEntries:
+    """Entries of a micro-batch whose requests are claimed, so that no other worker of the machine logs other answers.
+
+    Attributes:
+        entries: as they were made.
+        to_log: the entries to log. Where another worker has claimed the request before, and it is not known whether its
+            answer was logged, with its predictions. Both workers may log these: by their ids they are
+            in the log once.
+        others: keys of requests that other entries have claimed before.
+        answered: those of them that are answered already, unless they were erased.
+    """
+
+    entries: tuple[LogEntry, ...]
+    to_log: tuple[LogEntry, ...]
+    others: frozenset[RequestKey]
+    answered: frozenset[RequestKey]
+
+
+class AnsweredRequests:
+    """Finds answered requests by their keys; used in the batcher's thread.
+
+    Args:
+        database: asked unless its circuit breaker is open.
+        spool: spool of this machine.
+        recent: answered requests of the last hours on this machine, for outages.
+        has_backlog: whether the spool holds predictions.
+    """
+
+    def __init__(
+        self,
+        database: DatabaseCalls,
+        spool: Spool,
+        recent: RecentRequests,
+        *,
+        has_backlog: Callable[[], bool],
+    ) -> None:
+        self._database = database
+        self._spool = spool
+        self._recent = recent
+        self._has_backlog = has_backlog
+
+    def find(self, keys: Collection[RequestKey]) -> dict[RequestKey, StoredRequest]:
+        """Return the answered requests among these keys, as far as they are known now.
+
+        Without the database, answers of other machines are unknown. It only saves costly work: `PredictionLog` itself
+        rejects repeated requests.
+
+        Raises:
+            UnavailableError: the spool cannot be read.
+        """
+        return self._look_up(keys)[0]
+
+    def first_answers(self, keys: Collection[RequestKey]) -> dict[RequestKey, StoredRequest]:
+        """Return the first answers to requests that the log has rejected; a missing one has been erased.
+
+        Raises:
+            UnavailableError: it cannot be looked up now. Treating the request as new would answer it twice.
+        """
+        found, problem = self._look_up(keys)
+        if problem is not None:
+            raise UnavailableError(
+                f"the first answer to this request id cannot be looked up: {problem}",
+                hint="Try again later.",
+            )
+        return found
+
+    def logged_keys(self, entries: Sequence[LogEntry]) -> set[RequestKey | None]:
+        """Return keys of entries that are in the log or in the spool, as far as the database tells.
+
+        The spool checks its own keys when it is written.
+        """
+        keys = {entry.request for entry in entries if entry.request is not None}
+        return set(self.find(keys)) if keys else set()
+
+    def claim(self, entries: Sequence[LogEntry]) -> "ClaimedEntries":
+        """Claim the requests of entries, before they are logged."""
+        claims = self._recent.claim(entries)
+        return ClaimedEntries(
+            tuple(entries),
+            tuple(_with_first_answer(entry, claims) for entry in entries) if claims else tuple(entries),
+            frozenset(claims),
+            frozenset(key for key, claim in claims.items() if claim.is_logged),
+        )
+
+    def settle(self, claimed: "ClaimedEntries", written: Sequence[bool]) -> None:
+        """Keep the answers that were logged; forget own claims to requests that another entry has answered."""
+        logged, lost, renewed = set[RequestKey](), set[RequestKey](), list[LogEntry]()
+        for entry, one, is_new in zip(claimed.entries, claimed.to_log, written, strict=True):
+            if one.request is None:
+                continue
+            if is_new and one is entry and one.request in claimed.others:
+                renewed.append(one)  # the first answer was erased, or made to another body and not logged
+            elif is_new or one is not entry:
+                logged.add(one.request)
+            elif one.request not in claimed.others:
+                lost.add(one.request)
+        self._recent.confirm(logged)
+        self._recent.replace(renewed)
+        self._recent.withdraw(lost - logged)
+
+    def withdraw(self, claimed: "ClaimedEntries") -> None:
+        """Forget own claims to requests that the log refuses."""
+        pairs = zip(claimed.entries, claimed.to_log, strict=True)
+        own = {one.request for entry, one in pairs if one is entry and one.request is not None}
+        self._recent.withdraw(own - claimed.others)
+
+    def head(self, model: str, version: int) -> HeadRecord:
+        """Return a head that is no longer served, for a repeated answer.
+
+        Raises:
+            UnavailableError: the database does not answer.
+        """
+        if (outage := self._database.outage) is not None:
+            raise UnavailableError(
+                f"the head {version} of {model} is needed to repeat this answer: {outage}",
+                hint="Try again later.",
+            )
+        return self._database.call(lambda store: store.heads.get(model, version))
+
+    def _look_up(self, keys: Collection[RequestKey]) -> tuple[dict[RequestKey, StoredRequest], str | None]:
+        """Return the answered requests, and why the database could not be asked about the others."""
+        # The spool first: records that are delivered during the search are then found in the database.
+        found: dict[RequestKey, StoredRequest] = {}
+        if self._has_backlog():
+            found = {key: stored for key in keys if (stored := self._spool.find(key)) is not None}
+        rest = [key for key in keys if key not in found]
+        if not rest:
+            return found, None
+        problem = self._database.outage
+        if problem is None:
+            try:
+                return found | self._database.call(lambda store: store.predictions.requests(rest)), None
+            except DATABASE_FAILURES as error:
+                self._database.report_failure(error)
+                problem = str(error)
+        found |= self._recent.find(rest)
+        return found, None if len(found) == len(keys) else problem
+
+
+def _with_first_answer(entry: LogEntry, claims: Mapping[RequestKey, Claim]) -> LogEntry:
+    """The entry with the predictions of a first claim to the same body whose fate is unknown.
+
+    Groups are not stored with a claim; they are part of the body.
+    """
+    claim = None if entry.request is None else claims.get(entry.request)
+    if claim is None or claim.is_logged or claim.first.body_digest != entry.body_digest:
+        return entry
+    pairs = zip(claim.first.predictions, entry.predictions, strict=True)
+    return replace(entry, predictions=tuple(replace(one, group_hash=own.group_hash) for one, own in pairs))
 
 
 class Idempotency:

@@ -14,9 +14,8 @@ from typing import Generic, TypeAlias
 from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.values.errors import UnavailableError
 from lifelong_service import metrics
-from lifelong_service.limits.service_rate import ServiceRate
-from lifelong_service.limits.sharing import has_room
-from lifelong_service.prediction.request_queue import Answer, Request, RequestQueue, Waiting
+from lifelong_service.clients.sharing import has_room
+from lifelong_service.prediction.request_queue import Answer, Request, RequestQueue, ServiceRate, Waiting
 
 Process: TypeAlias = Callable[[Sequence[Request]], Sequence[Answer | Exception]]
 Prepare: TypeAlias = Callable[[Request], tuple[Request, int]]

@@ -15,11 +15,11 @@ from lifelong_core.store.spool.contents import SpoolState
 from lifelong_core.store.spool.spool import Spool
 from lifelong_core.values.errors import LifelongError, UnavailableError
 from lifelong_service import metrics
-from lifelong_service.prediction.answered_requests import AnsweredRequests, ClaimedEntries
 from lifelong_service.prediction.database_calls import DATABASE_FAILURES, DatabaseCalls
+from lifelong_service.prediction.idempotency import AnsweredRequests, ClaimedEntries
 from lifelong_service.prediction.new_environments import NewEnvironments
 from lifelong_service.prediction.spool_delivery import DeliveryThread
-from lifelong_service.process.spool_folder import check_spool_folder
+from lifelong_service.process.checks import check_spool_folder
 
 LAST_ONES_SECONDS = 0.1
 """Wait of a micro-batch after an outage for the delivery of the last records. Without it, steady load would write every

@@ -1,22 +1,60 @@
-"""Requests to the micro-batcher: one image, or logits."""
+"""Requests to the micro-batcher, one image or logits, and the model that answers them."""
 
 import hashlib
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.entities.access import Token
-from lifelong_core.values.arrays import Logits
+from lifelong_core.store.registry.records import Model
+from lifelong_core.store.rollouts.records import Rollout
+from lifelong_core.values.arrays import (
+    Logits,
+    expect_logits,
+    look_like_probabilities,
+    may_sum_to_one_by_chance,
+)
 from lifelong_core.values.errors import LifelongError
-from lifelong_service.prediction.route import Route
 
-ANONYMOUS = "anonymous"
-"""The actor of requests without a token."""
+Role: TypeAlias = Literal["promoted", "canary", "shadow", "other"]
+PROMOTED: Final[Role] = "promoted"
+CANARY: Final[Role] = "canary"
+SHADOW: Final[Role] = "shadow"
+OTHER: Final[Role] = "other"
+"""A model that the request names, and that is not the promoted one."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """The model that answers a request.
+
+    Attributes:
+        model: the model.
+        role: in which it answers.
+        promoted: answers instead if a canary fails.
+        rollout: the trial whose candidate answers, or decides about the same image afterwards; None: there is none.
+        earlier: ids of the models that may have answered the request when it was sent before.
+    """
+
+    model: Model
+    role: Role
+    promoted: Model
+    rollout: Rollout | None = None
+    earlier: frozenset[int] = frozenset()
+
+    def without_candidate(self) -> "Route":
+        """The route of a request whose canary failed."""
+        return Route(self.promoted, PROMOTED, self.promoted, None, self.earlier)
+
+
 ROWS_PER_SAMPLE: Final = 8
 """Rows of logits that count as one sample in a micro-batch: they take as long as a small image."""
+MOST_BY_CHANCE = 4
+"""Different rows in succession that may look like probabilities though they are logits on a grid: of two classes, of
+deviation 1 to 2 and on steps of 0.1 or 1/16, 0.2 to 1.2 % of the rows do so."""
 
 
 @dataclass(frozen=True)
@@ -124,3 +162,25 @@ def _digest(kind: bytes, groups: tuple[str | None, ...], content: bytes) -> byte
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
     return digest.digest()
+
+
+class ProbabilityWatch:
+    """Refuses probabilities; a few logits on a grid (quantised or rounded) that sum to 1 by chance are answered."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, set[bytes]] = {}
+
+    def check(self, logits: Logits, client: str) -> None:
+        """Make sure that the rows of a client are not, and do not go on to be, probabilities.
+
+        Raises:
+            InvalidInputError: every row looks like class probabilities, too exactly or too often for a chance.
+        """
+        if not look_like_probabilities(logits):
+            self._rows.pop(client, None)
+            return
+        rows = self._rows.setdefault(client, set())
+        if len(rows) <= MOST_BY_CHANCE:
+            rows |= {row.tobytes() for row in logits[: MOST_BY_CHANCE + 1]}
+        if max(len(rows), len(logits)) > MOST_BY_CHANCE or not may_sum_to_one_by_chance(logits):
+            expect_logits(logits)

@@ -7,9 +7,16 @@ from lifelong_core.store.registry.records import Model
 from lifelong_core.store.rollouts.records import Rollout
 from lifelong_service import metrics
 from lifelong_service.graphs.classifier import GraphTimeoutError
-from lifelong_service.prediction.requests import ImageRequest, PredictionRequest, RequestContext
-from lifelong_service.prediction.route import CANARY, OTHER, PROMOTED, Route
-from lifelong_service.worker.snapshot import Snapshot
+from lifelong_service.prediction.requests import (
+    CANARY,
+    OTHER,
+    PROMOTED,
+    ImageRequest,
+    PredictionRequest,
+    RequestContext,
+    Route,
+)
+from lifelong_service.prediction.snapshot import Snapshot
 
 logger = logging.getLogger(__name__)
 

@@ -1,6 +1,8 @@
 """The shadow of a worker: a candidate decides about images that were answered, for the log only."""
 
 import logging
+import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -14,23 +16,97 @@ from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.store.log.identifiers import shadow_prediction_id
 from lifelong_core.store.log.records import LogEntry, Prediction
 from lifelong_core.store.registry.records import Model
+from lifelong_core.store.rollouts.records import Rollout
 from lifelong_core.values.arrays import Logits
 from lifelong_core.values.errors import InvalidInputError, LifelongError
 from lifelong_service import metrics
-from lifelong_service.prediction.route import SHADOW
+from lifelong_service.prediction.requests import SHADOW
 from lifelong_service.prediction.routing import Router
-from lifelong_service.prediction.shadow_images import ShadowImage, ShadowQueue
-from lifelong_service.worker.snapshot import Snapshot
+from lifelong_service.prediction.snapshot import Snapshot
 
 IMAGES_AT_ONCE: Final = 8
 """Images of one log transaction. Each goes through the graph alone, so that no answer waits for a long run."""
 CLOSING_SECONDS: Final = 0.5
 """Time limit at the end for the image in work."""
-
 Decode: TypeAlias = Callable[[bytes, Preprocessing], NDArray[np.float32]]
 Write: TypeAlias = Callable[[Sequence[LogEntry]], object]
-
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class ShadowImage:
+    """An answered image.
+
+    Attributes:
+        rollout: the trial at the time of the answer.
+        image: encoded bytes.
+        pixels: the input of the model that answered.
+        model: the model that answered.
+        served: its logged prediction.
+        token_id: id of the token of the request; None: no token.
+    """
+
+    rollout: Rollout
+    image: bytes
+    pixels: NDArray[np.float32]
+    model: Model
+    served: Prediction
+    token_id: int | None
+
+    @property
+    def size(self) -> int:
+        """Memory in bytes."""
+        return len(self.image) + self.pixels.nbytes
+
+
+class ShadowQueue:
+    """A queue of bounded length and size; an image that does not fit is dropped and counted. Threads may share it.
+
+    Args:
+        capacity: largest number of images; 0: none.
+        maximum_bytes: largest memory of all images together.
+    """
+
+    def __init__(self, *, capacity: int, maximum_bytes: int) -> None:
+        self._capacity = capacity
+        self._maximum_bytes = maximum_bytes
+        self._images: deque[ShadowImage] = deque()
+        self._bytes = 0
+        self._changed = threading.Condition()
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        """Number of waiting images."""
+        return len(self._images)
+
+    def offer(self, image: ShadowImage) -> None:
+        """Add an image, or drop it if the queue is full. Never waits for a decision."""
+        with self._changed:
+            if len(self._images) >= self._capacity or self._bytes + image.size > self._maximum_bytes:
+                metrics.DROPPED_SHADOWS.labels("full").inc()
+                return
+            self._images.append(image)
+            self._bytes += image.size
+            self._changed.notify()
+
+    def take(self, maximum: int) -> list[ShadowImage]:
+        """Wait for images and return the oldest ones; empty only when the queue is closed."""
+        with self._changed:
+            while not self._images and not self._is_closed:
+                self._changed.wait()
+            if self._is_closed:
+                return []
+            taken = [self._images.popleft() for _ in range(min(maximum, len(self._images)))]
+            self._bytes -= sum(image.size for image in taken)
+            return taken
+
+    def close(self) -> None:
+        """Drop all images and end the present wait."""
+        with self._changed:
+            self._is_closed = True
+            self._images.clear()
+            self._bytes = 0
+            self._changed.notify_all()
 
 
 @dataclass(frozen=True)

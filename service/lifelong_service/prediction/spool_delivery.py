@@ -9,8 +9,7 @@ from lifelong_core.store import Store
 from lifelong_core.store.log.records import LogEntry
 from lifelong_core.store.spool.spool import Spool
 from lifelong_service import metrics
-from lifelong_service.prediction.circuit_breaker import CircuitBreaker
-from lifelong_service.prediction.database_calls import DATABASE_FAILURES
+from lifelong_service.prediction.database_calls import DATABASE_FAILURES, CircuitBreaker
 
 logger = logging.getLogger(__name__)
 

@@ -1,8 +1,6 @@
 """The processes of the service.
 
-- `launch`: start and its checks
-- `supervisor`, `signals`: the supervisor of the workers; SIGTERM and SIGINT
+- `launch`, `checks`: start, and the checks before it
+- `supervisor`, `signals`, `draining`: the supervisor of the workers; SIGTERM and SIGINT; the end of a worker
 - `metric_files`: files through which the workers share their metrics
-- `confinement`: limits that a process sets itself
-- `spool_folder`: write test of the spool folder
 """

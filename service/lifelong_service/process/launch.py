@@ -18,7 +18,7 @@ from pathlib import Path
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.addresses import host_and_port
 from lifelong_core.runtime.files import ensure_temporary_folder, restrict_new_files
-from lifelong_core.values.errors import ConfigurationError, LifelongError, UnavailableError
+from lifelong_core.values.errors import ConfigurationError, LifelongError
 from lifelong_service.process import signals
 
 logger = logging.getLogger(__name__)
@@ -35,8 +35,6 @@ server checks its clock with a delay."""
 ORPHANED_SECONDS = 5.0
 """Longest wait in seconds for a taken port at the start: the workers of a killed parent release it within 4 s, also
 while the database hangs."""
-LOCKED_SECONDS = 4.0
-"""Longest wait in seconds for a locked SQLite file at the start, which then fails; upgrades take less."""
 SERVICE = "lifelong_service.service:Lifelong"
 """Import path of the BentoML service."""
 REFUSED = 2
@@ -178,50 +176,6 @@ def _listening_error(host: str, port: int) -> OSError | None:
     return None
 
 
-def check_database(settings: Settings) -> None:
-    """Check the installation before the workers start, because failing workers are restarted for ever.
-
-    A database that does not answer is accepted if the registry is cached on the disk: the workers serve the cached
-    registry, and their predictions wait in the spool.
-
-    Raises:
-        ConfigurationError: the database is missing, has the schema of another version or cannot be written.
-        UnavailableError: the spool cannot be written; or the database does not answer, and no registry is cached.
-    """
-    from lifelong_core.store import Store
-    from lifelong_service.process.spool_folder import check_spool_folder
-
-    if settings.execution_providers:
-        from lifelong_service.graphs.providers import (
-            choose_providers,  # loads ONNX Runtime: a fifth of a second
-        )
-
-        choose_providers(settings.execution_providers, device=settings.gpu_device)
-
-    try:
-        with Store.from_settings(settings, patience_seconds=LOCKED_SECONDS) as store:
-            store.check_writable()
-    except UnavailableError as error:
-        if not _has_registry(settings):
-            raise
-        logger.warning(
-            "%s The service starts all the same: it serves what it served last and keeps its predictions in the spool"
-            " until the database is back.",
-            error.message,
-        )
-    check_spool_folder(settings.resolved_spool_directory)
-
-
-def _has_registry(settings: Settings) -> bool:
-    from lifelong_core.store.registry.cache import RegistryCache
-
-    cache = RegistryCache(settings.registry_cache_file, database_url=settings.resolved_database_url)
-    try:
-        return cache.load() is not None
-    except UnavailableError:
-        return False
-
-
 def start_checker(settings: Settings) -> int:
     """Check the database in a child process; return its id for `await_checker`."""
     sys.stderr.flush()
@@ -231,6 +185,10 @@ def start_checker(settings: Settings) -> int:
     signals.end_at_once()
     status = 1
     try:
+        from lifelong_service.process.checks import (
+            check_database,  # loads the store while the parent loads BentoML
+        )
+
         check_database(settings)
         status = 0
     except LifelongError as error:
@@ -253,6 +211,8 @@ def await_checker() -> int:
         _, status = os.waitpid(child, 0)
         del os.environ[CHECKER]
         return os.waitstatus_to_exitcode(status)
+    from lifelong_service.process.checks import check_database  # the start of the parent is faster without it
+
     try:
         settings = Settings.load()
         _check_absolute(settings)

@@ -17,10 +17,12 @@ from lifelong_core.values.errors import (
     PayloadTooLargeError,
     UnavailableError,
 )
-from lifelong_service.http.authentication import check_binding
-from lifelong_service.http.bodies import parse_document, parse_in_turn, read_values
-from lifelong_service.http.guard import GuardedRoute, access, worker_of
-from lifelong_service.prediction.requests import ANONYMOUS
+from lifelong_service.bodies.json_documents import parse_document, read_values
+from lifelong_service.bodies.parsing import parse_in_turn
+from lifelong_service.clients.addresses import ANONYMOUS
+from lifelong_service.clients.authentication import check_binding
+from lifelong_service.guard.access import access, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.label_targets import LabelTarget, LabelTargets
 from lifelong_service.schemas.labels import Label, LabelAnswer, LabelAnswers, LabelProblem, Labels
 

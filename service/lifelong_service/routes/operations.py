@@ -16,7 +16,8 @@ from lifelong_core.operations import calibration_sets, heads
 from lifelong_core.operations.operation import Context, Operation, operations_of
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.validation_errors import as_input_error
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.route import GuardedRoute
 
 MODULES: tuple[ModuleType, ...] = (calibration_sets, heads)
 """The modules of operations that are served, in the order of the description of the API."""

@@ -14,17 +14,24 @@ from starlette.responses import Response
 from lifelong_core.entities.access import Scope, Token
 from lifelong_core.entities.answers import LogitsAnswer, PredictAnswer
 from lifelong_core.values.errors import InvalidInputError
-from lifelong_service.http.authentication import check_binding
-from lifelong_service.http.bodies import media_type, parse_in_turn
-from lifelong_service.http.client_addresses import client_address
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.http.parameters import HEADERS, check_fields, parameters_of, request_context
-from lifelong_service.prediction.logits_bodies import read_json_request, read_npy_request
+from lifelong_service.bodies.limits import media_type
+from lifelong_service.bodies.parameters import check_fields
+from lifelong_service.bodies.parsing import parse_in_turn
+from lifelong_service.clients.authentication import check_binding
+from lifelong_service.guard.access import access, actor_of, client_address, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.prediction.requests import (
     ImageRequest,
     LogitsRequest,
     PredictionRequest,
     RequestContext,
+)
+from lifelong_service.routes.prediction_requests import (
+    HEADERS,
+    parameters_of,
+    read_json_request,
+    read_npy_request,
+    request_context,
 )
 
 WATCHED_SECONDS = 0.1

@@ -13,10 +13,11 @@ from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
 from lifelong_service import metrics
-from lifelong_service.http.fixed_documents import FixedDocument
-from lifelong_service.http.guard import GuardedRoute, access, worker_of
+from lifelong_service.guard.access import access, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.prediction.prediction_log import PredictionLog
 from lifelong_service.schemas.probes import Readiness
+from lifelong_service.transport.responses import FixedDocument
 
 _THREADS = anyio.CapacityLimiter(4)
 """Separate threads: probes are answered even while all other threads wait for the database."""

@@ -1,8 +1,8 @@
 """One serving process.
 
-- `worker`, `wiring`: start, readiness and end; the parts in the order of their dependencies
-- `serving_state`, `snapshot`: the served registry and graphs
-- `registry_poller`, `store_connection`, `model_loader`: read the registry, open the store, load graphs
-- `periodic_tasks`, `heartbeat`, `audit_tasks`: periodic work
-- `draining`: end of a worker without lost requests
+- `worker`, `wiring`: the parts of a worker, and how they are built
+- `serving_state`, `registry_poller`: what is served now; the thread that follows the registry
+- `model_loader`: loads graphs; models that hang too often are not loaded
+- `store_connection`, `group_keyring`: the store, which may open later; the key for hashes of groups
+- `periodic_tasks`, `tasks`: threads of periodic tasks; registry cache, heartbeat, audit log
 """

@@ -1,4 +1,4 @@
-"""Periodic tasks of a worker: registry cache, heartbeat and audit log, each in a separate thread."""
+"""Threads of periodic tasks."""
 
 import logging
 import threading
@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from lifelong_core.runtime.background import BackgroundThread
-from lifelong_core.store.registry.cache import RegistryCache
 from lifelong_core.store.registry.records import Registry
-from lifelong_core.values.errors import LifelongError, UnavailableError
-from lifelong_service.worker.audit_tasks import AuditTask
-from lifelong_service.worker.heartbeat import Heartbeat
+from lifelong_core.values.errors import LifelongError
+from lifelong_service.worker.tasks import AuditTask, CacheKeeper, Heartbeat
 
 Value = TypeVar("Value")
 
@@ -88,46 +86,6 @@ class PeriodicTask(Generic[Value]):
             self._failure = repr(error)
         else:
             self._failure = None
-
-
-class CacheKeeper:
-    """Writes the registry to its cache, again if another process has replaced it with an older one.
-
-    Args:
-        cache: shared with the other workers of this machine.
-        is_current: whether this worker has the present registry of the database.
-    """
-
-    def __init__(self, cache: RegistryCache, is_current: Callable[[], bool]) -> None:
-        self._cache = cache
-        self._is_current = is_current
-        self._saved: Registry | None = None
-        self._seen: tuple[int, int] | None = None
-
-    def __call__(self, registry: Registry) -> None:
-        """Write the registry to the cache unless the cache holds it.
-
-        Raises:
-            UnavailableError: it cannot be written.
-        """
-        if registry is self._saved and (self._stamp() == self._seen or not self._is_current()):
-            return
-        if registry is not self._saved or not self._holds(registry):
-            self._cache.save(registry)
-        self._saved, self._seen = registry, self._stamp()
-
-    def _holds(self, registry: Registry) -> bool:
-        try:
-            return self._cache.revision() == registry.revision
-        except UnavailableError:
-            return False
-
-    def _stamp(self) -> tuple[int, int] | None:
-        try:
-            status = self._cache.path.stat()
-        except OSError:
-            return None
-        return status.st_ino, status.st_mtime_ns
 
 
 class PeriodicTasks:

@@ -15,9 +15,9 @@ from lifelong_core.store.registry.records import Registry
 from lifelong_core.values.errors import ConflictError, LifelongError, UnavailableError
 from lifelong_service import metrics
 from lifelong_service.graphs.classifier import Classifier
-from lifelong_service.graphs.loader import GraphLoader, Load
+from lifelong_service.prediction.snapshot import RETRY_SECONDS, Snapshot, needs_graph
+from lifelong_service.worker.model_loader import GraphLoader, Load
 from lifelong_service.worker.serving_state import ServingState, describe_damage
-from lifelong_service.worker.snapshot import RETRY_SECONDS, Snapshot, needs_graph
 
 POLL_TIMEOUT_SECONDS = 2.0
 """Time limit of a poll; after it the worker serves the last known registry."""

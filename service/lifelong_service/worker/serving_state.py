@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from lifelong_core.entities.access import Token
 from lifelong_core.store.registry.records import ModelLoad, Registry
 from lifelong_core.values.errors import UnavailableError
-from lifelong_service.worker.snapshot import Snapshot
+from lifelong_service.prediction.snapshot import Snapshot
 
 
 class ServingState:

@@ -8,7 +8,7 @@ from lifelong_core.store import Store
 from lifelong_core.store.registry.changes import Changes
 from lifelong_core.store.registry.records import Registry
 from lifelong_core.values.errors import LifelongError, UnavailableError
-from lifelong_service.prediction.group_keyring import GroupKeyring
+from lifelong_service.worker.group_keyring import GroupKeyring
 from lifelong_service.worker.serving_state import ServingState
 
 

@@ -8,34 +8,30 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.store.access.audit_anchor import AnchorFile
 from lifelong_core.store.registry.cache import RegistryCache
 from lifelong_service import metrics
+from lifelong_service.clients.authentication import Authenticator
+from lifelong_service.clients.body_budget import BodyBudget
+from lifelong_service.clients.console_sessions import ConsoleSessions
+from lifelong_service.clients.limits import LoginLimiter, TokenLimiter
+from lifelong_service.clients.refused_requests import RefusalCounter
 from lifelong_service.decoding.decoder import ImageDecoder
-from lifelong_service.decoding.turns import Turns, usual_number
+from lifelong_service.decoding.process import Turns, usual_number
 from lifelong_service.graphs.captures import DEVICE
-from lifelong_service.graphs.run_limit import RunLimit
-from lifelong_service.http.authentication import Authenticator
-from lifelong_service.http.console_sessions import ConsoleSessions
-from lifelong_service.http.refused_requests import RefusalCounter
-from lifelong_service.limits.body_budget import BodyBudget
-from lifelong_service.limits.login_limits import LoginLimiter
-from lifelong_service.limits.token_limits import TokenLimiter
+from lifelong_service.graphs.limits import RunLimit
 from lifelong_service.prediction.batch_pipeline import BatchPipeline
-from lifelong_service.prediction.group_keyring import GroupKeyring
 from lifelong_service.prediction.micro_batcher import MicroBatcher, Prepare
 from lifelong_service.prediction.prediction_log import PredictionLog
 from lifelong_service.prediction.requests import PredictionRequest
 from lifelong_service.prediction.routing import Router
-from lifelong_service.prediction.shadow import Shadow
-from lifelong_service.prediction.shadow_images import ShadowQueue
+from lifelong_service.prediction.shadow import Shadow, ShadowQueue
+from lifelong_service.process.draining import stop_worker
 from lifelong_service.process.launch import parent_process
-from lifelong_service.worker.audit_tasks import AuditTask
-from lifelong_service.worker.draining import stop_worker
-from lifelong_service.worker.hanging_models import HangingModels
-from lifelong_service.worker.heartbeat import Heartbeat
-from lifelong_service.worker.model_loader import ModelLoader
-from lifelong_service.worker.periodic_tasks import CacheKeeper, PeriodicTasks
+from lifelong_service.worker.group_keyring import GroupKeyring
+from lifelong_service.worker.model_loader import HangingModels, ModelLoader
+from lifelong_service.worker.periodic_tasks import PeriodicTasks
 from lifelong_service.worker.registry_poller import RegistryPoller
 from lifelong_service.worker.serving_state import ServingState
 from lifelong_service.worker.store_connection import RegistrySource, StoreConnection, TokenFinder
+from lifelong_service.worker.tasks import AuditTask, CacheKeeper, Heartbeat
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ import logging
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.registry.records import Model
+from lifelong_service.clients.limits import OpenStreams
 from lifelong_service.graphs.captures import DEVICE
 from lifelong_service.graphs.classifier import Classifier
-from lifelong_service.limits.open_streams import OpenStreams
-from lifelong_service.prediction.logits_bodies import ProbabilityWatch
-from lifelong_service.worker.snapshot import Snapshot
+from lifelong_service.prediction.requests import ProbabilityWatch
+from lifelong_service.prediction.snapshot import Snapshot
 from lifelong_service.worker.wiring import build_parts
 
 logger = logging.getLogger(__name__)

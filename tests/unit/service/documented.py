@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from jsonschema import Draft202012Validator
 from starlette.routing import Match
 
-from lifelong_service.http.guard import GuardedRoute
+from lifelong_service.guard.route import GuardedRoute
 
 
 def operation_of(app: FastAPI, method: str, path: str) -> tuple[str, str] | None:

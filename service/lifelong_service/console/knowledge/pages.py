@@ -27,7 +27,7 @@ from lifelong_service.console.knowledge.neighbours import (
 )
 from lifelong_service.console.pages import page
 from lifelong_service.console.route import ConsoleRoute
-from lifelong_service.http.guard import access, worker_of
+from lifelong_service.guard.access import access, worker_of
 
 MOST = 50
 """Tasks on a page."""

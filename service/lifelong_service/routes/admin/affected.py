@@ -12,7 +12,8 @@ from lifelong_core.entities.access import Scope
 from lifelong_core.store.cycles.affected_ranking import RankPosition
 from lifelong_core.store.cycles.documents import affected_document
 from lifelong_core.values.errors import InvalidInputError, UnavailableError
-from lifelong_service.http.guard import GuardedRoute, access, worker_of
+from lifelong_service.guard.access import access, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.schemas.affected import AffectedAnswer
 
 MOST_COMPARED = 100_000

@@ -25,16 +25,17 @@ from lifelong_core.store import (
 )
 from lifelong_core.values.arrays import as_labels, as_logits, read_labels
 from lifelong_core.values.errors import LifelongError, UnidentifiableError
-from lifelong_service.http.bodies import parse_document
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.http.labelled_bodies import (
+from lifelong_service.bodies.json_documents import parse_document
+from lifelong_service.bodies.parameters import check_parameters
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.route import GuardedRoute
+from lifelong_service.routes.labelled_bodies import (
     LABELLED_TYPES,
     LabelledRows,
     check_columns,
     labelled_request_body,
     read_labelled,
 )
-from lifelong_service.http.parameters import check_parameters
 from lifelong_service.schemas.calibration import (
     CalibrationReportAnswer,
     CalibrationTrialAnswer,

@@ -13,7 +13,8 @@ from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from lifelong_core.values.names import Name
 from lifelong_service.documents.knowledge import fingerprint_document
-from lifelong_service.http.guard import GuardedRoute, access, worker_of
+from lifelong_service.guard.access import access, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.image_jobs import (
     MEDIA_TYPES,
     ImageRequest,

@@ -7,8 +7,9 @@ from starlette.requests import Request
 from lifelong_core.entities.access import Scope
 from lifelong_core.store.lifecycle.privacy import group_hashes
 from lifelong_core.values.documents import RequestDocument
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.http.parameters import MAXIMUM_GROUP_LENGTH
+from lifelong_service.bodies.parameters import MAXIMUM_GROUP_LENGTH
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.schemas.history import ErasedAnswer
 
 router = APIRouter(route_class=GuardedRoute, tags=["groups"])

@@ -15,7 +15,8 @@ from lifelong_core.store.cycles.documents import audit_document, cycle_document
 from lifelong_core.store.cycles.records import Cycle, Outcome
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.names import Name
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.jobs import accept_job
 from lifelong_service.schemas.design import JobAnswer
 from lifelong_service.schemas.history import AuditAnswer, AuditList, CycleAnswer, CycleList

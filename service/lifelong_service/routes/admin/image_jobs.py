@@ -14,10 +14,12 @@ from lifelong_core.store import Job, Store
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import NotFoundError
 from lifelong_core.values.validation_errors import as_input_error
-from lifelong_service.http.bodies import media_type, parse_document, parse_in_turn
-from lifelong_service.http.guard import actor_of, worker_of
-from lifelong_service.http.parameters import check_parameters
-from lifelong_service.http.uploads import ARCHIVE_TYPES, archive_form, receive_file
+from lifelong_service.bodies.json_documents import parse_document
+from lifelong_service.bodies.limits import media_type
+from lifelong_service.bodies.parameters import check_parameters
+from lifelong_service.bodies.parsing import parse_in_turn
+from lifelong_service.bodies.uploads import ARCHIVE_TYPES, archive_form, receive_file
+from lifelong_service.guard.access import actor_of, worker_of
 from lifelong_service.routes.admin.jobs import accept_job
 
 JSON = "application/json"

@@ -14,7 +14,8 @@ from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import ConflictError, InvalidInputError
 from lifelong_core.values.names import Name
 from lifelong_service.documents.design import interview_document, interview_summary, recommendation_document
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.schemas.design import InterviewAnswer, InterviewList, RecommendationAnswer
 
 # The design loop is imported by the endpoints that need it: loading it takes longer than a worker may to start.

@@ -15,8 +15,8 @@ from lifelong_core.store import Job
 from lifelong_core.store.jobs.records import LogLine
 from lifelong_core.values.errors import InvalidInputError, NotFoundError, UnavailableError
 from lifelong_service.documents.design import job_document, log_line_document
-from lifelong_service.http.event_stream import HEARTBEAT, event_text, retry_text
 from lifelong_service.schemas.design import JobAnswer
+from lifelong_service.transport.responses import HEARTBEAT, event_text, retry_text
 from lifelong_service.worker.worker import Worker
 
 END = "end"

@@ -12,10 +12,11 @@ from starlette.responses import JSONResponse, Response
 from lifelong_core.entities.access import Scope
 from lifelong_core.store import Job, JobState
 from lifelong_service.documents.design import job_document, log_line_document
-from lifelong_service.http.event_stream import MEDIA_TYPE, EventStream
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.job_events import job_events, last_number
 from lifelong_service.schemas.design import CancelledJobs, JobAnswer, JobList, JobLog
+from lifelong_service.transport.responses import MEDIA_TYPE, EventStream
 
 router = APIRouter(route_class=GuardedRoute, tags=["jobs"])
 

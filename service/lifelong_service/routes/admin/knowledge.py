@@ -12,14 +12,15 @@ from lifelong_core.store.knowledge.exchange import export_bundle, import_bundle,
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.names import Name, check_name
+from lifelong_service.bodies.parameters import check_parameters
 from lifelong_service.documents.knowledge import (
     knowledge_document,
     knowledge_summary,
     ranker_document,
     signer_document,
 )
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.http.parameters import check_parameters
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.schemas.knowledge import (
     ImportAnswer,
     KnowledgeDetails,

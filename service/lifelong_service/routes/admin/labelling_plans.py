@@ -20,7 +20,8 @@ from lifelong_core.store.labelling.submission import NewLabellingPlan, submit_la
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import NotFoundError
 from lifelong_core.values.names import Name
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.jobs import accept_job
 from lifelong_service.schemas.design import JobAnswer
 from lifelong_service.schemas.labelling import PlanAnswer, PlanLine, PlanList

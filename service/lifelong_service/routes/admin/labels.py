@@ -7,7 +7,8 @@ from fastapi import APIRouter
 from starlette.requests import Request
 
 from lifelong_core.entities.access import Scope
-from lifelong_service.http.guard import GuardedRoute, access, worker_of
+from lifelong_service.guard.access import access, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.schemas.labels import LabelHistoryAnswer
 
 router = APIRouter(route_class=GuardedRoute, tags=["feedback"])

@@ -20,10 +20,12 @@ from lifelong_core.store.registry.records import ModelKind
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
 from lifelong_core.values.names import Name
+from lifelong_service.bodies.json_documents import parse_document
+from lifelong_service.bodies.limits import media_type
+from lifelong_service.bodies.parameters import check_fields
+from lifelong_service.bodies.parsing import parse_in_turn
 from lifelong_service.documents.registry import model_document
-from lifelong_service.http.bodies import media_type, parse_document, parse_in_turn
-from lifelong_service.http.guard import actor_of, worker_of
-from lifelong_service.http.parameters import check_fields
+from lifelong_service.guard.access import actor_of, worker_of
 from lifelong_service.schemas.registry import ModelAnswer
 from lifelong_service.worker.worker import Worker
 

@@ -12,9 +12,10 @@ from lifelong_core.runtime.graph_check import check_servable
 from lifelong_core.store import Store, describe_serving, promote_calibrated
 from lifelong_core.store.registry.records import Task
 from lifelong_core.values.errors import InvalidInputError, LifelongError
+from lifelong_service.bodies.parameters import check_fields, check_parameters
 from lifelong_service.documents.registry import active_heads_document, model_document
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.http.parameters import check_fields, check_parameters
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.model_uploads import MEDIA_TYPES, OPENAPI, register_model
 from lifelong_service.schemas.registry import (
     ImageLogits,

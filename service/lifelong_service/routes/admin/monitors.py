@@ -5,7 +5,8 @@ from starlette.requests import Request
 
 from lifelong_core.entities.access import Scope
 from lifelong_service.documents.registry import monitor_document
-from lifelong_service.http.guard import GuardedRoute, access, worker_of
+from lifelong_service.guard.access import access, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.schemas.history import MonitorList
 
 router = APIRouter(route_class=GuardedRoute, tags=["operations"])

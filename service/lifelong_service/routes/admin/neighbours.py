@@ -8,8 +8,9 @@ from starlette.requests import Request
 from lifelong_core.develop.knowledge.entry import Scenario
 from lifelong_core.entities.access import Scope
 from lifelong_core.store.knowledge.neighbours import CONFIDENCE, rank_neighbours
-from lifelong_service.http.guard import GuardedRoute, access, worker_of
-from lifelong_service.http.parameters import check_parameters
+from lifelong_service.bodies.parameters import check_parameters
+from lifelong_service.guard.access import access, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.schemas.knowledge import RankingDocument
 
 _ShortText = Annotated[str, Query(min_length=1, max_length=64)]

@@ -8,7 +8,8 @@ from starlette.responses import JSONResponse
 
 from lifelong_core.entities.access import Scope
 from lifelong_core.store.performance.statements import not_computed, performance_document
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.jobs import accept_job
 from lifelong_service.schemas.design import JobAnswer
 from lifelong_service.schemas.performance import PerformanceAnswer

@@ -22,21 +22,22 @@ from lifelong_core.store.evaluations.comparisons import (
     submit_comparison,
 )
 from lifelong_core.values.arrays import as_logits
-from lifelong_service.http.bodies import parse_document
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.http.labelled_bodies import (
-    LABELLED_TYPES,
-    check_columns,
-    labelled_request_body,
-    read_labelled,
-)
-from lifelong_service.http.parameters import check_parameters
+from lifelong_service.bodies.json_documents import parse_document
+from lifelong_service.bodies.parameters import check_parameters
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.jobs import accept_job
 from lifelong_service.routes.admin.validations import (
     PART,
     REPORT_HEADERS,
     NewLabelledSet,
     labelled_set_of,
+)
+from lifelong_service.routes.labelled_bodies import (
+    LABELLED_TYPES,
+    check_columns,
+    labelled_request_body,
+    read_labelled,
 )
 from lifelong_service.schemas.design import JobAnswer, PromotionReportDocument, PromotionReportList
 

@@ -17,7 +17,8 @@ from lifelong_core.store.proposals.records import ProposalState
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.names import Name
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.retrainings import NewRetraining, retraining_payload_of
 from lifelong_service.schemas.proposals import ProposalAnswer, ProposalList
 

@@ -20,7 +20,8 @@ from lifelong_service.documents.design import (
     effects_document,
     refit_document,
 )
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.interviews import finished_recommendation
 from lifelong_service.schemas.design import AttachedAnswer, AttachedList, NewlyAttached
 

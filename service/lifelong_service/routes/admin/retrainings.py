@@ -23,8 +23,9 @@ from lifelong_core.store.trainings.asking import (
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.names import Name
-from lifelong_service.http.bodies import NUL, field_with_nul, read_values
-from lifelong_service.http.guard import GuardedRoute, access, worker_of
+from lifelong_service.bodies.json_documents import NUL, field_with_nul, read_values
+from lifelong_service.guard.access import access, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.image_jobs import (
     MEDIA_TYPES,
     ImageRequest,

@@ -10,7 +10,8 @@ from lifelong_core.entities.heads import DecisionRuleDocument
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.names import Name
 from lifelong_service.documents.registry import task_document
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.schemas.registry import TaskAnswer, TaskList
 
 router = APIRouter(route_class=GuardedRoute, tags=["tasks"])

@@ -11,7 +11,8 @@ from lifelong_core.store.access.tokens import LONGEST_OVERLAP
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.names import Name
 from lifelong_service.documents.registry import token_document
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.schemas.history import TokenAnswer, TokenList, TokenWithSecret
 
 router = APIRouter(route_class=GuardedRoute, tags=["tokens"])

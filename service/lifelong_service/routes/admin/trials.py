@@ -14,7 +14,8 @@ from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.names import Name
 from lifelong_service.documents.registry import model_document
 from lifelong_service.documents.trials import promotion_document, trial_document, trial_population_document
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.schemas.registry import PromotedAnswer
 from lifelong_service.schemas.trials import PromotionList, StartedTrialAnswer, TrialAnswer, TrialState
 

@@ -21,17 +21,18 @@ from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFou
 from lifelong_core.values.names import Name
 from lifelong_core.values.uncertainties import FEWEST_MEMBERS, MOST_MEMBERS, parse_numbers
 from lifelong_core.values.uncertainty_kinds import UncertaintyKind
-from lifelong_service.http.bodies import parse_document
-from lifelong_service.http.guard import GuardedRoute, access, actor_of, worker_of
-from lifelong_service.http.labelled_bodies import (
+from lifelong_service.bodies.json_documents import parse_document
+from lifelong_service.bodies.parameters import MAXIMUM_GROUP_LENGTH
+from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.route import GuardedRoute
+from lifelong_service.routes.admin.jobs import accept_job
+from lifelong_service.routes.labelled_bodies import (
     LABELLED_TYPES,
     LabelledRows,
     check_columns,
     labelled_request_body,
     read_labelled,
 )
-from lifelong_service.http.parameters import MAXIMUM_GROUP_LENGTH
-from lifelong_service.routes.admin.jobs import accept_job
 from lifelong_service.schemas.design import JobAnswer, ValidationDocument
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from lifelong_service.application import create_application
 from lifelong_service.console.route import COOKIE, HEADERS, ConsoleRoute
 from tests.unit.service.conftest import Service
 from tests.unit.service.consoles import OURS, Console, with_task
-from tests.unit.service.http.test_access import GRANTS
+from tests.unit.service.guard.test_access import GRANTS
 
 PUBLIC = {"/console/", "/console/login", "/console/logout", "/console/console.css", "/console/{rest:path}"}
 SCOPES = {

@@ -5,14 +5,14 @@ import pytest
 from lifelong_core.images import FULL_PIXELS
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError, LifelongError, PayloadTooLargeError
-from lifelong_service.decoding.header import ImageHeader
-from lifelong_service.decoding.limits import (
+from lifelong_service.decoding.header import (
     CHEAP_BYTES,
     CHEAP_METADATA_BYTES,
     CHEAP_PIXELS,
     MAXIMUM_ASPECT,
     MAXIMUM_METADATA_BLOCKS,
     MAXIMUM_SCANS,
+    ImageHeader,
     check_header,
     is_cheap,
     takes_much_memory,

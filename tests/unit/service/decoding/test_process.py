@@ -18,8 +18,7 @@ from lifelong_core.images import FULL_PIXELS, decode, preprocess
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
 from lifelong_service.decoding import process as module
-from lifelong_service.decoding.process import DecodingProcess
-from lifelong_service.decoding.turns import Turns
+from lifelong_service.decoding.process import DecodingProcess, Turns
 from tests.attacks.images import noise_png
 from tests.integration.processes import eventually, lives
 

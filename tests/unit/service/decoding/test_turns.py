@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from lifelong_core.values.errors import UnavailableError
-from lifelong_service.decoding.turns import Turns
+from lifelong_service.decoding.process import Turns
 
 HOLD = (
     "import sys, time\n"
     "from pathlib import Path\n"
-    "from lifelong_service.decoding.turns import Turns\n"
+    "from lifelong_service.decoding.process import Turns\n"
     "with Turns(Path(sys.argv[1]), number=1).turn(0):\n"
     "    print('has it', flush=True)\n"
     "    time.sleep(60)\n"

@@ -6,7 +6,7 @@ from onnx import TensorProto
 
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError
-from lifelong_service.graphs.classifier import load_classifier
+from lifelong_service.graphs.loader import load_classifier
 from tests.unit.service import onnx_graphs
 
 GREY = Preprocessing.model_validate({"colour": "grey", "mean": [0.0], "standard_deviation": [1.0]})

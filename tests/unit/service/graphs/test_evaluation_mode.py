@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from lifelong_core.values.errors import InvalidInputError
-from lifelong_service.graphs.classifier import load_classifier
+from lifelong_service.graphs.loader import load_classifier
 from lifelong_service.graphs.rules import check_evaluation_mode, check_image_is_used, check_rules
 from lifelong_service.graphs.self_contained import check_logits
 from tests.unit.service import onnx_graphs

@@ -134,7 +134,7 @@ def test_a_provider_that_cannot_be_used_keeps_the_service_from_starting_and_a_mo
 ) -> None:
     from lifelong_core.configuration.settings import Settings
     from lifelong_core.values.errors import ConfigurationError
-    from lifelong_service.process.launch import check_database
+    from lifelong_service.process.checks import check_database
 
     monkeypatch.setenv("LIFELONG_DATA_DIRECTORY", str(tmp_path))
     monkeypatch.setenv("LIFELONG_EXECUTION_PROVIDERS", '["QNNExecutionProvider"]')

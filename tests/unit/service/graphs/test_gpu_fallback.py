@@ -8,7 +8,7 @@ import pytest
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.values.errors import ConfigurationError
-from lifelong_service.process.launch import check_database
+from lifelong_service.process.checks import check_database
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.graphs.gpu_double import CPU, CUDA, Machine
 from tests.unit.service.waiting import eventually

@@ -10,8 +10,8 @@ import pytest
 from lifelong_core.configuration.gpu import GpuUse
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import ConfigurationError, InvalidInputError
-from lifelong_service.graphs import check_providers
-from lifelong_service.graphs.classifier import load_classifier
+from lifelong_service.graphs import providers as module
+from lifelong_service.graphs.loader import load_classifier
 from lifelong_service.graphs.page_locked import PageLockedMemory
 from lifelong_service.graphs.providers import choose_providers
 from tests.unit.service import onnx_graphs
@@ -152,7 +152,7 @@ def test_doctors_question_is_answered_with_the_reason(
     def ask(*providers: str) -> tuple[int, dict[str, object]]:
         request = {"execution_providers": providers, "device": 0}
         monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(request)))
-        status = check_providers.main()
+        status = module.main()
         return status, json.loads(capsys.readouterr().out)
 
     status, answer = ask()

@@ -11,9 +11,9 @@ from lifelong_core.configuration.gpu import GpuUse
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import ConfigurationError
-from lifelong_service.graphs.classifier import load_classifier
 from lifelong_service.graphs.half_precision import to_half_precision
-from lifelong_service.graphs.trial import batch_sizes
+from lifelong_service.graphs.loader import load_classifier
+from lifelong_service.graphs.trial_images import batch_sizes
 from tests.unit.service import onnx_graphs
 from tests.unit.service.graphs.gpu_double import CPU, CUDA, TENSORRT, Machine
 

@@ -18,9 +18,10 @@ from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import ConfigurationError, InvalidInputError, LifelongError, UnavailableError
 from lifelong_service.graphs import page_locked, sessions
 from lifelong_service.graphs.captures import DEVICE, SharedDevice
-from lifelong_service.graphs.classifier import Classifier, GraphTimeoutError, load_classifier
+from lifelong_service.graphs.classifier import Classifier, GraphTimeoutError
+from lifelong_service.graphs.limits import RunLimit
+from lifelong_service.graphs.loader import load_classifier
 from lifelong_service.graphs.page_locked import PageLockedMemory
-from lifelong_service.graphs.run_limit import RunLimit
 from lifelong_service.graphs.runs import _KEPT_BUFFERS
 from tests.unit.service import onnx_graphs
 from tests.unit.service.graphs.gpu_double import CPU, CUDA, Machine, images

@@ -12,8 +12,8 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.runtime.graph_check import check_graph
 from lifelong_core.values.errors import InvalidInputError
-from lifelong_service.graphs.classifier import load_classifier
 from lifelong_service.graphs.half_precision import largest_difference, to_half_precision
+from lifelong_service.graphs.loader import load_classifier
 from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import Service
 from tests.unit.service.graphs.gpu_double import images

@@ -20,7 +20,7 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.graph_check import check_graph, child_environment
 from lifelong_core.store import Store
 from lifelong_core.values.errors import InvalidInputError
-from lifelong_service.graphs.classifier import load_classifier
+from lifelong_service.graphs.loader import load_classifier
 from lifelong_service.graphs.rules import MAXIMUM_NODES, check_rules
 from tests.attacks.graphs import CANARY, CORPUS
 from tests.attacks.hostile_graph import DOCUMENT, shows_secret
@@ -178,7 +178,7 @@ def test_files_that_hold_no_weights_are_not_read(tmp_path: Path, location: str) 
 def test_a_child_sees_no_secret_and_reaches_no_network() -> None:
     program = """
 import os, socket, subprocess
-from lifelong_service.process import confinement
+from lifelong_service import confinement
 confinement.end_with_parent()
 assert confinement.refuse_calls() is None
 for refused in (socket.socket, lambda: subprocess.run(["true"]), lambda: os.kill(os.getppid(), 0)):

@@ -15,7 +15,7 @@ from lifelong_core.store import Store, promote_calibrated, register_calibration
 from lifelong_core.store.registry.registry import bump_revision
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import LifelongError
-from lifelong_service.graphs.loader import GraphLoader
+from lifelong_service.worker.model_loader import GraphLoader
 from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import GREY, Service, calibration, png
 from tests.unit.service.routes.test_operations import error_of

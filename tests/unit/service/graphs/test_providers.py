@@ -5,7 +5,7 @@ import pytest
 
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import ConfigurationError
-from lifelong_service.graphs.classifier import load_classifier
+from lifelong_service.graphs.loader import load_classifier
 from lifelong_service.graphs.providers import CPU, check_providers, choose_providers
 from tests.unit.service import onnx_graphs
 

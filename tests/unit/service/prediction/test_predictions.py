@@ -13,8 +13,8 @@ from starlette.requests import Request
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
 from lifelong_core.store import register_calibration
 from lifelong_core.values.errors import InvalidInputError
-from lifelong_service.http.parameters import parameters_of
 from lifelong_service.prediction.requests import LogitsRequest, RequestContext
+from lifelong_service.routes.prediction_requests import parameters_of
 from tests.unit.service import onnx_graphs
 from tests.unit.service.both_paths import bypasses  # noqa: F401 - a fixture
 from tests.unit.service.conftest import CLASS_NAMES, Service, calibration, png

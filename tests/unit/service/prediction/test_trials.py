@@ -20,8 +20,7 @@ from lifelong_core.values.errors import UnavailableError
 from lifelong_service import metrics
 from lifelong_service.decoding import process
 from lifelong_service.graphs.classifier import Classifier, GraphTimeoutError
-from lifelong_service.prediction.shadow import Shadow
-from lifelong_service.prediction.shadow_images import ShadowQueue
+from lifelong_service.prediction.shadow import Shadow, ShadowQueue
 from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import GREY, Service, calibration, png
 from tests.unit.service.waiting import eventually

@@ -19,7 +19,7 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.registry.cache import RegistryCache
 from lifelong_core.values.errors import ConfigurationError, UnavailableError
-from lifelong_service.process import launch, signals
+from lifelong_service.process import checks, launch, signals
 from tests.databases import locked
 from tests.integration.processes import eventually
 
@@ -135,10 +135,10 @@ def test_a_database_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.M
     def read_only(_: Store) -> None:
         raise ConfigurationError("the database is read-only.")
 
-    launch.check_database(settings)
+    checks.check_database(settings)
     monkeypatch.setattr(Store, "check_writable", read_only)
     with pytest.raises(ConfigurationError, match="read-only"):
-        launch.check_database(settings)
+        checks.check_database(settings)
 
 
 def test_a_database_that_is_away_is_only_a_warning_where_the_registry_was_kept(
@@ -147,7 +147,7 @@ def test_a_database_that_is_away_is_only_a_warning_where_the_registry_was_kept(
     nobody = "postgresql+psycopg://user@127.0.0.1:1/lifelong"
     settings = Settings(data_directory=tmp_path, database_url=nobody)
     with pytest.raises(UnavailableError, match="does not answer"):
-        launch.check_database(settings)
+        checks.check_database(settings)
     cache = RegistryCache(settings.registry_cache_file, database_url=nobody)
     other = Settings(data_directory=tmp_path)
     Store.migrate(other.resolved_database_url)
@@ -155,13 +155,13 @@ def test_a_database_that_is_away_is_only_a_warning_where_the_registry_was_kept(
         registry = store.registry()
     assert registry is not None
     cache.save(registry)
-    launch.check_database(settings)
+    checks.check_database(settings)
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert record.getMessage().startswith("the database 127.0.0.1/lifelong does not answer")
     cache.path.write_text("{}")
     with pytest.raises(UnavailableError, match="does not answer"):
-        launch.check_database(settings)
+        checks.check_database(settings)
 
 
 def test_a_spool_that_cannot_be_written(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from lifelong_core.store.registry.cache import RegistryCache
 from lifelong_core.values.errors import UnavailableError
-from lifelong_service.worker.periodic_tasks import CacheKeeper, PeriodicTask
+from lifelong_service.worker.periodic_tasks import PeriodicTask
+from lifelong_service.worker.tasks import CacheKeeper
 from tests.unit.service.waiting import LONG, eventually
 from tests.unit.service.worker.test_registry_poller import registry
 

@@ -25,8 +25,8 @@ from lifelong_core.values.errors import ConflictError, InvalidInputError, Unavai
 from lifelong_service import metrics
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.process import launch
-from lifelong_service.worker.registry_poller import RegistryPoller, describe_damage
-from lifelong_service.worker.serving_state import ServingState
+from lifelong_service.worker.registry_poller import RegistryPoller
+from lifelong_service.worker.serving_state import ServingState, describe_damage
 from lifelong_service.worker.worker import Worker
 from tests.unit.service.waiting import eventually
 
@@ -255,7 +255,7 @@ def test_a_model_that_is_gone_while_it_is_loaded_keeps_nothing_from_being_served
 
 LOADING_FOR_EVER = """
 import threading
-from lifelong_service.graphs.loader import GraphLoader
+from lifelong_service.worker.model_loader import GraphLoader
 
 begun = threading.Event()
 loader = GraphLoader(lambda model, task: begun.set() or threading.Event().wait())

@@ -20,7 +20,7 @@ from lifelong_core.store.engine.database import Database, parse_url
 from lifelong_core.store.engine.errors import translate_error
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConfigurationError, LifelongError, SchemaError, UnavailableError
-from lifelong_service.process import launch
+from lifelong_service.process import checks
 from tests import tools
 from tests.unit.store.samples import entry
 
@@ -107,14 +107,14 @@ def test_a_locked_file(tmp_path: Path):
 
 @pytest.mark.usefixtures("holder")
 def test_a_start_with_a_locked_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    assert 2 < launch.LOCKED_SECONDS <= 5, (
+    assert 2 < checks.LOCKED_SECONDS <= 5, (
         "longer than an upgrade takes, shorter than people wait for an answer"
     )
-    monkeypatch.setattr(launch, "LOCKED_SECONDS", 0.05)
+    monkeypatch.setattr(checks, "LOCKED_SECONDS", 0.05)
     # Whoever waits as long as a running service does would wait for ever here.
     monkeypatch.setitem(Store.open.__func__.__kwdefaults__, "patience_seconds", math.inf)
     with pytest.raises(UnavailableError, match=rf"{tmp_path}/lifelong.db is locked by another process"):
-        launch.check_database(Settings(data_directory=tmp_path))
+        checks.check_database(Settings(data_directory=tmp_path))
 
 
 def test_a_start_waits_for_a_lock_that_goes(
@@ -128,7 +128,7 @@ def test_a_start_waits_for_a_lock_that_goes(
         return longest
 
     monkeypatch.setattr(database.random, "uniform", go)
-    launch.check_database(Settings(data_directory=tmp_path))
+    checks.check_database(Settings(data_directory=tmp_path))
     assert waits
 
 

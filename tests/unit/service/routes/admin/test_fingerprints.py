@@ -143,7 +143,7 @@ def test_an_upload_that_the_disk_cannot_take_gets_503(
     def full(*, dir: Path, buffering: int) -> FileIO:  # noqa: A002 - the name is tempfile's
         return FileIO("/dev/full", "w")
 
-    monkeypatch.setattr("lifelong_service.http.uploads.TemporaryFile", full)
+    monkeypatch.setattr("lifelong_service.bodies.uploads.TemporaryFile", full)
     answer = service.client.post(PATH, content=archive(), headers=ZIP)
     assert refused(answer) == (503, "body")
     assert "No space left" in error_of(answer)["message"]

@@ -1,0 +1,9 @@
+"""The clients of a worker: who they are, and the share that each of them gets.
+
+- `addresses`: addresses and networks of clients
+- `authentication`: bearer tokens; look-ups of unknown tokens and sessions in the database
+- `console_sessions`: sessions of the console
+- `limits`: requests, rows, streams and simultaneous requests of each token; failed logins of each address
+- `sharing`, `body_budget`: fair shares of a bounded resource; bytes of bodies that are held at once
+- `refused_requests`: refusals for the audit log
+"""

@@ -1,0 +1,8 @@
+"""Who may call a route, and what is answered to a request that is refused or fails.
+
+- `access`: the access rule of a route; the caller of a request
+- `route`: `GuardedRoute` checks token, content type and size of the body before an endpoint
+- `hot_paths`: calls the endpoints of predictions without the framework
+- `middleware`, `request_counts`: time limit, name of the worker, ambiguous heads, unexpected errors; metrics
+- `errors`: errors as answers
+"""
