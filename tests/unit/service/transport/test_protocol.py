@@ -1,10 +1,41 @@
-"""Socket options of a worker's connections."""
+"""What the connections of a worker take from uvicorn and from the kernel."""
 
 import socket
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from uvicorn.config import HTTP_PROTOCOLS
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from lifelong_service.transport import protocol
+
+PROJECT = Path(__file__).resolve().parents[4] / "pyproject.toml"
+METHODS = {"_start_asgi_task", "_unset_keepalive_if_required"}
+ATTRIBUTES = {
+    *("access_log", "app", "client", "cycle", "flow", "headers", "loop", "parser", "pipeline"),
+    *("timeout_keep_alive", "transport", "ws_protocol_class"),
+}
+CYCLE = {
+    *("body", "disconnected", "message_event", "more_body", "response_complete", "response_started"),
+    *("scope", "waiting_for_100_continue"),
+}
+
+
+def test_only_versions_of_uvicorn_are_permitted_that_have_the_private_names() -> None:
+    """Uvicorn promises none of them: before another version is permitted, compare its source with `LimitedProtocol`."""
+    dependencies = map(Requirement, tomllib.loads(PROJECT.read_text())["project"]["dependencies"])
+    permitted = next(one.specifier for one in dependencies if one.name == "uvicorn")
+    assert version("uvicorn") in permitted
+    assert "0.44.0" not in permitted, "it has no _start_asgi_task"
+    assert any(bound.operator == "<" for bound in permitted)
+    assert vars(HttpToolsProtocol).keys() >= METHODS
+    assert {*HttpToolsProtocol.__init__.__code__.co_names} >= ATTRIBUTES
+    assert {*RequestResponseCycle.__init__.__code__.co_names} >= CYCLE
+    assert "url" in HttpToolsProtocol.on_message_begin.__code__.co_names
+    assert "auto" in HTTP_PROTOCOLS
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="Linux only")
