@@ -1,5 +1,6 @@
 """Workers and threads for any number of cores."""
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -11,50 +12,35 @@ from lifelong_core.configuration.settings import Settings
 CORES = [*range(1, 66), 96, 128, 384]
 
 
-@pytest.mark.parametrize("cores", CORES)
-def test_the_defaults_use_the_cores_and_no_more(cores: int) -> None:
-    plan = plan_serving(cores)
-    assert 2 <= plan.workers <= 8
-    assert plan.workers * plan.threads <= max(2, cores)
-    assert cores - plan.workers * plan.threads <= cores / 8
-    assert not plan.oversubscribes
-    assert not plan.leaves_half_idle
+def test_the_defaults_use_the_cores_and_no_more() -> None:
+    for cores in CORES:
+        plan = plan_serving(cores)
+        assert 2 <= plan.workers <= 8, plan
+        assert plan.workers * plan.threads <= max(2, cores), plan
+        assert cores - plan.workers * plan.threads <= cores / 8, plan
+        assert not plan.oversubscribes, plan
+        assert not plan.leaves_half_idle, plan
 
 
-@pytest.mark.parametrize(
-    ("cores", "expected"),
-    [
-        (1, (2, 1)),
-        (2, (2, 1)),
-        (3, (3, 1)),
-        (8, (8, 1)),
-        (9, (8, 1)),
-        (10, (5, 2)),
-        (47, (7, 6)),
-        (64, (8, 8)),
-    ],
-)
-def test_the_most_workers_are_chosen(cores: int, expected: tuple[int, int]) -> None:
-    plan = plan_serving(cores)
-    assert (plan.workers, plan.threads) == expected
+def test_the_most_workers_are_chosen() -> None:
+    plans = [plan_serving(cores) for cores in (1, 2, 3, 8, 9, 10, 47, 64)]
+    expected = [(2, 1), (2, 1), (3, 1), (8, 1), (8, 1), (5, 2), (7, 6), (8, 8)]
+    assert [(plan.workers, plan.threads) for plan in plans] == expected
 
 
-@pytest.mark.parametrize("cores", CORES)
-@pytest.mark.parametrize("workers", [1, 2, 3, 7, 64])
-def test_given_workers_share_the_cores(cores: int, workers: int) -> None:
-    plan = plan_serving(cores, workers=workers)
-    assert plan.workers == workers
-    assert plan.threads == max(1, cores // workers)
-    assert plan.oversubscribes == (workers > max(2, cores))
-    assert plan.leaves_half_idle == (2 * workers * plan.threads <= cores)
-    assert workers > cores or not plan.leaves_half_idle
+def test_given_workers_share_the_cores() -> None:
+    for cores, workers in product(CORES, (1, 2, 3, 7, 64)):
+        plan = plan_serving(cores, workers=workers)
+        assert plan.workers == workers
+        assert plan.threads == max(1, cores // workers), plan
+        assert plan.oversubscribes == (workers > max(2, cores)), plan
+        assert plan.leaves_half_idle == (2 * workers * plan.threads <= cores), plan
+        assert workers > cores or not plan.leaves_half_idle, plan
 
 
-@pytest.mark.parametrize(
-    ("cores", "threads", "workers"), [(2, 1, 2), (8, 1, 8), (8, 2, 4), (8, 3, 2), (8, 8, 2), (64, 1, 8)]
-)
-def test_workers_follow_from_given_threads(cores: int, threads: int, workers: int) -> None:
-    assert plan_serving(cores, threads=threads) == ServingPlan(cores, workers, threads)
+def test_workers_follow_from_given_threads() -> None:
+    for cores, threads, workers in ((2, 1, 2), (8, 1, 8), (8, 2, 4), (8, 3, 2), (8, 8, 2), (64, 1, 8)):
+        assert plan_serving(cores, threads=threads) == ServingPlan(cores, workers, threads)
 
 
 def test_settings_that_do_not_fit_are_told() -> None:

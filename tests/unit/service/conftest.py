@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -47,6 +48,8 @@ class Service:
     store: Store
     settings: Settings
     secrets: dict[str, str] = field(default_factory=dict)
+    logged_before: int = 0
+    """Predictions that earlier tests have logged, where tests share the application."""
 
     def header(self, scope: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.secrets[scope]}"}
@@ -56,7 +59,12 @@ class Service:
         return self.client.app.state.worker
 
     def logged(self) -> int:
-        return len(self.store.predictions.read_since(None, limit=100_000)[0])
+        return len(self.store.predictions.read_since(None, limit=100_000)[0]) - self.logged_before
+
+    def counting_anew(self) -> "Service":
+        """The same application, whose `logged` counts from now on."""
+        self.logged_before += self.logged()
+        return self
 
 
 @pytest.fixture
@@ -64,36 +72,93 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(data_directory=tmp_path, registry_poll_seconds=0.02)
 
 
+class Installations:
+    """Data directories to copy: each kind is made once, which saves minutes.
+
+    Args:
+        folder: holds them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._secrets: dict[Path, dict[str, str]] = {}
+
+    def copy_to(
+        self, directory: Path, *, is_registered: bool = True, has_tokens: bool = True
+    ) -> dict[str, str]:
+        """Copy one, with or without the models of `register` and a token of each scope; return the tokens' secrets."""
+        source = self._folder / f"{is_registered}-{has_tokens}"
+        if not source.exists():
+            self._secrets[source] = _make(source, is_registered=is_registered, has_tokens=has_tokens)
+        shutil.copytree(source, directory, dirs_exist_ok=True)
+        return self._secrets[source]
+
+
+def _make(folder: Path, *, is_registered: bool, has_tokens: bool) -> dict[str, str]:
+    settings = Settings(data_directory=folder)
+    Store.migrate(settings.resolved_database_url)
+    with Store.from_settings(settings) as store:
+        store.group_keys.create(settings.resolved_group_key_file, actor="test")
+        if is_registered:
+            register(store)
+        scopes = Scope if has_tokens else ()
+        return {
+            scope.value: store.tokens.create(f"{scope.value}-token", [scope], actor="test")[1]
+            for scope in scopes
+        }
+
+
 @pytest.fixture(scope="session")
-def installations(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
-    """Data directories to copy, with (True) and without the models of `registered`: made once, they save minutes."""
-    found: dict[bool, Path] = {}
-    for is_registered in (False, True):
-        folder = found[is_registered] = tmp_path_factory.mktemp("installation")
-        settings = Settings(data_directory=folder)
-        Store.migrate(settings.resolved_database_url)
-        with Store.from_settings(settings) as store:
-            store.group_keys.create(settings.resolved_group_key_file, actor="test")
-            if is_registered:
-                register(store)
-    return found
+def installations(tmp_path_factory: pytest.TempPathFactory) -> Installations:
+    return Installations(tmp_path_factory.mktemp("installations"))
+
+
+@contextmanager
+def running(settings: Settings, secrets: dict[str, str], *, bypasses: bool = True) -> Iterator[Service]:
+    """An application on an installation that all tests of a module use.
+
+    Args:
+        settings: of the application.
+        secrets: of the tokens in its installation.
+        bypasses: whether predictions bypass the framework.
+    """
+    with Store.from_settings(settings) as store:
+        client = InProcess(create_application(settings, bypasses=bypasses))
+        client.headers["Authorization"] = f"Bearer {secrets['admin']}"
+        try:
+            yield Service(client, store, settings, secrets)
+        finally:
+            client.close()
+
+
+@pytest.fixture(scope="module")
+def shared(installations: Installations, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One application for all tests of a module which do not depend on what the others leave behind."""
+    folder = tmp_path_factory.mktemp("shared")
+    secrets = installations.copy_to(folder)
+    with running(Settings(data_directory=folder, registry_poll_seconds=0.02), secrets) as service:
+        yield service
+
+
+@pytest.fixture
+def secrets(
+    request: pytest.FixtureRequest, settings: Settings, installations: Installations
+) -> dict[str, str]:
+    is_registered = "registered" in request.fixturenames
+    return installations.copy_to(settings.data_directory, is_registered=is_registered)
 
 
 @pytest.fixture
 def store(
-    request: pytest.FixtureRequest, settings: Settings, installations: dict[bool, Path]
+    request: pytest.FixtureRequest, settings: Settings, installations: Installations
 ) -> Iterator[Store]:
-    source = installations["registered" in request.fixturenames]
-    shutil.copytree(source, settings.data_directory, dirs_exist_ok=True)
+    if "secrets" in request.fixturenames:
+        request.getfixturevalue("secrets")
+    else:
+        is_registered = "registered" in request.fixturenames
+        installations.copy_to(settings.data_directory, is_registered=is_registered, has_tokens=False)
     with Store.from_settings(settings) as opened:
         yield opened
-
-
-@pytest.fixture
-def secrets(store: Store) -> dict[str, str]:
-    return {
-        scope.value: store.tokens.create(f"{scope.value}-token", [scope], actor="test")[1] for scope in Scope
-    }
 
 
 @pytest.fixture
@@ -121,19 +186,11 @@ def register(store: Store) -> None:
 
 
 @pytest.fixture
-def bypasses() -> bool:
-    """Whether predictions bypass the framework; `both_paths` replaces it where a test runs with both."""
-    return True
-
-
-@pytest.fixture
-def serve(
-    store: Store, secrets: dict[str, str], settings: Settings, bypasses: bool
-) -> Iterator[Callable[..., Service]]:
+def serve(store: Store, secrets: dict[str, str], settings: Settings) -> Iterator[Callable[..., Service]]:
     """Starts an application with the settings given; all end with the test."""
     clients: list[InProcess] = []
 
-    def start(bypasses: bool = bypasses, **changes: Any) -> Service:
+    def start(bypasses: bool = True, **changes: Any) -> Service:
         changed = settings.model_copy(update=changes)
         client = InProcess(create_application(changed, bypasses=bypasses))
         clients.append(client)

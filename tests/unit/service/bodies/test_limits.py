@@ -24,12 +24,16 @@ from lifelong_service.routes.labelled_bodies import LabelledRows, check_columns
 from lifelong_service.routes.prediction_requests import LogitsBody
 from lifelong_service.schemas.labels import Labels
 from tests.attacks.json_bombs import documents, documents_at_limits
-from tests.unit.service.both_paths import bypasses  # noqa: F401 - a fixture
 from tests.unit.service.conftest import Service, Settings, calibration, png
 from tests.unit.service.routes.test_operations import error_of
 
 JSON = {"Content-Type": "application/json"}
 LOGITS = b'{"logits": [[1, 2, 3]]'
+
+
+@pytest.fixture
+def service(shared: Service) -> Service:
+    return shared.counting_anew()
 
 
 def padded(body: bytes, size: int) -> bytes:

@@ -10,6 +10,11 @@ from tests.unit.service.onnx_graphs import linear
 from tests.unit.service.routes.test_operations import error_of
 
 
+@pytest.fixture
+def service(shared: Service) -> Service:
+    return shared.counting_anew()
+
+
 @pytest.mark.parametrize("field", ["environment", "group", "colour"])
 def test_a_form_field_that_would_be_ignored_is_refused(service: Service, field: str) -> None:
     answer = service.client.post(

@@ -12,6 +12,11 @@ from tests.unit.service.routes.test_operations import error_of
 HEADERS = {"Content-Type": "application/json"}
 
 
+@pytest.fixture
+def service(shared: Service) -> Service:
+    return shared.counting_anew()
+
+
 @pytest.mark.parametrize(
     ("path", "body"),
     [

@@ -10,7 +10,6 @@ import numpy as np
 
 from lifelong_core.store import Scope
 from lifelong_service.prediction.new_environments import CREATED_SECONDS
-from tests.unit.service.both_paths import bypasses  # noqa: F401 - a fixture
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.routes.test_operations import error_of
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any
@@ -11,8 +11,9 @@ import httpx
 import numpy as np
 import pytest
 
-from lifelong_core.configuration.settings import TokenLimits
-from tests.unit.service.conftest import Service, png
+from lifelong_core.configuration.settings import Settings, TokenLimits
+from lifelong_core.store import Scope
+from tests.unit.service.conftest import Installations, Service, png, running
 
 JSON = "application/json"
 
@@ -88,11 +89,20 @@ CASES = {
 }
 
 
-@pytest.fixture
-def both(registered: None, serve: Callable[..., Service], monkeypatch: pytest.MonkeyPatch) -> list[Service]:
+@pytest.fixture(scope="module")
+def both(installations: Installations, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Service]]:
     """Two applications on one store: predictions bypass the framework of the first, and pass that of the second."""
-    limits = {"maximum_body_bytes": 50_000, "maximum_json_bytes": 20_000, "maximum_logits_rows": 100}
-    return [serve(**limits), serve(bypasses=False, **limits)]
+    folder = tmp_path_factory.mktemp("both")
+    secrets = installations.copy_to(folder)
+    settings = Settings(
+        data_directory=folder,
+        registry_poll_seconds=0.02,
+        maximum_body_bytes=50_000,
+        maximum_json_bytes=20_000,
+        maximum_logits_rows=100,
+    )
+    with running(settings, secrets) as direct, running(settings, secrets, bypasses=False) as framework:
+        yield [direct, framework]
 
 
 def without_ids(answer: httpx.Response) -> tuple[int, dict[str, str], Any]:
@@ -111,6 +121,25 @@ def test_both_paths_give_the_same_answer(both: list[Service], case: Case) -> Non
     series = [service.client.get("/metrics").text for service in both]
     status = answers[0].status_code
     assert f'route="{case.path.partition("?")[0]}",status="{status}"' in series[0]
+
+
+def test_an_id_with_another_body_is_a_conflict_on_both_paths(both: list[Service]) -> None:
+    for service in both:
+        assert service.client.post("/v1/predict?request_id=again", content=png()).status_code == 200
+    answers = [service.client.post("/v1/predict?request_id=again", content=png(9)) for service in both]
+    assert without_ids(answers[0]) == without_ids(answers[1])
+    assert answers[0].status_code == 409
+
+
+def test_a_bound_token_is_refused_on_both_paths(both: list[Service]) -> None:
+    _, secret = both[0].store.tokens.create("bound", [Scope.PREDICT], actor="test", environments=("here",))
+    headers = {"Authorization": f"Bearer {secret}"}
+    answers = [
+        service.client.post("/v1/predict?environment=there", content=png(), headers=headers)
+        for service in both
+    ]
+    assert without_ids(answers[0]) == without_ids(answers[1])
+    assert answers[0].status_code == 403
 
 
 def test_other_methods_and_paths_pass_the_framework(both: list[Service]) -> None:

@@ -3,16 +3,22 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from lifelong_core.configuration.settings import TokenLimits
 from lifelong_service import metrics
-from tests.unit.service.both_paths import bypasses  # noqa: F401 - a fixture
 from tests.unit.service.conftest import Service, png
 
 ROWS = [[1.0, 2.0, 0.5]] * 3
+
+
+@pytest.fixture(params=[True, False], ids=["direct", "framework"])
+def serve(request: pytest.FixtureRequest, serve: Callable[..., Service]) -> Callable[..., Service]:
+    """Starts an application whose predictions bypass the framework, or pass it."""
+    return partial(serve, bypasses=request.param)
 
 
 def refused(limit: str, token: str) -> float:

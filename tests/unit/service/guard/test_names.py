@@ -15,6 +15,11 @@ ILLEGAL = ("", " ", "../x", "x" * 65, "Upper", "nul\0")
 _PATHS = {"reference": "linear@1", "task": "skin", "name": "default", "version": "1", "identifier": "1"}
 
 
+@pytest.fixture
+def service(shared: Service) -> Service:
+    return shared.counting_anew()
+
+
 def _schema(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     if "$ref" in schema:
         return document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
@@ -56,7 +61,7 @@ def test_an_illegal_name_is_refused_wherever_it_enters(service: Service, illegal
     assert after == before
 
 
-@pytest.mark.parametrize("illegal", ILLEGAL, ids=["empty", "blank", "path", "long", "upper", "nul"])
+@pytest.mark.parametrize("illegal", ["", " "], ids=["empty", "blank"])
 @pytest.mark.parametrize("action", ["rollback", "unpin"])
 def test_an_environment_that_is_no_name_is_not_taken_for_the_default_head(
     service: Service, action: str, illegal: str
@@ -68,17 +73,20 @@ def test_an_environment_that_is_no_name_is_not_taken_for_the_default_head(
     assert service.store.revision() == before
 
 
-@pytest.mark.parametrize("illegal", ["", " ", "../x", "x" * 65, "Upper"])
 @pytest.mark.parametrize(
-    "command",
+    ("command", "illegal"),
     [
-        "heads rollback net --environment",
-        "heads unpin net --environment",
-        "heads history net --environment",
-        "cycles list --environment",
-        "export --output log.csv",
-        "models add --external --task skin",
-        "tasks add --classes a,b",
+        ("heads rollback net --environment", ""),
+        ("heads unpin net --environment", ""),
+        ("heads history net --environment", ""),
+        ("cycles list --environment", ""),
+        ("export --output log.csv", ""),
+        ("models add --external --task skin", ""),
+        ("tasks add --classes a,b", ""),
+        ("tasks add --classes a,b", " "),
+        ("tasks add --classes a,b", "../x"),
+        ("tasks add --classes a,b", "x" * 65),
+        ("tasks add --classes a,b", "Upper"),
     ],
 )
 def test_an_illegal_name_is_refused_on_the_command_line(command: str, illegal: str) -> None:

@@ -16,7 +16,6 @@ from lifelong_core.values.errors import UnavailableError
 from lifelong_service.prediction.batch_pipeline import BatchPipeline
 from lifelong_service.prediction.requests import LogitsRequest, RequestContext
 from lifelong_service.prediction.routing import Router
-from tests.unit.service.both_paths import bypasses  # noqa: F401 - a fixture
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.waiting import eventually
 

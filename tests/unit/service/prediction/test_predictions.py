@@ -16,11 +16,15 @@ from lifelong_core.values.errors import InvalidInputError
 from lifelong_service.prediction.requests import LogitsRequest, RequestContext
 from lifelong_service.routes.prediction_requests import parameters_of
 from tests.unit.service import onnx_graphs
-from tests.unit.service.both_paths import bypasses  # noqa: F401 - a fixture
 from tests.unit.service.conftest import CLASS_NAMES, Service, calibration, png
 from tests.unit.service.waiting import eventually
 
 LOGITS = [[2.0, 0.5, -1.0], [0.0, 0.25, 3.0]]
+
+
+@pytest.fixture
+def service(shared: Service) -> Service:
+    return shared.counting_anew()
 
 
 def npy(array: np.ndarray) -> bytes:
@@ -67,9 +71,16 @@ def test_the_bytes_decide_not_the_content_type(service: Service, kind: str | Non
     )
 
 
-@pytest.mark.parametrize("path", ["/v1/predict", "/v1/logits", "/v1/feedback", "/v1/admin/tasks"])
 @pytest.mark.parametrize(
-    "kind", ["application/x-pickle", "application/vnd.bentoml+pickle", "application/x-www-form-urlencoded"]
+    ("path", "kind"),
+    [
+        ("/v1/predict", "application/x-pickle"),
+        ("/v1/predict", "application/vnd.bentoml+pickle"),
+        ("/v1/predict", "application/x-www-form-urlencoded"),
+        ("/v1/logits", "application/x-pickle"),
+        ("/v1/feedback", "application/x-pickle"),
+        ("/v1/admin/tasks", "application/x-pickle"),
+    ],
 )
 def test_other_content_types_are_refused(service: Service, path: str, kind: str) -> None:
     answer = service.client.post(path, content=b"\x80\x04N.", headers={"Content-Type": kind})
@@ -83,7 +94,10 @@ def test_some_rows_of_logits_count_as_one_sample(rows: int, weight: int) -> None
     assert (request.samples, request.weight) == (rows, weight)
 
 
-def test_logits_as_json_and_npy_give_the_same_decisions(service: Service) -> None:
+def test_logits_as_json_and_npy_give_the_same_decisions(
+    registered: None, serve: Callable[..., Service]
+) -> None:
+    service = serve()
     first = service.client.post(
         "/v1/logits", json={"logits": LOGITS, "model": "remote", "environment": "b"}
     ).json()
@@ -137,7 +151,8 @@ def test_headers_that_may_mean_two_things_are_refused(header: str, value: bytes)
     assert told.value.field == header
 
 
-def test_groups_are_logged_as_hashes(service: Service) -> None:
+def test_groups_are_logged_as_hashes(registered: None, serve: Callable[..., Service]) -> None:
+    service = serve()
     service.client.post("/v1/predict?group=patient-1", content=png())
     service.client.post("/v1/logits", json={"logits": LOGITS, "group": "patient-1"})
     service.client.post("/v1/logits", json={"logits": LOGITS, "groups": ["patient-2", None]})
@@ -266,8 +281,10 @@ def test_logits_on_a_grid_may_sum_to_one_now_and_then_but_not_all_the_time(servi
     assert answers([[0.23951, 0.5, 0.26049]]) == 422
 
 
-@pytest.mark.parametrize("rows", [[[1.5], [-0.25], [2]], [1.5, -0.25, 2]])
-def test_one_logit_per_row_is_that_of_the_second_of_two_classes(service: Service, rows: list[Any]) -> None:
+def test_one_logit_per_row_is_that_of_the_second_of_two_classes(
+    registered: None, serve: Callable[..., Service]
+) -> None:
+    service = serve()
     service.store.tasks.add("pair", ("a", "b"), [[0, 1], [1, 0]], actor="test")
     service.store.models.add("pair", "pair", kind="external", actor="test")
     pairs = LabeledLogits(calibration().logits[:, :2], calibration().labels % 2)
@@ -276,16 +293,19 @@ def test_one_logit_per_row_is_that_of_the_second_of_two_classes(service: Service
     eventually(
         lambda: service.client.post("/v1/logits", json={"logits": [[0, 1]], "model": "pair"}).is_success
     )
-    both = [[0, 1.5], [0, -0.25], [0, 2]]
-    bodies: list[Any] = [rows, both]
+    column, row = [[1.5], [-0.25], [2]], [1.5, -0.25, 2]
+    bodies: list[Any] = [[[0, 1.5], [0, -0.25], [0, 2]], column, row]
     answers = [
         service.client.post("/v1/logits", json={"logits": body, "model": "pair"}).json() for body in bodies
     ]
     assert len({str([one["probabilities"] for one in answer["predictions"]]) for answer in answers}) == 1
-    answer = service.client.post(
-        "/v1/logits?model=pair", content=npy(np.array(rows)), headers={"Content-Type": "application/x-npy"}
-    )
-    assert len(answer.json()["predictions"]) == 3
+    for rows in (column, row):
+        answer = service.client.post(
+            "/v1/logits?model=pair",
+            content=npy(np.array(rows)),
+            headers={"Content-Type": "application/x-npy"},
+        )
+        assert len(answer.json()["predictions"]) == 3
 
 
 def test_rows_just_below_and_above_the_limit(registered: None, serve: Callable[..., Service]) -> None:

@@ -89,19 +89,22 @@ def test_several_at_once_with_an_outcome_each(service: Service) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "identifier", [str(uuid4()), "ffffffff-ffff-7fff-bfff-ffffffffffff", str(UUID(int=0))]
-)
-def test_a_single_unknown_prediction_is_not_found(service: Service, identifier: str) -> None:
-    answer = send(service, prediction_id=identifier, label=0)
-    assert answer.status_code == 404
-    assert answer.json()["error"]["field"] == "prediction_id"
+UNKNOWN = [str(uuid4()), "ffffffff-ffff-7fff-bfff-ffffffffffff", str(UUID(int=0)), str(UUID(int=2**128 - 1))]
+
+
+def test_a_single_unknown_prediction_is_not_found_and_has_no_history(service: Service) -> None:
+    for identifier in UNKNOWN:
+        for answer in (
+            send(service, prediction_id=identifier, label=0),
+            history_of(service, identifier),
+        ):
+            assert (answer.status_code, answer.json()["error"]["field"]) == (404, "prediction_id"), identifier
     assert send(service, request_id="never", label=0).json()["error"]["field"] == "request_id"
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
+def test_wrong_feedback_names_the_field(service: Service) -> None:
+    prediction = predict(service)
+    changes: list[tuple[dict[str, Any], str]] = [
         ({"label": "nonsense"}, "label"),
         ({"label": 3}, "label"),
         ({"label": -1}, "label"),
@@ -112,13 +115,12 @@ def test_a_single_unknown_prediction_is_not_found(service: Service, identifier: 
         ({"lable": 1}, "lable"),
         ({"source": "s" * 65}, "source"),
         ({"source": "a\0b"}, "source"),
-    ],
-)
-def test_wrong_feedback_names_the_field(service: Service, change: dict[str, Any], field: str) -> None:
-    answer = send(service, **{"prediction_id": predict(service), "label": 0} | change)
-    assert answer.status_code == 422
-    assert answer.json()["error"]["field"].startswith(field)
-    assert answer.json()["error"]["hint"]
+    ]
+    for change, field in changes:
+        answer = send(service, **{"prediction_id": prediction, "label": 0} | change)
+        assert answer.status_code == 422, change
+        assert answer.json()["error"]["field"].startswith(field), change
+        assert answer.json()["error"]["hint"], change
     assert labels_of(service) == {}
 
 
@@ -190,27 +192,20 @@ def test_labels_without_a_token_are_anonymous(registered: None, serve: Callable[
     assert [one["actor"] for one in history_of(service, prediction).json()["revisions"]] == ["anonymous"]
 
 
-@pytest.mark.parametrize("identifier", [str(uuid4()), str(UUID(int=2**128 - 1)), str(UUID(int=0))])
-def test_the_history_of_an_unknown_prediction_is_not_found(service: Service, identifier: str) -> None:
-    answer = history_of(service, identifier)
-    assert (answer.status_code, answer.json()["error"]["field"]) == (404, "prediction_id")
-
-
-@pytest.mark.parametrize("propensity", [0, -0.1, 1.01, True, "0.5", "nan"])
-def test_a_propensity_that_is_no_positive_probability_is_refused(
-    service: Service, propensity: float | str
-) -> None:
-    answer = send(service, prediction_id=predict(service), label=0, propensity=propensity)
-    assert (answer.status_code, answer.json()["error"]["field"]) == (422, "propensity")
+def test_a_propensity_that_is_no_positive_probability_is_refused(service: Service) -> None:
+    prediction = predict(service)
+    for propensity in (0, -0.1, 1.01, True, "0.5", "nan"):
+        answer = send(service, prediction_id=prediction, label=0, propensity=propensity)
+        assert (answer.status_code, answer.json()["error"]["field"]) == (422, "propensity"), propensity
     assert labels_of(service) == {}
 
 
-@pytest.mark.parametrize("propensity", [1, 0.001, None])
-def test_a_propensity_is_stored(service: Service, propensity: float | None) -> None:
-    prediction = predict(service)
-    assert send(service, prediction_id=prediction, label=0, propensity=propensity).status_code == 200
-    (revision,) = history_of(service, prediction).json()["revisions"]
-    assert revision["propensity"] == propensity
+def test_a_propensity_is_stored(service: Service) -> None:
+    for propensity in (1, 0.001, None):
+        prediction = predict(service)
+        assert send(service, prediction_id=prediction, label=0, propensity=propensity).status_code == 200
+        (revision,) = history_of(service, prediction).json()["revisions"]
+        assert revision["propensity"] == propensity
 
 
 def test_of_a_partial_request_refused_labels_are_answered_one_by_one(service: Service) -> None:

@@ -15,7 +15,7 @@ from lifelong_core.store.lifecycle.privacy import rotate_group_key
 from lifelong_core.store.registry.cache import _checksum
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.waiting import eventually
-from tests.unit.service.worker.test_outage_start import kept, move_away
+from tests.unit.service.worker.test_registry_poller import kept, move_away
 
 GROUPED = "/v1/predict?group=patient-1"
 
