@@ -26,8 +26,8 @@ from benchmarks.machine import describe
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, estimate_performance, fit_head, quantifier
 from lifelong_core.deploy.performance.confidence.registry import CONFIDENCE_METHODS
 from lifelong_core.deploy.performance.estimate_performance import PERFORMANCE_METHODS
-from lifelong_core.deploy.performance.methods import ASSUMPTIONS
-from lifelong_core.deploy.performance.window import JudgedWindow
+from lifelong_core.deploy.performance.performance_estimate import ASSUMPTIONS
+from lifelong_core.deploy.performance.posteriors import JudgedWindow
 from lifelong_core.values.arrays import centre_rows, softmax
 
 SEED = 17

@@ -38,7 +38,7 @@ from lifelong_core.deploy.head import HeadOutput, PostProcessingHead, bayes_deci
 from lifelong_core.deploy.head_fitting import fit_head
 from lifelong_core.deploy.label_shift.result import AssumptionTest
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.performance.estimate import PerformanceEstimate
+from lifelong_core.deploy.performance.performance_estimate import PerformanceEstimate
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
 from lifelong_core.deploy.quantification.prevalence_estimate import PrevalenceEstimate
 from lifelong_core.deploy.quantification.registry import QUANTIFIERS, Quantifier, quantifier

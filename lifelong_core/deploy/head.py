@@ -41,6 +41,9 @@ SCHEMA_VERSION = 2
 _BAYES_VERSION = 1
 """Heads of the Bayes rule keep the document, and so the digest, that they had before there were other rules."""
 
+ABSTAIN = "abstain"
+"""Name of the decision to abstain, which follows the classes where the costs have it."""
+
 
 @dataclass(frozen=True, eq=False)
 class HeadOutput(ArrayValue):
@@ -220,10 +223,6 @@ def _provenance(values: Any) -> Mapping[str, Any]:
     except (TypeError, ValueError) as error:
         raise InvalidInputError("expected an object of JSON values.", field="provenance") from error
     return MappingProxyType(copied)
-
-
-ABSTAIN = "abstain"
-"""Name of the decision to abstain, which follows the classes where the costs have it."""
 
 
 def bayes_decisions(probabilities: ArrayLike, costs: ArrayLike) -> Integers:

@@ -27,6 +27,8 @@ from lifelong_core.values.arrays import (
     softmax,
 )
 
+FOLDS = 5
+
 
 def fit_head(
     calibration: LabeledLogits,
@@ -96,9 +98,6 @@ def fit_head(
         decision_rule=rule,
         cut_off=cut_off,
     )
-
-
-FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,6 +33,10 @@ CURRENT = "current_logits"
 MOST_KEYS = 100
 _LONGEST_KEY = 100
 
+MEMBER_PREFIX = "logits_"
+MEMBER_NAMES = tuple(f"{MEMBER_PREFIX}{number}" for number in range(MOST_MEMBERS + 2))
+"""Names of the arrays of members in an npz file, with one below and one above those that are allowed, to refuse them"""
+
 
 @dataclass(frozen=True, eq=False)
 class LabelledSet(ArrayValue):
@@ -166,11 +170,6 @@ def _column(key: str, values: ArrayLike, samples: int) -> NDArray[np.generic]:
             hint="Convert them, e.g. with astype(str).",
         )
     return read_only(array)
-
-
-MEMBER_PREFIX = "logits_"
-MEMBER_NAMES = tuple(f"{MEMBER_PREFIX}{number}" for number in range(MOST_MEMBERS + 2))
-"""Names of the arrays of members in an npz file, with one below and one above those that are allowed, to refuse them"""
 
 
 def take_members(arrays: Mapping[str, NDArray[np.generic]]) -> tuple[NDArray[np.generic], ...]:

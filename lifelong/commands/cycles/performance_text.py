@@ -8,7 +8,7 @@ from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
 
 if TYPE_CHECKING:
-    from lifelong_core.deploy.performance.estimate import EstimatedMetric, PerformanceEstimate
+    from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric, PerformanceEstimate
 
 ASSUMPTION_REJECTED = "assumption_rejected"
 """Code of the warning that the assumption test is rejected."""

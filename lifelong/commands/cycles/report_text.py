@@ -83,7 +83,7 @@ def _print_gains(report: "AdaptationReport") -> None:
 
 def _print_criteria(report: "AdaptationReport") -> None:
     """What the decision rule will reach, now and with a new head."""
-    from lifelong_core.deploy.criterion.wording import describe_criterion
+    from lifelong_core.deploy.criterion.expected_criterion import describe_criterion
 
     if report.criterion is not None:
         colour = "red" if report.criterion.is_missed else None

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.deploy.adaptation import reasons
-from lifelong_core.deploy.adaptation.context import AdaptationContext
+from lifelong_core.deploy.adaptation.context import AdaptationContext, add_labels
 from lifelong_core.deploy.adaptation.findings import Findings
-from lifelong_core.deploy.adaptation.labelled_evidence import add_labels
 from lifelong_core.deploy.adaptation.policy import AdaptationPolicy
 from lifelong_core.deploy.adaptation.reasons import Reason
-from lifelong_core.deploy.adaptation.refit import Refitted, refit
+from lifelong_core.deploy.adaptation.refit import Refitted, refit, worth_of
 from lifelong_core.deploy.adaptation.report import AdaptationReport, Outcome
 from lifelong_core.deploy.adaptation.windows import (
     Bucket,
@@ -25,7 +24,6 @@ from lifelong_core.deploy.adaptation.windows import (
     scores_of,
     window_digest,
 )
-from lifelong_core.deploy.adaptation.worth import worth_of
 from lifelong_core.deploy.fitted_calibration import FittedCalibration
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits
@@ -38,7 +36,7 @@ from lifelong_core.deploy.shift.shift_test import ShiftTest, prevalence_shift_te
 from lifelong_core.values.errors import InvalidInputError, UnidentifiableError
 
 if TYPE_CHECKING:
-    from lifelong_core.deploy.performance.requested_metrics import RequestedMetrics
+    from lifelong_core.deploy.performance.derived_metrics import RequestedMetrics
 
 DEFAULT_QUANTIFIER = "auto"
 MINIMUM_GROUPS = 20
@@ -364,7 +362,7 @@ def _requested(metrics: Sequence[str], classes: int) -> "RequestedMetrics | None
     if not metrics:
         return None
     # Here and not above: a service never comes here, and starts earlier without the metric pool.
-    from lifelong_core.deploy.performance.requested_metrics import RequestedMetrics
+    from lifelong_core.deploy.performance.derived_metrics import RequestedMetrics
 
     return RequestedMetrics.of(metrics, classes)
 

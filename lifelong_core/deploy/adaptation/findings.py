@@ -14,14 +14,14 @@ from lifelong_core.deploy.fitted_calibration import FittedCalibration
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.label_shift.assumption_test import assumption_test
 from lifelong_core.deploy.label_shift.result import AssumptionTest
-from lifelong_core.deploy.performance.estimate import PerformanceEstimate
+from lifelong_core.deploy.performance.performance_estimate import PerformanceEstimate
 from lifelong_core.deploy.performance.unlabelled_window import UnlabelledWindow
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
 from lifelong_core.deploy.quantification.prevalence_estimate import Analysis
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 
 if TYPE_CHECKING:
-    from lifelong_core.deploy.performance.requested_metrics import RequestedMetrics
+    from lifelong_core.deploy.performance.derived_metrics import RequestedMetrics
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,14 @@ from typing import Any, Literal, Self, TypeAlias, cast, get_args
 
 import numpy as np
 
-from lifelong_core.deploy.adaptation.gain import ExpectedGain, ExpectedProbabilityGain
-from lifelong_core.deploy.adaptation.pooling import PooledAnalysis
+from lifelong_core.deploy.adaptation.target_prevalence import PooledAnalysis
 from lifelong_core.deploy.adaptation.traffic import BURST_FACTOR, Traffic
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.label_shift.result import AssumptionTest
 from lifelong_core.deploy.performance.acceptance import JudgedMetric
 from lifelong_core.deploy.quantification.prevalence_estimate import PrevalenceEstimate
 from lifelong_core.deploy.shift.change_points import ChangePoint
-from lifelong_core.deploy.shift.rhythm import Pattern
+from lifelong_core.deploy.shift.fluctuation import Pattern
 from lifelong_core.deploy.shift.sequential.evidence import MOST_MISSING
 from lifelong_core.deploy.shift.shift_test import ShiftTest
 from lifelong_core.values.arrays import Floats
@@ -207,61 +206,6 @@ def step_limited(head: PostProcessingHead, wanted: Floats, maximum: float) -> Re
     return Reason("step_limited", text)
 
 
-@dataclass(frozen=True)
-class GainThresholds:
-    """Thresholds of the gain for a swap."""
-
-    cost: float
-    """of the expected cost, for the lower quartile"""
-    log_loss: float
-    """of the expected log loss, for the lower decile"""
-    tolerated: float
-    """largest loss in expected cost, for the lower quartile, that a gain in log loss outweighs"""
-
-
-def enough_gain(gain: ExpectedGain, threshold: float) -> Reason:
-    """Reason: the candidate's decisions justify a swap."""
-    return Reason("gain_sufficient", _cost_gain(gain, threshold))
-
-
-def enough_probability_gain(
-    gain: ExpectedGain, by_probability: ExpectedProbabilityGain, wanted: GainThresholds
-) -> Reason:
-    """Reason: the candidate's probabilities justify a swap, and its decisions do no harm."""
-    text = f"{_cost_gain(gain, wanted.cost)} {log_loss_gain(by_probability, wanted.log_loss)} One of the two is enough."
-    return Reason("probability_gain_sufficient", text)
-
-
-def too_little_gain(
-    gain: ExpectedGain,
-    by_probability: ExpectedProbabilityGain,
-    wanted: GainThresholds,
-    *,
-    going_back: bool,
-) -> Reason:
-    """Reason: neither the candidate's decisions nor its probabilities justify a swap."""
-    text = f"{_cost_gain(gain, wanted.cost)} {log_loss_gain(by_probability, wanted.log_loss)}"
-    if by_probability.lower_decile > wanted.log_loss:
-        text += (
-            f" That is not enough: the gain in cost ({gain.value:.4f}, with probability 3/4 at least"
-            f" {gain.lower_quartile:.4f}) must not be negative, nor that lower quartile below {-wanted.tolerated:.4f}."
-        )
-    if going_back:
-        text += " The swap would go back towards the prevalence of the previous head, so the thresholds are higher."
-    return Reason("gain_too_small", text)
-
-
-def losing_step(quantity: str, value: float, threshold: float) -> Reason:
-    """Reason: a head for the estimate would gain enough, but the first step, as far as one swap may go, costs too
-    much.
-    """
-    text = (
-        f"One swap may go only part of the way. This step changes the {quantity} by {-value:+.4f}, a loss of more "
-        f"than {threshold:.4f}, although the whole way would be a gain."
-    )
-    return Reason("gain_too_small", text)
-
-
 def assumption_violated(test: AssumptionTest, harm: float | None = None) -> Reason:
     """Reason: more has changed than the prevalence; names the largest disagreements and the worst-case cost of a
     swap.
@@ -363,31 +307,3 @@ def _power_of_ten(logarithm: float) -> str:
 
 def _probability(p_value: float) -> str:
     return f"p = {p_value:.2g}" if p_value >= _SMALLEST_SAID else f"p < {_SMALLEST_SAID:g}"
-
-
-def _cost_gain(gain: ExpectedGain, threshold: float) -> str:
-    change = (
-        f"{_verb(gain.value)} the expected cost (from {gain.current_cost:.4f} to {gain.candidate_cost:.4f})"
-    )
-    return f"A refitted head {change}; {_sure('3/4', gain.lower_quartile, threshold)}"
-
-
-def log_loss_gain(gain: ExpectedProbabilityGain, threshold: float) -> str:
-    """The gain of the probabilities as a sentence."""
-    change = (
-        f"{_verb(gain.value)} the expected log loss of the probabilities (from {gain.current_log_loss:.4f} to"
-        f" {gain.candidate_log_loss:.4f})"
-    )
-    return f"It {change}; {_sure('9/10', gain.lower_decile, threshold)}"
-
-
-def _verb(gain: float) -> str:
-    return "lowers" if gain > 0 else "does not lower"
-
-
-def _sure(probability: str, gain: float, threshold: float) -> str:
-    change = "by no certain amount, less than"
-    if gain > 0:
-        verdict = "more than" if gain > threshold else "which does not exceed"
-        change = f"by at least {gain:.4f}, {verdict}"
-    return f"with probability {probability} {change} the {threshold:.4f} that a swap must gain."

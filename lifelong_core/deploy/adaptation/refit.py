@@ -1,8 +1,8 @@
-"""Step 3 of a cycle: the candidate for the estimated prevalence, with its gains."""
+"""Step 3 of a cycle: the candidate for the estimated prevalence, its gains, and whether these justify a swap."""
 
 from dataclasses import dataclass, replace
 
-from lifelong_core.deploy.adaptation import reasons, rule_reasons
+from lifelong_core.deploy.adaptation import gain_reasons, reasons
 from lifelong_core.deploy.adaptation.findings import Findings
 from lifelong_core.deploy.adaptation.gain import (
     ExpectedGain,
@@ -13,10 +13,16 @@ from lifelong_core.deploy.adaptation.gain import (
     largest_difference,
     worst_case_cost_increase,
 )
-from lifelong_core.deploy.adaptation.pooling import pool_analysis
+from lifelong_core.deploy.adaptation.policy import AdaptationPolicy
+from lifelong_core.deploy.adaptation.reasons import Reason
 from lifelong_core.deploy.adaptation.report import AdaptationReport
 from lifelong_core.deploy.adaptation.rule_gain import RuleGain, rule_gain
-from lifelong_core.deploy.adaptation.target_prevalence import add_pseudo_samples, is_return, limit_step
+from lifelong_core.deploy.adaptation.target_prevalence import (
+    add_pseudo_samples,
+    is_return,
+    limit_step,
+    pool_analysis,
+)
 from lifelong_core.deploy.adaptation.windows import points_of
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.head_fitting import fit_head
@@ -80,7 +86,7 @@ def refit(report: AdaptationReport, found: Findings) -> tuple[AdaptationReport, 
         rule_gain=by_rule,
     )
     if report.criterion is not None and reached is not None:
-        report = report.because(rule_reasons.rule_refitted(report.criterion, reached, head))
+        report = report.because(gain_reasons.rule_refitted(report.criterion, reached, head))
     harm = worst_case_cost_increase(*points_of(found.window), head, candidate)
     report = replace(
         report, expected_gain=gain, expected_probability_gain=by_probability, worst_case_cost_increase=harm
@@ -117,3 +123,48 @@ def _candidate(
         decision_rule=head.decision_rule,
         near=head,
     )
+
+
+def worth_of(refitted: Refitted, policy: AdaptationPolicy) -> Reason:
+    """Reason for a swap, by the candidate's decisions or by its probabilities; or the reason against it."""
+    gain, by_probability = refitted.gain, refitted.probability_gain
+    factor = 1 + policy.hysteresis if refitted.going_back else 1.0
+    if refitted.rule_gain is not None:
+        return _worth_by_rule(refitted.rule_gain, refitted, policy, factor)
+    tolerated = policy.minimum_gain * refitted.largest_difference
+    wanted = gain_reasons.GainThresholds(
+        factor * tolerated, factor * policy.minimum_probability_gain, tolerated
+    )
+    # All comparisons ask so that a figure which is no number keeps the head.
+    if gain.lower_quartile > wanted.cost:
+        worth = gain_reasons.enough_gain(gain, wanted.cost)
+    elif (
+        by_probability.lower_decile > wanted.log_loss
+        and gain.value >= 0
+        and gain.lower_quartile >= -wanted.tolerated
+    ):
+        worth = gain_reasons.enough_probability_gain(gain, by_probability, wanted)
+    else:
+        return gain_reasons.too_little_gain(gain, by_probability, wanted, going_back=refitted.going_back)
+    if not refitted.step_gain >= -wanted.cost:
+        return gain_reasons.losing_step("expected cost", refitted.step_gain, wanted.cost)
+    if not refitted.step_probability_gain >= -wanted.log_loss:
+        return gain_reasons.losing_step("expected log loss", refitted.step_probability_gain, wanted.log_loss)
+    return worth
+
+
+def _worth_by_rule(gain: RuleGain, refitted: Refitted, policy: AdaptationPolicy, factor: float) -> Reason:
+    """Reason for a swap by the rule's own metric: the target is kept first, then the objective is improved."""
+    wanted = gain_reasons.GainThresholds(
+        factor * policy.minimum_gain, factor * policy.minimum_probability_gain, policy.minimum_gain
+    )
+    by_probability, step = refitted.probability_gain, refitted.step_rule_gain
+    if step is not None and not step.is_harmless(wanted.tolerated):
+        return gain_reasons.losing_step(step.metric, step.value, wanted.tolerated)
+    if gain.lower_quartile > wanted.cost:
+        return gain_reasons.enough_rule_gain(gain, wanted.cost)
+    if gain.objective_lower_quartile > wanted.cost and gain.upper_quartile >= -wanted.tolerated:
+        return gain_reasons.enough_rule_gain(gain, wanted.cost)
+    if by_probability.lower_decile > wanted.log_loss and gain.is_harmless(wanted.tolerated):
+        return gain_reasons.enough_rule_gain(gain, wanted.cost, by_probability, wanted.log_loss)
+    return gain_reasons.too_little_rule_gain(gain, by_probability, wanted)

@@ -14,7 +14,7 @@ from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.label_shift.result import AssumptionTest
-from lifelong_core.deploy.performance.estimate import PerformanceEstimate
+from lifelong_core.deploy.performance.performance_estimate import PerformanceEstimate
 from lifelong_core.deploy.quantification.prevalence_estimate import PrevalenceEstimate
 from lifelong_core.deploy.shift.change_points import ChangePoint
 from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence

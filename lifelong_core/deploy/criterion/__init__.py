@@ -1,7 +1,6 @@
-"""What the metric of a head's decision rule will be in a population, with its interval.
+"""The value that the metric of a head's decision rule will have in a population, with its interval.
 
-- `expected_criterion`: the value as a document, and the function that estimates it
-- `sample`: the calibration set, its rates at a cut-off, and the rule's metric
-- `draws`: draws of the calibration set, of the rates and of the prevalence
-- `wording`: the value as a sentence
+- `expected_criterion`: the value as a document and as a sentence, and the function that estimates it
+- `head_expectation`: the value that a head keeps in its provenance; the rule and this value in words
+- `rule_sample`: the calibration set as the rule sees it, and draws of the set, of its rates and of the prevalence
 """

@@ -1,10 +1,11 @@
-"""Value that the metric of a head's decision rule will have in its population, kept in the head's provenance."""
+"""Metric of a head's decision rule in its population: kept in the head's provenance, and put in words."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from lifelong_core.decision_rules.rules import needs_cut_off
+from lifelong_core.decision_rules.rules import MetricRule, TargetValue, needs_cut_off
+from lifelong_core.decision_rules.wording import METRIC_NAMES, describe_rule
 from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion, expected_criterion
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits
@@ -50,3 +51,56 @@ def expectation_of(head: PostProcessingHead) -> ExpectedCriterion | None:
 def _is_number(value: object) -> bool:
     """Whether it is a number that a float can hold; integers of a document have any size."""
     return isinstance(value, int | float) and abs(value) <= LARGEST_NUMBER
+
+
+def describe_head_rule(head: PostProcessingHead) -> str:
+    """The rule as a phrase, with the cut-off that the head found for it.
+
+    Examples:
+        >>> names, rule = ("benign", "malignant"), TargetValue("TPR", 0.9)
+        >>> costs = [[0, 1], [1, 0]]
+        >>> head = PostProcessingHead(1.0, [0, 0], costs, [0.5, 0.5], names, decision_rule=rule, cut_off=0.21)
+        >>> describe_head_rule(head)
+        'sensitivity of malignant at least 0.9, then the best specificity (cut-off 0.21)'
+    """
+    phrase = describe_rule(head.decision_rule, head.class_names)
+    return phrase if head.cut_off is None else f"{phrase} (cut-off {head.cut_off:.3g})"
+
+
+def describe_expectation(head: PostProcessingHead) -> str | None:
+    """What the rule's metric will be in the head's population; None: the head does not say.
+
+    Examples:
+        >>> import numpy as np
+        >>> from lifelong_core.deploy import LabeledLogits, fit_head
+        >>> from lifelong_core.deploy.criterion.head_expectation import with_expectation
+        >>> labels = np.arange(2000) % 2
+        >>> logits = 2 * np.eye(2)[labels] + np.random.default_rng(0).normal(size=(2000, 2))
+        >>> calibration, names = LabeledLogits(logits, labels), ("benign", "malignant")
+        >>> head = fit_head(
+        ...     calibration, [[0, 1], [1, 0]], class_names=names, decision_rule=TargetValue("TPR", 0.9)
+        ... )
+        >>> describe_expectation(with_expectation(head, calibration))
+        'sensitivity of malignant 0.90 (0.88 to 0.92) expected at prevalence 0.5'
+    """
+    found, rule = expectation_of(head), head.decision_rule
+    if found is None or not needs_cut_off(rule):
+        return None
+    name, share = head.class_names[rule.positive_class], head.assumed_prevalence[rule.positive_class]
+    interval = f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
+    text = f"{_metric(rule, name)} {interval} expected at prevalence {share:.2g}"
+    if not found.is_reachable:
+        text += "; no cut-off reaches the target on the calibration set"
+    if found.needed_cases is not None:
+        kind = f"of {name}" if found.metric in ("TPR", "NPV") else f"without {name}"
+        text += (
+            f"; {found.needed_cases:,} calibration cases {kind} would narrow this to 0.05 on either side"
+            f" (there are {found.cases:,})"
+        )
+    return text
+
+
+def _metric(rule: MetricRule, name: str) -> str:
+    if isinstance(rule, TargetValue):
+        return f"{METRIC_NAMES[rule.metric]} of {name}"
+    return f"F{rule.beta:g} score of {name}" if rule.metric == "F_beta" else rule.metric

@@ -3,5 +3,5 @@
 - `assumption_test`: whether the window is a mix of the calibration classes
 - `features`, `class_spread`: features that are compared, and their spread by chance
 - `drift`: detectors of drifts that occur in practice
-- `result`, `disagreement`: the result, and its explanation
+- `result`: the result, and the disagreements that explain it
 """

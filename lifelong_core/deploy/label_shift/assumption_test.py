@@ -25,14 +25,15 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.deploy.checks import as_class_names, as_level
 from lifelong_core.deploy.label_shift.class_spread import ClassSpread
-from lifelong_core.deploy.label_shift.disagreement import (
+from lifelong_core.deploy.label_shift.drift import DriftDetectors, remove_directions, tangents
+from lifelong_core.deploy.label_shift.features import FeatureMap
+from lifelong_core.deploy.label_shift.result import (
+    AssumptionTest,
+    ComponentTest,
     drift_disagreements,
     step_disagreements,
     worst_first,
 )
-from lifelong_core.deploy.label_shift.drift import DriftDetectors, remove_directions, tangents
-from lifelong_core.deploy.label_shift.features import FeatureMap
-from lifelong_core.deploy.label_shift.result import AssumptionTest, ComponentTest
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
 from lifelong_core.deploy.numerics.simplex import simplex_least_squares, smooth, tangent_basis
 from lifelong_core.values.arrays import Floats, as_logits, as_parameter

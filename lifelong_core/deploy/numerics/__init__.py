@@ -1,5 +1,6 @@
 """Numerical methods that the deploy loop shares.
 
-- `simplex`, `newton`: optimisation on the simplex and in a box
+- `simplex`: optimisation on the simplex, weights of mixtures and their derivatives
+- `newton`: smooth, convex problems in a box
 - `rows`: affine scores, one-hot labels, sums of rows by class, group or cell
 """

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from lifelong_core.deploy.performance.estimate import EstimatedMetric
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 
 Acceptance: TypeAlias = Literal["accepted", "at_risk", "missed"]
 """`accepted`: the value reaches the threshold; `at_risk`: the value does not, but its interval does; `missed`: the

@@ -7,16 +7,16 @@ import numpy as np
 
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits, crossfitting_folds
-from lifelong_core.deploy.performance.by_prevalence import AUROC, MetricsWithEffects
+from lifelong_core.deploy.performance.by_prevalence import MetricsWithEffects
 from lifelong_core.deploy.performance.confidence.base import ConfidenceMethod
 from lifelong_core.deploy.performance.derived_metrics import (
+    AUROC,
     metric_gradients,
     metric_intervals,
 )
-from lifelong_core.deploy.performance.estimate import EstimatedMetric
-from lifelong_core.deploy.performance.posteriors import WindowPosteriors
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
+from lifelong_core.deploy.performance.posteriors import JudgedWindow, WindowPosteriors
 from lifelong_core.deploy.performance.ranking import posterior_areas
-from lifelong_core.deploy.performance.window import JudgedWindow
 from lifelong_core.deploy.quantification.uncertainty import Clusters, Influence, combine
 from lifelong_core.values.arrays import Floats, Logits
 

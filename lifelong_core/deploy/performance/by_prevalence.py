@@ -7,20 +7,18 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.deploy.performance.derived_metrics import (
+    AUROC,
     MetricGradients,
     metric_gradients,
     metric_intervals,
     metric_names,
 )
 from lifelong_core.deploy.performance.effects import Effects, TrueClasses
-from lifelong_core.deploy.performance.estimate import EstimatedMetric
-from lifelong_core.deploy.performance.methods import MATCHED, POSTERIORS, RATES
+from lifelong_core.deploy.performance.performance_estimate import MATCHED, POSTERIORS, RATES, EstimatedMetric
 from lifelong_core.deploy.performance.ranking import posterior_areas, rate_areas
 from lifelong_core.deploy.performance.unlabelled_window import JudgedHead, combined
 from lifelong_core.deploy.quantification.prevalence_estimate import Analysis
 from lifelong_core.values.arrays import Floats
-
-AUROC = "AUROC"
 
 
 @dataclass(frozen=True, eq=False)

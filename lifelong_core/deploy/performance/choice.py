@@ -8,7 +8,7 @@ import numpy as np
 
 from lifelong_core.deploy.head_fitting import fit_head
 from lifelong_core.deploy.labeled import LabeledLogits, crossfitting_folds
-from lifelong_core.deploy.performance.methods import MATCHED, POSTERIORS, RATES
+from lifelong_core.deploy.performance.performance_estimate import MATCHED, POSTERIORS, RATES
 from lifelong_core.deploy.performance.unlabelled_window import JudgedHead, UnlabelledWindow, combined
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
 from lifelong_core.metrics.counting.cost import zero_one_costs

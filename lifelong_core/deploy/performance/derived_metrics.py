@@ -1,12 +1,13 @@
-"""Metrics of an estimated confusion matrix, with their gradients and intervals by the delta method."""
+"""Metrics of an estimated confusion matrix: the requested ones, their gradients, and intervals by the delta method."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.deploy.performance.estimate import EstimatedMetric
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 from lifelong_core.metrics.catalogue import METRICS, PER_CLASS_COUNTS, counting_metric
 from lifelong_core.metrics.counting.confusion import one_versus_rest
 from lifelong_core.metrics.counting.cost import costs_of
@@ -22,6 +23,8 @@ _LARGEST_QUANTILE = 1e3
 """With a larger one the spread is unknown, and the interval is the whole range."""
 _CHUNK = 1 << 22
 """numbers in memory at once while derivatives are computed"""
+
+AUROC = "AUROC"
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,3 +234,39 @@ def _derivatives(shares: Floats, function: Callable[[Floats], Floats]) -> Floats
             forward = (4 * up - other - 3 * function(shares)) / (2 * _STEP)
             found[cells] = np.where(central, (up - other) / (2 * _STEP), forward)
     return found.reshape(shares.shape)
+
+
+@dataclass(frozen=True)
+class RequestedMetrics:
+    """Metrics to estimate."""
+
+    acronyms: tuple[str, ...]
+    keys: tuple[str, ...]
+    """of the estimates that are wanted"""
+
+    @classmethod
+    def of(cls, metrics: Sequence[str], classes: int) -> Self:
+        """Metrics by acronym, or by acronym and class ("TPR[2]").
+
+        Raises:
+            InvalidInputError: no such metric, or one that decisions and probabilities alone do not give.
+        """
+        acronyms, keys = dict[str, None](), list[str]()
+        for name in metrics:
+            acronym = name.partition("[")[0]
+            if acronym != AUROC and (acronym not in METRICS or METRICS[acronym].family != "counting"):
+                raise InvalidInputError(
+                    f"{name!r} cannot be estimated without labels.",
+                    field="metrics",
+                    hint="Name metrics that count decisions, such as AC, EC, BA, TPR, PPV, F_beta, MCC; or AUROC.",
+                )
+            names = metric_names(acronym, classes)
+            if name != acronym and name not in names:
+                raise InvalidInputError(f"{name!r} is not one of {', '.join(names)}.", field="metrics")
+            acronyms[acronym] = None
+            keys += names if name == acronym else [name]
+        return cls(tuple(acronyms), tuple(dict.fromkeys(keys)))
+
+    def select(self, estimates: Mapping[str, EstimatedMetric]) -> dict[str, EstimatedMetric]:
+        """The wanted ones, in the order of the request."""
+        return {key: estimates[key] for key in self.keys}

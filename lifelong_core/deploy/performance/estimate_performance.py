@@ -15,9 +15,8 @@ from lifelong_core.deploy.performance.by_confidence import estimate_by_confidenc
 from lifelong_core.deploy.performance.by_prevalence import estimate_by_prevalence
 from lifelong_core.deploy.performance.choice import MethodChoice, choose_method
 from lifelong_core.deploy.performance.confidence.registry import CONFIDENCE_METHODS
-from lifelong_core.deploy.performance.estimate import PerformanceEstimate
-from lifelong_core.deploy.performance.methods import ASSUMPTIONS, AUTO
-from lifelong_core.deploy.performance.requested_metrics import RequestedMetrics
+from lifelong_core.deploy.performance.derived_metrics import RequestedMetrics
+from lifelong_core.deploy.performance.performance_estimate import ASSUMPTIONS, AUTO, PerformanceEstimate
 from lifelong_core.deploy.performance.unlabelled_window import UnlabelledWindow
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
 from lifelong_core.deploy.quantification.registry import quantifier

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lifelong_core.deploy.performance.effects import Effects, TrueClasses
-from lifelong_core.deploy.performance.posteriors import WindowPosteriors
+from lifelong_core.deploy.performance.posteriors import JudgedWindow, WindowPosteriors
 from lifelong_core.deploy.performance.rates import DecisionRates
-from lifelong_core.deploy.performance.window import JudgedWindow
 from lifelong_core.values.arrays import Floats
 
 _SMALLEST = 1e-12

@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from lifelong_core.deploy.label_shift.result import AssumptionTest
 from lifelong_core.deploy.performance.by_prevalence import agree_on_accuracy
-from lifelong_core.deploy.performance.estimate import PerformanceWarning
+from lifelong_core.deploy.performance.performance_estimate import PerformanceWarning
 from lifelong_core.deploy.performance.unlabelled_window import JudgedHead
 
 CODES: Mapping[str, str] = MappingProxyType(

@@ -3,10 +3,10 @@
 - `registry`: QUANTIFIERS and `quantifier(name)`
 - `fitted_quantifier`: the interface of all quantifiers
 - `prevalence_estimate`: the estimate with its interval
-- `counting`: CC, PCC; `adjusted`: ACC, PACC, BBSE; `em`: EMQ, MLLS; `hdy`: HDy
-- `kdey`: KDEyML; `kdey_divergence`: KDEyHD, KDEyCS
-- `auto`: the default, with `score_adapted`
-- `uncertainty`, `mixture`, `kernels`: variances, mixtures and kernel densities
-- `separation`, `cautions`: whether the calibration set separates the classes; limits of an estimate
+- `counting`: CC, PCC, ACC, PACC, BBSE; `em`: EMQ, MLLS; `hdy`: HDy
+- `kdey`: KDEyML, and the kernel densities; `kdey_divergence`: KDEyHD, KDEyCS
+- `auto`: the default
+- `uncertainty`: variances by influence functions
+- `cautions`: whether the calibration set separates the classes; limits of every estimate from it
 - `summaries`: windows in bounded memory
 """

@@ -9,10 +9,9 @@ from numpy.typing import ArrayLike
 from lifelong_core.deploy.calibration.choice import choose_calibration
 from lifelong_core.deploy.calibration.cross_entropy import chunks
 from lifelong_core.deploy.numerics.rows import one_hot
-from lifelong_core.deploy.numerics.simplex import mixture_weights, smooth
+from lifelong_core.deploy.numerics.simplex import MixtureLinearisation, mixture_weights, smooth
+from lifelong_core.deploy.quantification.counting import ScoreAdaptedCount
 from lifelong_core.deploy.quantification.em import ExpectationMaximization
-from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
-from lifelong_core.deploy.quantification.score_adapted import ScoreAdaptedCount
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.deploy.quantification.uncertainty import Influence
 from lifelong_core.values.arrays import Floats, Logits, softmax

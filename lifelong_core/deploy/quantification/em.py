@@ -13,10 +13,9 @@ from lifelong_core.deploy.calibration.affine import (
 from lifelong_core.deploy.calibration.cross_entropy import affine_problem
 from lifelong_core.deploy.labeled import stratified_folds
 from lifelong_core.deploy.numerics.newton import minimize_convex
-from lifelong_core.deploy.numerics.simplex import mixture_weights, smooth
+from lifelong_core.deploy.numerics.simplex import MixtureLinearisation, mixture_weights, smooth
+from lifelong_core.deploy.quantification.counting import ScoreAdaptedCount
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
-from lifelong_core.deploy.quantification.mixture import MixtureLinearisation
-from lifelong_core.deploy.quantification.score_adapted import ScoreAdaptedCount
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.deploy.quantification.uncertainty import Influence, pseudo_weights
 from lifelong_core.values.arrays import Floats, Logits, centre_rows, softmax

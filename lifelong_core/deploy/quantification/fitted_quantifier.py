@@ -18,12 +18,10 @@ from lifelong_core.deploy.label_shift.assumption_test import AssumptionReference
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
 from lifelong_core.deploy.numerics.rows import member_sums
 from lifelong_core.deploy.numerics.simplex import smooth
-from lifelong_core.deploy.quantification.cautions import find_cautions
+from lifelong_core.deploy.quantification.cautions import MINIMUM_SEPARATION, Separation, find_cautions
 from lifelong_core.deploy.quantification.prevalence_estimate import Analysis, PrevalenceEstimate, t_interval
-from lifelong_core.deploy.quantification.separation import MINIMUM_SEPARATION, Separation
-from lifelong_core.deploy.quantification.summaries.codebook import Codebook
+from lifelong_core.deploy.quantification.summaries.codebook import Codebook, LogitScale
 from lifelong_core.deploy.quantification.summaries.group_sketch import GroupSketch
-from lifelong_core.deploy.quantification.summaries.logit_scale import LogitScale
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.deploy.quantification.uncertainty import (
     Clusters,

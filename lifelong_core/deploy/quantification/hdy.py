@@ -9,7 +9,7 @@ from lifelong_core.deploy.checks import as_whole_number
 from lifelong_core.deploy.labeled import class_means
 from lifelong_core.deploy.numerics.rows import one_hot
 from lifelong_core.deploy.numerics.simplex import simplex_least_squares, simplex_minimum
-from lifelong_core.deploy.quantification.adjusted import matching_directions, matching_influence
+from lifelong_core.deploy.quantification.counting import matching_directions, matching_influence
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.uncertainty import Influence
 from lifelong_core.values.arrays import Floats, Logits, softmax

@@ -11,10 +11,15 @@ from lifelong_core.deploy.numerics.simplex import (
     non_negative_minimum,
     simplex_minimum,
 )
-from lifelong_core.deploy.quantification.adjusted import matching_directions, matching_influence
+from lifelong_core.deploy.quantification.counting import matching_directions, matching_influence
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier, mean_feature
-from lifelong_core.deploy.quantification.kdey import KernelDensityQuantifier
-from lifelong_core.deploy.quantification.kernels import MINIMUM_BANDWIDTH, ClassKernels, Points, kernel_chunks
+from lifelong_core.deploy.quantification.kdey import (
+    MINIMUM_BANDWIDTH,
+    ClassKernels,
+    KernelDensityQuantifier,
+    Points,
+    kernel_chunks,
+)
 from lifelong_core.deploy.quantification.uncertainty import Influence
 from lifelong_core.values.arrays import Floats, Logits, as_bandwidth, softmax
 

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.quantification.adjusted import (
+from lifelong_core.deploy.quantification.auto import AutomaticQuantifier
+from lifelong_core.deploy.quantification.counting import (
     AdjustedClassifyAndCount,
     BlackBoxShiftEstimation,
+    ClassifyAndCount,
     ProbabilisticAdjustedClassifyAndCount,
+    ProbabilisticClassifyAndCount,
 )
-from lifelong_core.deploy.quantification.auto import AutomaticQuantifier
-from lifelong_core.deploy.quantification.counting import ClassifyAndCount, ProbabilisticClassifyAndCount
 from lifelong_core.deploy.quantification.em import (
     ExpectationMaximization,
     MaximumLikelihoodLabelShift,

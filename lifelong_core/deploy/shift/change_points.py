@@ -17,12 +17,10 @@ from typing import Any, Self
 import numpy as np
 
 from lifelong_core.deploy.documents import take_fields
-from lifelong_core.deploy.shift.efficient_scores import EfficientScores
-from lifelong_core.deploy.shift.fluctuation import Fluctuation, scatter_since
+from lifelong_core.deploy.shift.fluctuation import Fluctuation, Pattern, scatter_since
 from lifelong_core.deploy.shift.location import LOCATION_DROP, ChangeSearch, Mixture, Split
 from lifelong_core.deploy.shift.ordered_window import OrderedWindow
-from lifelong_core.deploy.shift.rhythm import Pattern
-from lifelong_core.deploy.shift.segmentation import SHORTEST_SEGMENT
+from lifelong_core.deploy.shift.partition import SHORTEST_SEGMENT, EfficientScores
 from lifelong_core.values.arrays import LARGEST_NUMBER, Floats
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.scientific import normal_quantile

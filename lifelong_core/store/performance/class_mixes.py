@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, get_args
 
-from lifelong_core.deploy.performance.estimate import EstimatedMetric
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 
 ClassMix: TypeAlias = Literal["stated", "estimated", "realised"]
 """`stated`: by the recommendation; `estimated`: by the newest cycle, without labels; `realised`: of the labels"""

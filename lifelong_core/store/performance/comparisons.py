@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.deploy.documents import parse_document
-from lifelong_core.deploy.performance.estimate import PerformanceEstimate
+from lifelong_core.deploy.performance.performance_estimate import PerformanceEstimate
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import document_text, read_kept
 from lifelong_core.store.engine.statements import batched, upsert_into

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from lifelong_core.decision_rules.rules import Target
-from lifelong_core.deploy.performance.estimate import EstimatedMetric
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from itertools import groupby
 from typing import Any
 
 from lifelong_core.decision_rules.wording import METRIC_NAMES
-from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 from lifelong_core.store.performance.class_mixes import CLASS_MIXES, MetricAtClassMix
 from lifelong_core.store.performance.records import ComparedPeriod, PopulationPerformance
 from lifelong_core.store.performance.rule_metric import RealisedRuleMetric

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lifelong_core.deploy import AdaptationContext, AdaptationReport, PrevalenceEstimate
-from lifelong_core.deploy.adaptation.labelled_evidence import LabelledEvidence
+from lifelong_core.deploy.adaptation.context import LabelledEvidence
 from lifelong_core.entities.heads import Activation
 from lifelong_core.store import Store
 from lifelong_core.store.cycles.records import Cycle

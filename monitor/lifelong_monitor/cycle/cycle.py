@@ -16,7 +16,7 @@ from lifelong_core.deploy import (
     PostProcessingHead,
     adapt,
 )
-from lifelong_core.deploy.adaptation.labelled_evidence import LabelledEvidence
+from lifelong_core.deploy.adaptation.context import LabelledEvidence
 from lifelong_core.store import Store, new_prediction_id
 from lifelong_core.store.cycles.records import Cycle, Outcome
 from lifelong_core.store.engine.leases import Lease

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import numpy as np
 
-from lifelong_core.deploy.adaptation.labelled_evidence import LabelledEvidence
+from lifelong_core.deploy.adaptation.context import LabelledEvidence
 from lifelong_core.deploy.performance.labelled.agreement import LEAST_LABELS
 from lifelong_core.store import LabelledPredictions, Store, logged_at
 from lifelong_core.values.arrays import Floats, Integers

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
 from lifelong_core.deploy.performance.acceptance import Acceptance
-from lifelong_core.deploy.performance.estimate import EstimatedMetric, PerformanceEstimate
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric, PerformanceEstimate
 from lifelong_core.deploy.performance.warnings import CODES
 from lifelong_monitor.cycle.estimates import WantedEstimate
 from lifelong_monitor.exporter.status import PopulationStatus

@@ -8,8 +8,12 @@ from itertools import islice
 from typing import Any, Literal, TypeAlias, get_args
 
 from lifelong_core.deploy import PostProcessingHead, PrevalenceEstimate
-from lifelong_core.deploy.adaptation.expected_performance import ClassPerformance, class_performances
-from lifelong_core.deploy.adaptation.retraining import Look, MissedThreshold
+from lifelong_core.deploy.adaptation.retraining import (
+    ClassPerformance,
+    Look,
+    MissedThreshold,
+    class_performances,
+)
 from lifelong_core.store import AttachedRecommendation, Cycle, Store
 from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.values.errors import LifelongError

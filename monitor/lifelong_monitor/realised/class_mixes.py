@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from lifelong_core.deploy import PostProcessingHead, PrevalenceEstimate
-from lifelong_core.deploy.performance.estimate import EstimatedMetric
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 from lifelong_core.design.recommendation.document import RecommendedMetric, label_metrics
 from lifelong_core.store import AttachedRecommendation, LabelledPredictions
 from lifelong_core.store.performance.class_mixes import ClassMix, MetricAtClassMix

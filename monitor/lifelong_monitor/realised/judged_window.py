@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits, PostProcessingHead
-from lifelong_core.deploy.performance.estimate import PerformanceEstimate
 from lifelong_core.deploy.performance.estimate_performance import estimate_performance
+from lifelong_core.deploy.performance.performance_estimate import PerformanceEstimate
 from lifelong_core.deploy.performance.posteriors import posteriors_in_window
 from lifelong_core.store.log.records import Window
 from lifelong_core.values.array_value import ArrayValue

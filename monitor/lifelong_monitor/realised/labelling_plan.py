@@ -14,10 +14,9 @@ import numpy as np
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import FittedQuantifier
-from lifelong_core.deploy.performance.estimate import EstimatedMetric
-from lifelong_core.deploy.performance.labelled.combination import combined_with
-from lifelong_core.deploy.performance.labelled.difference import difference_estimate
+from lifelong_core.deploy.performance.labelled.difference import combined_with, difference_estimate
 from lifelong_core.deploy.performance.labelled.weighted import weighted_estimate
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 from lifelong_core.store import Store
 from lifelong_core.store.labelling.records import LabellingPlan, PlannedPrediction
 from lifelong_core.store.registry.records import Model, Task

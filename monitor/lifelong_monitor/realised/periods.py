@@ -8,8 +8,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.labelled.agreement import Agreement, adjust_for_number, agreement
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 from lifelong_core.store import LabelledPredictions, logged_at
 from lifelong_core.store.engine.clock import midnight
 from lifelong_core.store.performance.comparisons import CycleEstimate

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.deploy.labeled import check_every_class, class_means
+from lifelong_core.deploy.labeled import check_every_class, class_means, stratified_folds
 from lifelong_core.values.errors import InvalidInputError, UnidentifiableError
 
 
@@ -149,3 +149,40 @@ def test_a_preprocessing_digest_in_a_file_is_one_text(array):
     np.savez(file, logits=np.eye(2), labels=np.array([0, 1]), preprocessing_digest=array)
     with pytest.raises(InvalidInputError, match="64 hexadecimal digits"):
         LabeledLogits.from_bytes(file.getvalue())
+
+
+def of_labels(labels, groups=None):
+    return LabeledLogits(np.zeros((len(labels), max(labels) + 1)), labels, groups)
+
+
+def test_every_class_is_dealt_out_evenly():
+    calibration = of_labels([0] * 20 + [1] * 10)
+    folds = stratified_folds(calibration, 5)
+    for k, share in ((0, 4), (1, 2)):
+        assert np.bincount(folds[calibration.labels == k]).tolist() == [share] * 5
+
+
+def test_a_small_class_has_fewer_folds():
+    assert stratified_folds(of_labels([0] * 20 + [1] * 3), 5).max() == 2
+
+
+def test_a_single_sample_of_a_class_allows_no_folds():
+    assert not stratified_folds(of_labels([0] * 20 + [1]), 5).any()
+
+
+def test_groups_stay_together():
+    groups = np.repeat(np.arange(12), 5)
+    folds = stratified_folds(of_labels([0, 1] * 30, groups), 5)
+    assert all(len(set(folds[groups == group])) == 1 for group in range(12))
+    assert set(folds) == {0, 1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("fold", range(5))
+def test_a_fold_leaves_every_class_behind(fold):
+    calibration = of_labels([0] * 20 + [1] * 7 + [2] * 2)
+    rest = calibration.labels[stratified_folds(calibration, 5) != fold]
+    assert set(rest) == {0, 1, 2}
+
+
+def test_one_group_with_all_of_a_class_allows_no_folds():
+    assert not stratified_folds(of_labels([0] * 10 + [1] * 4, np.r_[np.arange(10), [99] * 4]), 5).any()

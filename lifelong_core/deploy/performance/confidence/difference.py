@@ -6,12 +6,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.deploy.performance.confidence.outcomes import (
+from lifelong_core.deploy.performance.confidence.base import (
     Outcomes,
+    ParametrisedMethod,
     other_classes,
     predicted_classes,
 )
-from lifelong_core.deploy.performance.confidence.parameters import ParametrisedMethod
 from lifelong_core.values.arrays import Floats, as_logits, centre_rows, softmax
 
 

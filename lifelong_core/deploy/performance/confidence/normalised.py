@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.performance.confidence.outcomes import Outcomes
+from lifelong_core.deploy.performance.confidence.base import Outcomes
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, as_logits, centre_rows, read_only, softmax
 from lifelong_core.values.scientific import minimum, root

@@ -3,16 +3,17 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from lifelong_core.deploy.performance.confidence.average import AverageConfidence
 from lifelong_core.deploy.performance.confidence.base import ConfidenceMethod
 from lifelong_core.deploy.performance.confidence.difference import (
     ClassSpecificDifferenceOfConfidences,
     DifferenceOfConfidences,
 )
 from lifelong_core.deploy.performance.confidence.normalised import NormalisedCalibration
-from lifelong_core.deploy.performance.confidence.temperature import (
+from lifelong_core.deploy.performance.confidence.scaling import (
+    AverageConfidence,
     ClassSpecificTemperatureScaling,
     TemperatureScaling,
+    VectorScaling,
 )
 from lifelong_core.deploy.performance.confidence.thresholds import (
     AverageThresholdedConfidence,
@@ -20,7 +21,6 @@ from lifelong_core.deploy.performance.confidence.thresholds import (
     ClassSpecificScaledAverageThresholdedConfidence,
     ScaledAverageThresholdedConfidence,
 )
-from lifelong_core.deploy.performance.confidence.vector_scaling import VectorScaling
 
 CONFIDENCE_METHODS: Mapping[str, type[ConfidenceMethod]] = MappingProxyType(
     {

@@ -1,11 +1,11 @@
 """Labels of a window's predictions: which to ask for, and performance from few of them.
 
-- `sampling`: which predictions to label: inclusion probabilities and the draw
-- `planning`: a labelling plan, and how narrow its labels make the interval
+- `planning`: which predictions to label: inclusion probabilities, the draw, the width of the resulting interval
 - `estimate`: the estimate with its intervals
-- `difference`: label-free prediction of all samples, corrected by the labelled ones
-- `combination`: the same with the label-free estimate, where its assumption holds
+- `difference`: label-free prediction of all samples, corrected by the labelled ones; combined with the label-free
+  estimate where its assumption holds
 - `weighted`: labelled samples alone: inclusion probabilities, groups, wrong labels
+- `recalibration`: posteriors recalibrated on few labels
 - `agreement`: estimated against realised metrics
 - `selection`: do labelled and unlabelled samples differ?
 - `calibration_drift`: are the served probabilities still calibrated?

@@ -8,7 +8,7 @@ import numpy as np
 
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import FlatDocument
-from lifelong_core.deploy.performance.estimate import EstimatedMetric
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.scientific import normal_probability, normal_quantile
 

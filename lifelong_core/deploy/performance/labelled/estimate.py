@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.deploy.numerics.rows import member_sums
-from lifelong_core.deploy.performance.estimate import EstimatedMetric
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, Integers, as_column, as_costs, as_parameter, read_only
 from lifelong_core.values.errors import InvalidInputError

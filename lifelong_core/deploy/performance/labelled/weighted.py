@@ -12,7 +12,6 @@ from lifelong_core.deploy.performance.derived_metrics import (
     metric_gradients,
     metric_intervals,
 )
-from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.labelled.estimate import (
     LabelledEstimate,
     MetricSpread,
@@ -21,6 +20,7 @@ from lifelong_core.deploy.performance.labelled.estimate import (
     costs_of_decisions,
     effective_number,
 )
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 from lifelong_core.values.arrays import Floats, Integers, as_column, as_groups, as_labels, as_parameter
 from lifelong_core.values.errors import InvalidInputError
 

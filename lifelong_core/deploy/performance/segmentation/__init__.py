@@ -1,14 +1,12 @@
 """Dice similarity coefficient of a segmentation model without labels (Li et al. 2022, eq. 7).
 
 - `estimate_dice`: the estimate of a set of maps, from labelled cases
-- `result`: the estimate as a value
+- `result`: the estimate as a value, and limits that its intervals do not include
 - `cases`: probability maps or logits of a case, read in blocks of pixels
 - `sums`: what one pass over a case keeps: sums over its pixels, whatever their number
 - `curves`: these sums as functions of the temperature, the threshold or the offset of each predicted class
-- `matching`: the parameters that match confidence to accuracy, and soft Dice to Dice
-- `methods`: the methods by name
+- `methods`: the methods by name; parameters that match confidence to accuracy, and soft Dice to Dice
 - `intervals`: bootstrap over calibration cases, and the variation between maps
-- `cautions`: limits of an estimate that its intervals do not include
 """
 
 from lifelong_core.deploy.performance.segmentation.cases import PixelBlock, SegmentationCase, SegmentationMap

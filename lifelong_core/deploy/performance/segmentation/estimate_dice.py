@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lifelong_core.deploy.checks import as_level, as_whole_number
-from lifelong_core.deploy.performance.estimate import EstimatedMetric
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 from lifelong_core.deploy.performance.segmentation.cases import MOST_CLASSES, SegmentationMap
-from lifelong_core.deploy.performance.segmentation.cautions import dice_warnings
 from lifelong_core.deploy.performance.segmentation.curves import Curves
 from lifelong_core.deploy.performance.segmentation.intervals import (
     DiceMeans,
@@ -17,15 +16,17 @@ from lifelong_core.deploy.performance.segmentation.intervals import (
     interval,
     mean_over_maps,
 )
-from lifelong_core.deploy.performance.segmentation.matching import Matched, soft_dice, weighted_mean
 from lifelong_core.deploy.performance.segmentation.methods import (
     DICE_METHODS,
     DiceMethod,
+    Matched,
     curves_of,
     match,
     scaling_temperatures,
+    soft_dice,
+    weighted_mean,
 )
-from lifelong_core.deploy.performance.segmentation.result import ClassDice, DiceEstimate
+from lifelong_core.deploy.performance.segmentation.result import ClassDice, DiceEstimate, dice_warnings
 from lifelong_core.deploy.performance.segmentation.sums import CaseSums, sum_cases
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import InvalidInputError

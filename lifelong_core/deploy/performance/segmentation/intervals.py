@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lifelong_core.deploy.performance.estimate import EstimatedMetric
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 from lifelong_core.values.arrays import Floats, Integers
 from lifelong_core.values.scientific import t_quantile
 

@@ -1,6 +1,6 @@
 """Reference scores: mean scores of a head in a population with the prevalence that it assumes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
@@ -9,7 +9,6 @@ import numpy as np
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.head_fitting import held_out_output
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class, class_means
-from lifelong_core.deploy.shift.sequential.scores import BucketScores
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, Integers, as_parameter, read_only
 from lifelong_core.values.errors import InvalidInputError
@@ -17,9 +16,6 @@ from lifelong_core.values.scientific import chi_square_quantile, t_quantile
 
 ZONE_CONFIDENCE = 0.99
 """Probability, over calibration sets, that the zone around the expectation contains the true one."""
-
-IMPLAUSIBLE = 1e-4
-"""Reference samples whose distance from the expectation has a smaller probability have another prevalence."""
 
 NEAREST_STEPS = 4
 """Steps of the search for the nearest point; more steps hardly reduce the distance."""
@@ -93,45 +89,6 @@ class ScoreReference(ArrayValue):
     def classes(self) -> int:
         """Number of classes C."""
         return self.expectation.size
-
-    def recentre(self, unlabelled: BucketScores) -> Self:
-        """Replace the expectation by the mean of unlabelled samples with the assumed prevalence.
-
-        A calibration set outside its own zone (one in a hundred) causes repeated false alarms. Many unlabelled samples
-        of the head's population, e.g. 50,000 of the development site, prevent this and make the zone small. The caller
-        must ensure that they have the assumed prevalence: a shift within them stays undetected.
-
-        Raises:
-            InvalidInputError: fewer than two samples, another number of classes, or a mean so far from the
-                expectation of the calibration set that these samples have another prevalence.
-        """
-        if unlabelled.classes != self.classes or unlabelled.samples < 2:
-            raise InvalidInputError(
-                f"expected scores of two samples or more in {self.classes} classes.", field="unlabelled"
-            )
-        mean = unlabelled.mean
-        error = unlabelled.squares_around(mean) / unlabelled.samples**2
-        # Equivalent to (sum m)^2 / sum m^2 groups of equal size (Kish 1965); one group has no spread.
-        freedom = unlabelled.samples**2 / unlabelled.products.sum() - 1
-        if freedom <= 0:
-            raise InvalidInputError("expected samples of several groups.", field="unlabelled")
-        found = replace(
-            self,
-            expectation=mean,
-            error=error * (freedom + 1) / freedom,
-            degrees_of_freedom=np.full(self.classes, freedom),
-        )
-        both = replace(self, error=self.error + found.error)
-        distance = np.abs(mean - self.expectation)
-        if (distance > both._intervals(1 - IMPLAUSIBLE)).any():
-            k = int(np.argmax(distance))
-            raise InvalidInputError(
-                f"the mean score of class {k} is {mean[k]:.4f}, where {self.expectation[k]:.4f} is expected: these "
-                "samples have another prevalence than the head assumes.",
-                field="unlabelled",
-                hint="Take samples of the population for which the head was fitted.",
-            )
-        return found
 
     def tolls(self, bets: Floats, tolerance: float) -> Floats:
         """Largest value of bet @ (mean score - expectation) inside the zone, shape (J,), for bets of shape (J, C).

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lifelong.commands.cycles.performance_text import print_performance
-from lifelong_core.deploy.performance.estimate import (
+from lifelong_core.deploy.performance.performance_estimate import (
     EstimatedMetric,
     PerformanceEstimate,
     PerformanceWarning,

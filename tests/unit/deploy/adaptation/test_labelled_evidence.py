@@ -16,7 +16,7 @@ from lifelong_core.deploy import (
     fit_head,
     quantifier,
 )
-from lifelong_core.deploy.adaptation.labelled_evidence import LabelledEvidence, add_labels
+from lifelong_core.deploy.adaptation.context import LabelledEvidence, add_labels
 from lifelong_core.deploy.performance.labelled.prevalence_evidence import with_labels
 from lifelong_core.deploy.quantification.prevalence_estimate import Analysis
 from lifelong_core.values.errors import InvalidInputError

@@ -12,8 +12,7 @@ from lifelong_core.deploy.label_shift.assumption_test import (
     assumption_test,
 )
 from lifelong_core.deploy.label_shift.class_spread import ClassSpread
-from lifelong_core.deploy.label_shift.disagreement import _per_cent, drift_disagreements
-from lifelong_core.deploy.label_shift.result import AssumptionTest
+from lifelong_core.deploy.label_shift.result import AssumptionTest, _per_cent, drift_disagreements
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.simplex import smooth
 from lifelong_core.values.arrays import centre_rows

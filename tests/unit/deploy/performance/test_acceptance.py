@@ -4,7 +4,7 @@ import pytest
 
 from lifelong_core.deploy.adaptation.reasons import Reason, performance_below_acceptance
 from lifelong_core.deploy.performance.acceptance import JudgedMetric, PerformanceThreshold
-from lifelong_core.deploy.performance.estimate import EstimatedMetric
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lifelong_core.configuration.settings import Settings
-from lifelong_core.deploy.performance.estimate import PerformanceWarning
+from lifelong_core.deploy.performance.performance_estimate import PerformanceWarning
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.metrics import accuracy, confusion_matrix
 from lifelong_core.store import Cycle, Model, Store

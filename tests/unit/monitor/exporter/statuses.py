@@ -11,7 +11,7 @@ import numpy as np
 from lifelong_core.deploy import AdaptationContext, AdaptationPolicy, AdaptationReport, PrevalenceEstimate
 from lifelong_core.deploy.adaptation.gain import ExpectedGain, ExpectedProbabilityGain
 from lifelong_core.deploy.label_shift.result import AssumptionTest
-from lifelong_core.deploy.performance.estimate import (
+from lifelong_core.deploy.performance.performance_estimate import (
     EstimatedMetric,
     PerformanceEstimate,
     PerformanceWarning,

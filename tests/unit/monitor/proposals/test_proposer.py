@@ -11,7 +11,7 @@ import pytest
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits, PrevalenceEstimate
-from lifelong_core.deploy.adaptation.expected_performance import class_performances
+from lifelong_core.deploy.adaptation.retraining import class_performances
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.store import Cycle, Model, RetrainingProposal, Rollout, Store
 from lifelong_monitor.cycle.occasion import due_before

@@ -9,7 +9,7 @@ import pytest
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.deploy.performance.estimate import (
+from lifelong_core.deploy.performance.performance_estimate import (
     EstimatedMetric,
     PerformanceEstimate,
     PerformanceWarning,

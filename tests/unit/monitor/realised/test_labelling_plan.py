@@ -10,7 +10,7 @@ import pytest
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.deploy.performance.labelled.combination import NOT_COMBINED
+from lifelong_core.deploy.performance.labelled.difference import NOT_COMBINED
 from lifelong_core.store import Model, Store
 from lifelong_core.store.labelling.records import PlannedPrediction
 from lifelong_core.store.lifecycle import erasure

@@ -7,8 +7,13 @@ import pytest
 
 from lifelong_core.decision_rules.rules import DecisionRule
 from lifelong_core.deploy import BayesRule, LabeledLogits, OptimisedMetric, TargetValue, fit_head
-from lifelong_core.deploy.criterion.head_expectation import KEY, expectation_of, with_expectation
-from lifelong_core.deploy.criterion.head_wording import describe_expectation, describe_head_rule
+from lifelong_core.deploy.criterion.head_expectation import (
+    KEY,
+    describe_expectation,
+    describe_head_rule,
+    expectation_of,
+    with_expectation,
+)
 
 NAMES = ("benign", "malignant")
 COSTS = 1 - np.eye(2)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.deploy.performance.estimate import EstimatedMetric, PerformanceEstimate
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric, PerformanceEstimate
 from lifelong_core.store import Model, Store
 from lifelong_core.store.performance.records import (
     PopulationPerformance,

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from lifelong_core.deploy.performance.estimate import EstimatedMetric
 from lifelong_core.deploy.performance.labelled.agreement import adjust_for_number, agreement
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 from lifelong_core.values.errors import InvalidInputError
 
 

@@ -12,7 +12,7 @@ from lifelong_core.deploy.performance.segmentation import (
     SegmentationCase,
     estimate_dice,
 )
-from lifelong_core.deploy.performance.segmentation.cautions import CODES
+from lifelong_core.deploy.performance.segmentation.result import CODES
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.deploy.performance.segmentation import transcription
 from tests.unit.deploy.performance.segmentation.examples import draw_case, draw_cases, real_dice

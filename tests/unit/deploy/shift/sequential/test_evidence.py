@@ -353,19 +353,6 @@ def test_a_prevalence_that_jitters_is_learned(stream, monkeypatch):
     assert stream.first_alarm(None, jitter(stream, 300, 0.06)) is not None
 
 
-def test_an_unlucky_calibration_set_is_corrected_by_recentring(population):
-    """A reference four standard errors off: alarms come, until many unlabelled samples say where it is."""
-    stream = Stream(population, counts=(200, 150, 100))
-    stream.tolerance = 0.001
-    new = stream.bucket(size=50_000)
-    away = 4 * np.sqrt(stream.reference.error[0, 0]) * np.array([1, -0.5, -0.5])
-    stream.reference = replace(stream.reference, expectation=new.mean + away)
-    buckets = [stream.bucket(size=2000) for _ in range(60)]
-    assert stream.first_alarm(None, buckets) is not None
-    stream.reference = stream.reference.recentre(new)
-    assert stream.first_alarm(None, buckets) is None
-
-
 def test_numbering_the_classes_otherwise_changes_nothing(population):
     """Nor does a constant added to the logits of a sample."""
     stream = Stream(population)

@@ -8,7 +8,6 @@ from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import stratified_folds
 from lifelong_core.deploy.shift.sequential.betting import precision
 from lifelong_core.deploy.shift.sequential.reference import ScoreReference
-from lifelong_core.deploy.shift.sequential.scores import bucket_scores
 from lifelong_core.values.errors import InvalidInputError, UnidentifiableError
 
 PREVALENCE = np.array([0.6, 0.3, 0.1])
@@ -126,31 +125,6 @@ def test_the_nearest_point_lies_in_the_zone_and_is_near(reference):
     left = (deviations - points) @ metric
     further = reference.tolls(left, 0.01) - np.einsum("kc,kc->k", left, points)
     assert (further < 0.1 * distance(deviations)).all()
-
-
-def test_recentring_takes_mean_and_doubt_from_unlabelled_samples(population, reference):
-    three, rng = population(3), np.random.default_rng(4)
-    rows = three.window(PREVALENCE, 20_000, rng)
-    scores = elsewhere().apply(rows).probabilities
-    recentred = reference.recentre(bucket_scores(elsewhere(), rows))
-    np.testing.assert_allclose(recentred.expectation, scores.mean(axis=0))
-    np.testing.assert_allclose(recentred.error, np.cov(scores.T) / 20_000, atol=1e-12)
-    assert recentred.tolls(np.eye(3), 0.0).max() < 0.2 * reference.tolls(np.eye(3), 0.0).max()
-    pairs = bucket_scores(elsewhere(), np.repeat(rows, 2, axis=0), groups=np.repeat(np.arange(20_000), 2))
-    np.testing.assert_allclose(reference.recentre(pairs).error, recentred.error)
-
-
-def test_recentring_refuses_samples_of_another_prevalence(population, reference):
-    rows = population(3).window([0.3, 0.3, 0.4], 20_000, np.random.default_rng(4))
-    with pytest.raises(InvalidInputError, match="another prevalence"):
-        reference.recentre(bucket_scores(elsewhere(), rows))
-
-
-@pytest.mark.parametrize("groups", [None, ["x"] * 5])
-def test_recentring_needs_more_than_one_group(reference, groups):
-    rows = np.zeros((5 if groups else 1, 3))
-    with pytest.raises(InvalidInputError):
-        reference.recentre(bucket_scores(elsewhere(), rows, groups=groups))
 
 
 def test_the_error_contains_one_sample_more_of_each_class(population):

@@ -11,8 +11,8 @@ from scipy.special import softmax
 from lifelong_core.deploy import LabeledLogits, quantifier
 from lifelong_core.deploy.numerics.simplex import simplex_minimum
 from lifelong_core.deploy.quantification.hdy import LEAST_DISTANCE, MeanHellingerDistance
+from lifelong_core.deploy.quantification.kdey import ClassKernels, Points, kernel_chunks
 from lifelong_core.deploy.quantification.kdey_divergence import SampledHellingerDistance, reference_sample
-from lifelong_core.deploy.quantification.kernels import ClassKernels, Points, kernel_chunks
 from lifelong_core.values.errors import InvalidInputError
 
 seeds = st.integers(0, 10_000)
@@ -102,7 +102,7 @@ def test_kernels_are_gaussian_up_to_the_factor_that_they_tell(bandwidth):
 
 
 def test_kernels_come_in_chunks_that_cover_all_places(monkeypatch):
-    monkeypatch.setattr("lifelong_core.deploy.quantification.kernels._CHUNK", 70)
+    monkeypatch.setattr("lifelong_core.deploy.quantification.kdey._CHUNK", 70)
     places = np.random.default_rng(0).dirichlet(np.ones(3), 25)
     chunks = list(kernel_chunks(places, places[:10], 0.1))
     assert [rows.start for rows, _, _ in chunks] == [0, 7, 14, 21]

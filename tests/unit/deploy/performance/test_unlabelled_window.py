@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits, quantifier
-from lifelong_core.deploy.performance.scale_match import match_scale
-from lifelong_core.deploy.quantification.summaries.logit_scale import LogitScale
+from lifelong_core.deploy.performance.unlabelled_window import match_scale
+from lifelong_core.deploy.quantification.summaries.codebook import LogitScale
 from lifelong_core.values.errors import InvalidInputError
 
 

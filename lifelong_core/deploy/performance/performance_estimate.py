@@ -1,9 +1,9 @@
-"""An estimated performance with its intervals, assumptions and warnings."""
+"""An estimated performance with its intervals, assumptions and warnings; names and assumptions of the methods."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -11,6 +11,21 @@ from lifelong_core.deploy.documents import FlatDocument, take_fields
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, as_parameter, as_prevalence, read_only
 from lifelong_core.values.errors import InvalidInputError
+
+POSTERIORS: Final = "posteriors"
+RATES: Final = "rates"
+MATCHED: Final = "matched"
+AUTO: Final = "auto"
+_PREVALENCE_ONLY = "Within each class, the model's outputs are distributed as in the calibration set"
+ASSUMPTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        POSTERIORS: f"{_PREVALENCE_ONLY}, and the calibrated probabilities are right there.",
+        RATES: f"{_PREVALENCE_ONLY}: only the prevalence has changed.",
+        MATCHED: f"{_PREVALENCE_ONLY}, up to a common factor of all logits: the prevalence and the logits' scale may"
+        " have changed, nothing else. A constant shift of one class's logit biases the estimate.",
+    }
+)
+"""What the methods assume that use the estimated prevalence."""
 
 
 class EstimatedMetric(NamedTuple):

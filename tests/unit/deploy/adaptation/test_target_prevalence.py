@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import PrevalenceEstimate, quantifier
-from lifelong_core.deploy.adaptation.pooling import MINIMUM_OTHERS, pool, pool_analysis
+from lifelong_core.deploy.adaptation.target_prevalence import MINIMUM_OTHERS, pool, pool_analysis
 
 
 def counted(prevalence, samples, rng):

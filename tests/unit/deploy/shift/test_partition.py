@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lifelong_core.deploy.shift.segmentation import best_partition, block_bounds, change_threshold
+from lifelong_core.deploy.shift.partition import best_partition, block_bounds, change_threshold
 
 
 @pytest.mark.parametrize(("dimensions", "expected"), [(1, 8.85), (2, 11.79), (5, 18.35), (10, 27.03)])

@@ -1,0 +1,1 @@
+"""Tests: TODO table of contents."""

@@ -1,0 +1,1 @@
+"""Unit: TODO table of contents."""

@@ -1,0 +1,1 @@
+"""Deploy: TODO table of contents."""

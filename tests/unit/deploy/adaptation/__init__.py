@@ -1,0 +1,1 @@
+"""Adaptation: TODO table of contents."""

@@ -1,0 +1,1 @@
+"""Performance: TODO table of contents."""

@@ -1,0 +1,1 @@
+"""Shift: TODO table of contents."""
