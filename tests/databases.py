@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 import psycopg
+import pytest
 import sqlalchemy as sa
 from psycopg import sql
 
@@ -24,6 +25,9 @@ from lifelong_core.store.engine.database import Database
 from lifelong_core.store.schema import tables, version
 
 KINDS = ("sqlite", "postgresql")
+
+sqlite_only = pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+"""Marks a test of logic above the database: its statements run on PostgreSQL in the tests beside it."""
 
 
 class PostgreSQL:

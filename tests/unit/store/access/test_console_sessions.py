@@ -12,6 +12,7 @@ from lifelong_core.store import Scope, Store
 from lifelong_core.store.access import console_sessions
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import NotFoundError, UnauthenticatedError
+from tests.databases import sqlite_only
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
@@ -46,6 +47,7 @@ def test_a_session_leads_to_its_token(store: Store):
     assert listed.ends_at - listed.created_at == DAY
 
 
+@sqlite_only
 @pytest.mark.parametrize("wrong", ["", "x" * 43])
 def test_another_identifier_leads_nowhere(store: Store, wrong: str):
     secret = token(store)
@@ -54,6 +56,7 @@ def test_another_identifier_leads_nowhere(store: Store, wrong: str):
     assert store.console_sessions.find(secret) is None
 
 
+@sqlite_only
 def test_identifiers_differ_and_are_nowhere_in_the_database(store: Store):
     secret = token(store)
     identifiers = {begin(store, secret) for _ in range(5)}
@@ -68,6 +71,7 @@ def test_identifiers_differ_and_are_nowhere_in_the_database(store: Store):
     assert not any(identifier in row for identifier in identifiers for row in shown)
 
 
+@sqlite_only
 def test_only_the_secret_of_a_valid_token_begins_one(store: Store):
     secret = token(store)
     store.tokens.revoke("ann", actor="test")
@@ -77,6 +81,7 @@ def test_only_the_secret_of_a_valid_token_begins_one(store: Store):
     assert store.console_sessions.list() == []
 
 
+@sqlite_only
 def test_without_requests_it_ends(store: Store):
     identifier = begin(store, token(store))
     move(store, valid_until=-HOUR - timedelta(seconds=1))
@@ -84,6 +89,7 @@ def test_without_requests_it_ends(store: Store):
     assert store.console_sessions.list() == []
 
 
+@sqlite_only
 def test_requests_prolong_it_up_to_its_longest_time(store: Store):
     identifier = begin(store, token(store))
     move(store, used_at=-HOUR / 2, valid_until=-HOUR / 2)
@@ -97,6 +103,7 @@ def test_requests_prolong_it_up_to_its_longest_time(store: Store):
     assert prolonged.valid_until == prolonged.ends_at
 
 
+@sqlite_only
 def test_a_session_lives_no_longer_than_its_token(store: Store):
     expires_at = datetime.now(UTC) + timedelta(minutes=10)
     begin(store, token(store, expires_at=expires_at))
@@ -104,6 +111,7 @@ def test_a_session_lives_no_longer_than_its_token(store: Store):
     assert session.valid_until == session.ends_at == expires_at
 
 
+@sqlite_only
 def test_a_session_of_the_secret_before_a_rotation_ends_with_it(store: Store):
     secret = token(store)
     rotated, _ = store.tokens.rotate("ann", actor="test", overlap=HOUR)

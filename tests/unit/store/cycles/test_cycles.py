@@ -11,6 +11,7 @@ from lifelong_core.configuration.policy_fields import Mode
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.store import Cycle, Model, Store, new_prediction_id, register_calibration
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
+from tests.databases import sqlite_only
 from tests.unit.store.samples import COSTS, add_model, add_serving_model, calibration, cycle, head
 
 SITE = "site-a"
@@ -87,6 +88,7 @@ def test_of_monitors_that_finish_the_same_cycle_one_records_it(store: Store, out
     assert len(store.heads.list("dermatology")) == (2 if outcome == "swap" else 1)
 
 
+@sqlite_only
 @pytest.mark.parametrize("expected_sequence", [None, 0])
 @pytest.mark.parametrize("changed", ["site-a", None])
 def test_a_head_that_changed_meanwhile_stops_the_swap(
@@ -105,6 +107,7 @@ def test_a_head_that_changed_meanwhile_stops_the_swap(
     assert (store.registry(), store.audit.list(), store.cycles.list()) == (*before, [])
 
 
+@sqlite_only
 def test_a_swap_is_refused_by_the_sequence_although_the_same_head_serves_again(store: Store):
     model, _ = add_serving_model(store)
     store.heads.publish("dermatology", head(5), environment=SITE, actor="ann")
@@ -115,6 +118,7 @@ def test_a_swap_is_refused_by_the_sequence_although_the_same_head_serves_again(s
     assert store.cycles.finish(mine, candidate=head(1), expected_sequence=2).published_version == 3
 
 
+@sqlite_only
 def test_outcome_and_candidate_must_agree(store: Store):
     model, _ = add_serving_model(store)
     for outcome, candidate in (("swap", None), ("keep", head(1)), ("refuse", head(1))):
@@ -152,6 +156,7 @@ def propose(
     )
 
 
+@sqlite_only
 @pytest.mark.parametrize(("mode", "proposal"), [("propose", head(1)), ("shadow", None)])
 def test_a_cycle_that_must_not_publish_changes_no_head(
     store: Store, mode: Mode, proposal: PostProcessingHead | None
@@ -214,6 +219,7 @@ def _pin_there(store: Store, proposed: Cycle, model: Model) -> None:
     store.heads.pin("dermatology", environment=SITE, reason="trial", actor="bob")
 
 
+@sqlite_only
 @pytest.mark.parametrize(
     ("happens", "why"),
     [
@@ -238,6 +244,7 @@ def test_a_proposal_that_was_answered_or_overtaken_cannot_be_approved(store: Sto
     assert (store.registry(), store.audit.list(), store.cycles.list()) == before
 
 
+@sqlite_only
 @pytest.mark.parametrize(("outcome", "mode"), [("keep", "propose"), ("swap", "shadow"), ("swap", "auto")])
 def test_a_cycle_without_a_proposal_cannot_be_approved(store: Store, outcome: str, mode: Mode):
     model, _ = add_serving_model(store)
@@ -285,6 +292,7 @@ def test_rejections_are_found_by_place_head_and_time(store: Store):
     )
 
 
+@sqlite_only
 @pytest.mark.parametrize("reason", ["", "  ", "a" * 201, "two\nlines"])
 def test_a_rejection_needs_a_reason(store: Store, reason: str):
     model, _ = add_serving_model(store)

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from lifelong_core.store import InterviewRecord, Store
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, NotFoundError, PayloadTooLargeError, UnavailableError
+from tests.databases import sqlite_only
 from tests.unit.store.at_once import at_once
 from tests.unit.store.design_samples import interview
 from tests.unit.store.samples import CLASSES, COSTS
@@ -91,6 +92,7 @@ def test_a_discarded_interview_is_gone_and_the_log_says_by_whom(store: Store):
     assert len(audited(store)) == 3
 
 
+@sqlite_only
 def test_what_is_not_there_is_not_found_and_nothing_is_kept(store: Store):
     with pytest.raises(NotFoundError, match="no task 'lesions'"):
         start(store, "lesions")
@@ -99,6 +101,7 @@ def test_what_is_not_there_is_not_found_and_nothing_is_kept(store: Store):
     assert (store.interviews.list(), store.audit.list()) == ([], [])
 
 
+@sqlite_only
 def test_an_interview_that_grew_too_large_is_not_kept(store: Store):
     begun = start(store)
     with pytest.raises(PayloadTooLargeError, match=r"^interview: this takes 4194305 bytes"):
@@ -106,6 +109,7 @@ def test_an_interview_that_grew_too_large_is_not_kept(store: Store):
     assert store.interviews.get(begun.id) == begun
 
 
+@sqlite_only
 @pytest.mark.parametrize("document", ["", "{", '{"schema_version": 2}', '{"history": ["decision_rule"]}'])
 def test_a_damaged_interview_is_named_when_it_is_read_and_can_be_discarded(store: Store, document: str):
     begun, other = start(store), start(store)

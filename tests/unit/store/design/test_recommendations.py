@@ -14,6 +14,7 @@ from lifelong_core.store.design import recommendations
 from lifelong_core.store.heads import registration
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from tests.databases import sqlite_only
 from tests.unit.store.at_once import at_once
 from tests.unit.store.design_samples import (
     RISK_THRESHOLD,
@@ -92,6 +93,7 @@ def test_the_stated_costs_become_the_tasks_and_a_worker_learns_of_them(store: St
     assert entries[1].details == {"version": 1, "digest": digest, **changed}
 
 
+@sqlite_only
 @pytest.mark.parametrize(
     "attached",
     [
@@ -109,6 +111,7 @@ def test_costs_on_which_nothing_rests_and_those_of_the_task_change_nothing(store
     assert [entry.action for entry in store.audit.list()] == ["recommendations.attach", "tasks.add"]
 
 
+@sqlite_only
 def test_costs_that_reward_errors_become_the_tasks_only_with_a_reason(store: Store):
     add_task(store)
     gains = recommendation(costs=(-COSTS).tolist())
@@ -154,6 +157,7 @@ def test_the_stated_rule_becomes_the_tasks_and_a_worker_learns_of_it(store: Stor
 OPTIMISED = recommendation_without_costs(decision_rule="optimization", optimised_metric="BA")
 
 
+@sqlite_only
 @pytest.mark.parametrize(
     "attached",
     [
@@ -171,6 +175,7 @@ def test_a_rule_that_no_head_executes_leaves_that_of_the_task(store: Store, atta
     assert store.tasks.get("lesions").decision_rule == Argmax()
 
 
+@sqlite_only
 def test_a_recommendation_for_other_classes_changes_nothing(store: Store):
     store.tasks.add("lesions", CLASSES[:2], [[0, 1], [1, 0]], actor="tests")
     before = everything(store)
@@ -181,6 +186,7 @@ def test_a_recommendation_for_other_classes_changes_nothing(store: Store):
     assert everything(store) == before
 
 
+@sqlite_only
 @pytest.mark.parametrize("costs", [((0.0, 1.0), (1.0, 0.0)), ((0.0,) * 5,) * 3])
 def test_costs_of_another_shape_change_nothing(store: Store, costs: Any):
     """As in a document that nobody's interview gave."""
@@ -193,6 +199,7 @@ def test_costs_of_another_shape_change_nothing(store: Store, costs: Any):
     assert everything(store) == before
 
 
+@sqlite_only
 @pytest.mark.parametrize(
     "threshold",
     [
@@ -208,6 +215,7 @@ def test_thresholds_of_what_is_not_recommended_change_nothing(store: Store, thre
     assert everything(store) == before
 
 
+@sqlite_only
 def test_a_head_that_was_published_keeps_its_costs_and_goes_on_serving(store: Store):
     model, record = add_serving_model(store)
     attach(store)
@@ -219,6 +227,7 @@ def test_a_head_that_was_published_keeps_its_costs_and_goes_on_serving(store: St
     assert np.array_equal(refitted.head.costs, STATED_COSTS)
 
 
+@sqlite_only
 def test_a_task_may_begin_to_abstain_until_it_has_a_head(store: Store):
     add_task(store)
     attach(store, costs=WITH_ABSTENTION)
@@ -264,6 +273,7 @@ def test_it_is_all_or_nothing(store: Store, monkeypatch: pytest.MonkeyPatch):
     assert everything(store) == before
 
 
+@sqlite_only
 def test_a_head_is_not_fitted_for_costs_that_changed_meanwhile(store: Store, monkeypatch: pytest.MonkeyPatch):
     model = add_model(store)
 
@@ -279,6 +289,7 @@ def test_a_head_is_not_fitted_for_costs_that_changed_meanwhile(store: Store, mon
     register_calibration(store, model.reference, calibration(), actor="ann")
 
 
+@sqlite_only
 def test_a_head_is_not_fitted_for_a_rule_that_changed_meanwhile(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ):
@@ -294,6 +305,7 @@ def test_a_head_is_not_fitted_for_a_rule_that_changed_meanwhile(
     assert store.heads.list(model.reference) == []
 
 
+@sqlite_only
 def test_what_is_not_there_is_not_found(store: Store):
     add_task(store)
     for look in (store.recommendations.current, store.recommendations.list):
@@ -313,6 +325,7 @@ DAMAGE = {
 }
 
 
+@sqlite_only
 @pytest.mark.parametrize("values", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_one_is_named_when_it_is_read_and_keeps_no_other_from_being_read(
     store: Store, values: dict[str, str]

@@ -19,6 +19,7 @@ from lifelong_core.store import (
     register_calibration,
 )
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
+from tests.databases import sqlite_only
 from tests.unit.store.design_samples import recommendation_without_costs
 from tests.unit.store.samples import add_model, add_serving_model, blurred, calibration, head, record_report
 
@@ -80,6 +81,7 @@ def test_an_accepted_model_is_promoted(store: Store, challenger: Model) -> None:
     assert "force_reason" not in (store.audit.list(action="models.promote", limit=1)[0].details or {})
 
 
+@sqlite_only
 @pytest.mark.parametrize("verdict", [False, None])
 def test_a_missed_or_undecided_threshold_keeps_it_back(
     store: Store, challenger: Model, verdict: bool | None
@@ -98,6 +100,7 @@ def test_a_missed_or_undecided_threshold_keeps_it_back(
     assert promoted(store) != challenger.id
 
 
+@sqlite_only
 def test_a_model_that_was_never_validated_is_kept_back_with_the_command_that_validates_it(
     store: Store, challenger: Model
 ) -> None:
@@ -117,6 +120,7 @@ def test_an_evaluation_counts_for_the_present_recommendation_only(store: Store, 
     check_accepted(store, challenger.reference)
 
 
+@sqlite_only
 def test_an_evaluation_counts_for_the_present_default_head_only(store: Store, challenger: Model) -> None:
     evaluate(store, challenger, accepted=True)
     store.heads.publish(challenger.reference, head(3.0), environment=None, actor="ann")
@@ -140,6 +144,7 @@ def test_a_reason_overrides_it_and_goes_to_the_audit_log(store: Store, challenge
     assert promoted(store) == challenger.id
 
 
+@sqlite_only
 def test_both_findings_are_logged_where_a_reason_overrides_both(store: Store) -> None:
     add_model(store)
     register_calibration(store, "dermatology@1", calibration(1, 600), actor="ann")
@@ -153,6 +158,7 @@ def test_both_findings_are_logged_where_a_reason_overrides_both(store: Store) ->
     assert "does worse than the promoted" in details["finding"]
 
 
+@sqlite_only
 def test_without_thresholds_nothing_is_asked_for(store: Store) -> None:
     add_serving_model(store)
     model = add_model(store)
@@ -163,6 +169,7 @@ def test_without_thresholds_nothing_is_asked_for(store: Store) -> None:
     assert promoted(store) == model.id
 
 
+@sqlite_only
 def test_the_served_model_is_not_asked_for_again(store: Store) -> None:
     model, _ = add_serving_model(store)
     attach(store, THRESHOLD)
@@ -170,6 +177,7 @@ def test_the_served_model_is_not_asked_for_again(store: Store) -> None:
     assert promoted(store) == model.id
 
 
+@sqlite_only
 def test_the_first_model_of_a_task_takes_over_with_its_calibration(store: Store) -> None:
     model = add_model(store)
     attach(store, THRESHOLD)
@@ -177,6 +185,7 @@ def test_the_first_model_of_a_task_takes_over_with_its_calibration(store: Store)
     assert promoted(store) == model.id
 
 
+@sqlite_only
 def test_a_refusal_stands_without_the_stored_result(store: Store, challenger: Model) -> None:
     found = evaluate(store, challenger, accepted=False)
     store.artifacts.remove(found.result)
@@ -186,11 +195,13 @@ def test_a_refusal_stands_without_the_stored_result(store: Store, challenger: Mo
         check_accepted(store, challenger.reference)
 
 
+@sqlite_only
 def test_an_unknown_model_is_named(store: Store) -> None:
     with pytest.raises(NotFoundError):
         check_accepted(store, "nobody@1")
 
 
+@sqlite_only
 def test_a_model_that_its_newest_report_advises_against_is_promoted_only_with_a_reason(
     store: Store, challenger: Model
 ) -> None:
@@ -210,6 +221,7 @@ def test_a_model_that_its_newest_report_advises_against_is_promoted_only_with_a_
     assert re.search(said, entry.details["finding"])
 
 
+@sqlite_only
 def test_a_newer_report_takes_back_the_advice_of_an_older_one(store: Store, challenger: Model) -> None:
     evaluate(store, challenger, accepted=True)
     record_report(store, challenger, against="dermatology@1", advice="reject")

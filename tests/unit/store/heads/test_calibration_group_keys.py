@@ -9,6 +9,7 @@ import pytest
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.store import Model, Store, register_calibration
 from lifelong_core.store.schema import tables
+from tests.databases import sqlite_only
 from tests.unit.store.samples import add_model, calibration
 
 KEY = "patient-4711"
@@ -66,6 +67,7 @@ def test_the_search_finds_a_key(store: Store):
     assert holds_key(stored(store))
 
 
+@sqlite_only
 @pytest.mark.parametrize("way", ["add", "register"])
 def test_a_set_is_stored_without_its_group_keys(store: Store, way: str):
     model = add_model(store)
@@ -79,6 +81,7 @@ def test_a_set_is_stored_without_its_group_keys(store: Store, way: str):
     assert np.array_equal(kept.logits, with_keys().logits)
 
 
+@sqlite_only
 def test_integers_are_keys_as_well(store: Store):
     model = add_model(store)
     data = calibration()
@@ -87,6 +90,7 @@ def test_integers_are_keys_as_well(store: Store):
     assert groups_of(active_set(store, model)) == np.repeat([0, 1, 2], 40).tolist()
 
 
+@sqlite_only
 def test_a_head_names_the_set_that_is_stored(store: Store):
     model = add_model(store)
     record = register_calibration(store, model.reference, with_keys(), actor="me")
@@ -95,6 +99,7 @@ def test_a_head_names_the_set_that_is_stored(store: Store):
     assert of_head.fitted_on == of_head.active
 
 
+@sqlite_only
 def test_keys_of_an_older_version_are_removed_with_their_artifact(store: Store):
     model = add_model(store)
     set_id = add_older_set(store, model, with_keys())
@@ -112,6 +117,7 @@ def test_keys_of_an_older_version_are_removed_with_their_artifact(store: Store):
     assert (entry.actor, entry.subject, entry.details["id"]) == ("ann", model.reference, set_id)
 
 
+@sqlite_only
 def test_the_same_set_without_keys_takes_the_place_of_one_with_keys(store: Store):
     model = add_model(store)
     older = add_older_set(store, model, with_keys())
@@ -123,6 +129,7 @@ def test_the_same_set_without_keys_takes_the_place_of_one_with_keys(store: Store
     assert not holds_key(stored(store))
 
 
+@sqlite_only
 def test_an_artifact_that_another_model_needs_stays(store: Store):
     sets = [add_older_set(store, add_model(store, name), with_keys()) for name in ("first", "second")]
     store.calibration_sets.remove_group_keys(sets[0], actor="ann")

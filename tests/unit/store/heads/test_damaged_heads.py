@@ -12,6 +12,7 @@ from lifelong_core.store import Registry, Store
 from lifelong_core.store.heads.damaged_heads import keep_last_good
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import UnavailableError
+from tests.databases import sqlite_only
 from tests.unit.store.samples import add_model, add_serving_model, head
 
 SITE = "site-a"
@@ -93,6 +94,7 @@ def test_whatever_bytes_stand_in_a_document_the_registry_is_read(store: Store):
             assert registry.heads[1, SITE].head == head(1.0), "only what computes nothing was changed"
 
 
+@sqlite_only
 def test_a_digest_that_is_not_the_recorded_one_is_damage(store: Store):
     model, _ = add_serving_model(store)
     change(store, 1, digest="0" * 64)
@@ -102,6 +104,7 @@ def test_a_digest_that_is_not_the_recorded_one_is_damage(store: Store):
         registry.head_for(model, "default")
 
 
+@sqlite_only
 def test_a_head_that_is_sound_and_of_another_task_is_not_served(store: Store):
     model, _ = add_serving_model(store)
     store.tasks.add("moles", ("no", "yes"), [[0, 1], [1, 0]], actor="me")
@@ -111,6 +114,7 @@ def test_a_head_that_is_sound_and_of_another_task_is_not_served(store: Store):
     assert "does not fit: the head has the classes" in registry_of(store).damaged[model.id, None]
 
 
+@sqlite_only
 def test_damaged_heads_are_listed_apart_and_cannot_be_brought_back(store: Store):
     add_serving_model(store)
     store.heads.publish("dermatology", head(1.0), environment=None, actor="ann")
@@ -125,6 +129,7 @@ def test_damaged_heads_are_listed_apart_and_cannot_be_brought_back(store: Store)
     assert store.registry() == before
 
 
+@sqlite_only
 def test_a_sound_publication_or_rollback_heals_the_place(store: Store):
     model, _ = add_serving_model(store)
     store.heads.publish("dermatology", head(1.0), environment=None, actor="ann")
@@ -135,6 +140,7 @@ def test_a_sound_publication_or_rollback_heals_the_place(store: Store):
     assert (registry.heads[model.id, None].version, dict(registry.damaged)) == (1, {})
 
 
+@sqlite_only
 def test_the_last_good_head_of_the_place_is_kept_and_no_other(store: Store):
     model, _ = add_serving_model(store)
     good = store.heads.publish("dermatology", head(1.0), environment=SITE, actor="ann")
@@ -150,6 +156,7 @@ def test_the_last_good_head_of_the_place_is_kept_and_no_other(store: Store):
         kept.head_for(model, "site-b")
 
 
+@sqlite_only
 def test_a_model_with_the_same_number_in_another_database_lends_no_head(store: Store):
     old, _ = add_serving_model(store)
     before = registry_of(store)
@@ -171,6 +178,7 @@ def test_a_model_with_the_same_number_in_another_database_lends_no_head(store: S
     assert model.reference == "another@1"
 
 
+@sqlite_only
 def test_a_pin_of_a_damaged_head_is_still_the_environments_own(store: Store):
     model, _ = add_serving_model(store)
     store.heads.pin("dermatology", environment=None, reason="frozen", actor="ann")

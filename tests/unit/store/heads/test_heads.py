@@ -11,6 +11,7 @@ from lifelong_core.store import Model, Store, register_calibration
 from lifelong_core.store.heads.damaged_heads import DamagedHeadError
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
+from tests.databases import sqlite_only
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, head
 
 SITE = "site-a"
@@ -32,6 +33,7 @@ def serving(store: Store, model: Model, environment: str = SITE) -> int:
     return registry.head_for(model, environment).version
 
 
+@sqlite_only
 def test_costs_that_reward_errors_are_published_only_with_a_reason(store: Store):
     add_model(store)
     gains = PostProcessingHead(1.0, np.zeros(3), -COSTS, np.full(3, 1 / 3), class_names=CLASSES)
@@ -78,6 +80,7 @@ def test_publishing_for_an_environment_creates_it(store: Store):
         publish(store, 0, "Site New")
 
 
+@sqlite_only
 @pytest.mark.parametrize(
     "unfit",
     [
@@ -113,6 +116,7 @@ def test_the_history_tells_who_put_which_head_in_force(store: Store):
     assert all(one.activated_at <= two.activated_at for one, two in itertools.pairwise(history))
 
 
+@sqlite_only
 def test_repeated_rollbacks_walk_back_and_never_forth(store: Store):
     model, _ = add_serving_model(store)
     versions = [publish(store, bias, None) for bias in (1, 2, 3)]
@@ -123,6 +127,7 @@ def test_repeated_rollbacks_walk_back_and_never_forth(store: Store):
         rollback(store, None)
 
 
+@sqlite_only
 def test_a_publication_after_a_rollback_covers_what_the_rollback_brought_back(store: Store):
     add_serving_model(store)
     publish(store, 1, None)
@@ -152,6 +157,7 @@ def test_rolling_back_the_first_head_of_an_environment_returns_it_to_the_default
     assert serving(store, model) == 3
 
 
+@sqlite_only
 def test_without_a_default_head_the_first_head_of_an_environment_stays(store: Store):
     model = add_model(store)
     publish(store, 1)
@@ -160,6 +166,7 @@ def test_without_a_default_head_the_first_head_of_an_environment_stays(store: St
     assert serving(store, model) == 1
 
 
+@sqlite_only
 def test_environments_roll_back_on_their_own(store: Store):
     model, _ = add_serving_model(store)
     publish(store, 1, "site-a")
@@ -172,6 +179,7 @@ def test_environments_roll_back_on_their_own(store: Store):
         rollback(store, "site-c")
 
 
+@sqlite_only
 @pytest.mark.parametrize("name", ["", "Site A", "a" * 65])
 @pytest.mark.parametrize("action", ["publish", "rollback", "pin", "unpin", "activations"])
 def test_an_illegal_name_is_never_taken_for_the_default_head(store: Store, action: str, name: str):
@@ -219,6 +227,7 @@ def test_rolling_back_to_a_version_is_as_many_steps_back_as_lead_to_it(store: St
     assert entry.details == {"version": 2, "to_version": 2}
 
 
+@sqlite_only
 def test_rolling_back_to_a_head_from_elsewhere_is_undone_by_the_next_rollback(store: Store):
     model, _ = add_serving_model(store)
     publish(store, 1)
@@ -231,6 +240,7 @@ def test_rolling_back_to_a_head_from_elsewhere_is_undone_by_the_next_rollback(st
     assert [rollback(store), rollback(store)] == [2, 1]
 
 
+@sqlite_only
 def test_an_environment_keeps_the_version_that_it_was_rolled_back_to(store: Store):
     model, _ = add_serving_model(store)
     publish(store, 1)
@@ -241,6 +251,7 @@ def test_an_environment_keeps_the_version_that_it_was_rolled_back_to(store: Stor
     assert rollback(store) == 3
 
 
+@sqlite_only
 def test_versions_that_cannot_come_in_force_are_refused(store: Store):
     add_serving_model(store)
     publish(store, 1, None)
@@ -287,6 +298,7 @@ def test_a_rollback_that_expects_another_state_is_refused_and_leaves_no_trace(st
     assert store.heads.activations("dermatology", environment=SITE)[-1].reason == "rollback"
 
 
+@sqlite_only
 def test_only_the_head_that_is_meant_is_published(store: Store):
     add_model(store)
     with pytest.raises(InvalidInputError, match="digest") as refused:
@@ -300,6 +312,7 @@ def fitted_on(data: LabeledLogits) -> PostProcessingHead:
     return fit_head(data, COSTS, class_names=CLASSES)
 
 
+@sqlite_only
 def test_a_head_fitted_on_another_models_calibration_set_is_refused(store: Store):
     add_serving_model(store)
     add_model(store, "other")
@@ -389,6 +402,7 @@ def test_a_default_head_brings_back_its_calibration_set(store: Store, to_version
     assert active_set(store) == second
 
 
+@sqlite_only
 def test_a_default_head_that_is_published_again_chooses_its_calibration_set(store: Store):
     first, _ = calibrated_twice(store)
     old = store.heads.get("dermatology", 1).head
@@ -396,6 +410,7 @@ def test_a_default_head_that_is_published_again_chooses_its_calibration_set(stor
     assert active_set(store) == first
 
 
+@sqlite_only
 def test_the_head_of_an_environment_leaves_the_calibration_set_of_the_model(store: Store):
     first, second = calibrated_twice(store)
     record = store.heads.rollback("dermatology", environment="default", actor="bob", to_version=1)
@@ -405,6 +420,7 @@ def test_the_head_of_an_environment_leaves_the_calibration_set_of_the_model(stor
     assert f"`lifelong calibration-sets activate dermatology@1 {first}`" in sentence
 
 
+@sqlite_only
 def test_a_head_that_names_no_calibration_set_leaves_the_active_one(store: Store):
     _, second = calibrated_twice(store)
     record = store.heads.publish("dermatology", head(3.0), environment=None, actor="bob")

@@ -7,6 +7,7 @@ import pytest
 
 from lifelong_core.store import Heartbeat, Store
 from lifelong_core.store.heads.outlook import describe_outlook
+from tests.databases import sqlite_only
 from tests.unit.store.samples import add_serving_model, head
 
 AT = datetime(2026, 1, 1, 8, 21, tzinfo=UTC)
@@ -52,6 +53,7 @@ def test_it_tells_when_a_cycle_may_undo_the_rollback(rolled_back: Store) -> None
     assert "a person approves them" in outlook(rolled_back, "ward")
 
 
+@sqlite_only
 def test_a_pin_in_the_same_transaction_is_named_and_an_older_one_stays(rolled_back: Store) -> None:
     rolled_back.monitors.record_heartbeat(MONITOR)
     for reason in ("wrong", "wrong again"):
@@ -61,6 +63,7 @@ def test_a_pin_in_the_same_transaction_is_named_and_an_older_one_stays(rolled_ba
     assert [entry.details["reason"] for entry in rolled_back.audit.list(action="heads.pin")] == ["wrong"]
 
 
+@sqlite_only
 def test_it_tells_which_environments_use_the_default_head(rolled_back: Store) -> None:
     rolled_back.heads.publish("dermatology", head(), environment="clinic", actor="ann")
     said = outlook(rolled_back, None)

@@ -7,6 +7,7 @@ import pytest
 
 from lifelong_core.store import Model, Store
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
+from tests.databases import sqlite_only
 from tests.unit.store.samples import add_model, add_serving_model, cycle, head
 
 SITE = "site-a"
@@ -66,6 +67,7 @@ def test_a_pin_tells_who_holds_what_and_why_until_it_is_taken_away(store: Store)
     assert not pinned(store, model, SITE)
 
 
+@sqlite_only
 def test_a_cycle_never_publishes_over_a_pin(store: Store):
     model, _ = add_serving_model(store)
     pin(store)
@@ -80,6 +82,7 @@ def test_a_cycle_never_publishes_over_a_pin(store: Store):
     assert swap(store, model) == 3
 
 
+@sqlite_only
 @pytest.mark.parametrize("own", [False, True])
 def test_a_pinned_default_head_holds_for_the_environments_that_use_it(store: Store, own: bool):
     model, _ = add_serving_model(store)
@@ -96,6 +99,7 @@ def test_a_pinned_default_head_holds_for_the_environments_that_use_it(store: Sto
         swap(store, model)
 
 
+@sqlite_only
 def test_people_publish_and_roll_back_on_a_pinned_place_and_the_pin_stays(store: Store):
     model, _ = add_serving_model(store)
     pin(store)
@@ -119,6 +123,7 @@ def test_what_is_pinned_already_or_not_at_all_is_a_conflict(store: Store):
         store.heads.unpin("dermatology", environment="site-b", actor="ann")
 
 
+@sqlite_only
 @pytest.mark.parametrize("environment", [SITE, None])
 def test_what_the_caller_did_not_see_is_neither_pinned_nor_unpinned(store: Store, environment: str | None):
     add_serving_model(store)
@@ -135,6 +140,7 @@ def test_what_the_caller_did_not_see_is_neither_pinned_nor_unpinned(store: Store
     store.heads.unpin("dermatology", expected_sequence=newest, **options)
 
 
+@sqlite_only
 @pytest.mark.parametrize(
     ("reason", "is_legal"),
     [("r" * 200, True), ("r" * 201, False), ("", False), (" ", False), ("a\nb", False)],
@@ -150,6 +156,7 @@ def test_a_pin_needs_a_reason_of_limited_length(store: Store, reason: str, is_le
     assert refused.value.field == "reason"
 
 
+@sqlite_only
 def test_only_what_is_in_force_can_be_pinned(store: Store):
     add_model(store)
     with pytest.raises(ConflictError, match="no head"):
@@ -160,6 +167,7 @@ def test_only_what_is_in_force_can_be_pinned(store: Store):
         store.heads.unpin("nothing", environment=None, actor="ann")
 
 
+@sqlite_only
 def test_a_misspelt_environment_is_neither_pinned_nor_unpinned(store: Store):
     model, _ = add_serving_model(store)
     pin(store)
@@ -179,6 +187,7 @@ def test_a_misspelt_environment_is_neither_pinned_nor_unpinned(store: Store):
     assert pinned(store, model, "sight-a")
 
 
+@sqlite_only
 def test_of_many_environments_a_message_names_some(store: Store):
     add_serving_model(store)
     for number in range(30):

@@ -22,6 +22,7 @@ from lifelong_core.store import (
 from lifelong_core.store.heads import refitting
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, InvalidInputError
+from tests.databases import sqlite_only
 from tests.unit.store.design_samples import (
     SENSITIVITY,
     STATED_COSTS,
@@ -111,6 +112,7 @@ def test_an_environment_with_a_head_of_its_own_decides_by_the_new_costs_for_its_
     assert serving(store, model, SITE) == before
 
 
+@sqlite_only
 @pytest.mark.parametrize("pinned", [SITE, None])
 def test_a_pinned_head_stays_and_is_named(store: Store, pinned: str | None):
     model, default = add_serving_model(store)
@@ -125,6 +127,7 @@ def test_a_pinned_head_stays_and_is_named(store: Store, pinned: str | None):
     assert found.default_version == (default.version if pinned is None else 3)
 
 
+@sqlite_only
 def test_an_environment_that_is_pinned_while_it_uses_the_default_head_keeps_that_one(store: Store):
     model, default = add_serving_model(store)
     store.environments.ensure(SITE, limit=9)
@@ -141,6 +144,7 @@ def test_an_environment_that_is_pinned_while_it_uses_the_default_head_keeps_that
     assert kept(again) == [(None, 2, "fits"), (SITE, default.version, "pinned")]
 
 
+@sqlite_only
 def test_a_head_that_decides_so_already_is_not_published_again(store: Store):
     add_serving_model(store)
     publish(store, of_site())
@@ -154,6 +158,7 @@ def test_a_head_that_decides_so_already_is_not_published_again(store: Store):
     assert store.recommendations.list("lesions")[-1] == found.attached
 
 
+@sqlite_only
 def test_another_decision_rule_is_reason_enough_for_new_heads(store: Store):
     """Argmax is stated; costs are not, so that those of the task stay."""
     add_serving_model(store)
@@ -172,6 +177,7 @@ def test_another_decision_rule_is_reason_enough_for_new_heads(store: Store):
     assert kept(again) == [(None, 3, "fits"), (SITE, 4, "fits")]
 
 
+@sqlite_only
 def test_a_class_mix_for_which_the_rule_has_no_cut_off_is_named_with_its_place(store: Store):
     labels = np.arange(200) % 2
     logits = 2 * np.eye(2)[labels] + np.random.default_rng(0).normal(size=(200, 2))
@@ -189,6 +195,7 @@ def test_a_class_mix_for_which_the_rule_has_no_cut_off_is_named_with_its_place(s
     assert (store.registry(), store.audit.list()) == before
 
 
+@sqlite_only
 def test_another_class_mix_for_the_use_is_reason_enough_for_a_new_default_head_only(store: Store):
     add_serving_model(store)
     publish(store, of_site())
@@ -199,6 +206,7 @@ def test_another_class_mix_for_the_use_is_reason_enough_for_a_new_default_head_o
     assert kept(found) == [(SITE, 4, "fits")]
 
 
+@sqlite_only
 def test_what_nobody_stated_stays_as_it_is(store: Store):
     add_serving_model(store)
     publish(store, head(), None)
@@ -208,6 +216,7 @@ def test_what_nobody_stated_stays_as_it_is(store: Store):
     assert np.array_equal(record.head.assumed_prevalence, head().assumed_prevalence)
 
 
+@sqlite_only
 def test_a_damaged_head_is_left_alone_where_nobody_knows_its_class_mix(store: Store):
     model, _ = add_serving_model(store)
     publish(store, of_site())
@@ -220,6 +229,7 @@ def test_a_damaged_head_is_left_alone_where_nobody_knows_its_class_mix(store: St
     assert serving(store, model, None) == found.published[0].record
 
 
+@sqlite_only
 def test_there_has_to_be_a_model_that_serves_and_was_calibrated(store: Store):
     add_model(store)
     with pytest.raises(ConflictError, match="no promoted model"):
@@ -248,6 +258,7 @@ MEANWHILE: dict[str, Callable[[Store], Any]] = {
 }
 
 
+@sqlite_only
 @pytest.mark.parametrize("meanwhile", MEANWHILE.values(), ids=MEANWHILE)
 def test_what_changes_while_heads_are_fitted_is_a_conflict_and_nothing_is_written(
     store: Store, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[Store], Any]
@@ -268,6 +279,7 @@ def test_what_changes_while_heads_are_fitted_is_a_conflict_and_nothing_is_writte
     assert [everything(store)] == seen
 
 
+@sqlite_only
 def test_what_does_not_matter_to_the_heads_may_change_meanwhile(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ):

@@ -15,6 +15,7 @@ from lifelong_core.store import (
 )
 from lifelong_core.store.heads import heads
 from lifelong_core.values.errors import ConflictError, InvalidInputError, UnidentifiableError
+from tests.databases import sqlite_only
 from tests.unit.store.samples import CLASSES, COSTS, add_model, blurred, calibration, head
 
 
@@ -46,6 +47,7 @@ def test_a_calibrated_model_serves_with_the_head_fitted_on_its_set(store: Store)
     ]
 
 
+@sqlite_only
 def test_the_head_decides_by_the_rule_of_the_task(store: Store):
     rule = TargetValue("TPR", 0.8, 2)
     store.tasks.add("lesions", CLASSES, COSTS, decision_rule=rule, actor="test")
@@ -58,6 +60,7 @@ def test_the_head_decides_by_the_rule_of_the_task(store: Store):
     assert store.registry().heads[model.id, None].head == head
 
 
+@sqlite_only
 def test_the_head_can_be_made_for_another_prevalence(store: Store):
     add_model(store)
     target = [0.7, 0.2, 0.1]
@@ -65,6 +68,7 @@ def test_the_head_can_be_made_for_another_prevalence(store: Store):
     assert np.allclose(record.head.assumed_prevalence, target)
 
 
+@sqlite_only
 def test_a_task_that_serves_a_model_goes_on_serving_it(store: Store):
     first = add_model(store, "derm")
     register_calibration(store, "derm@1", calibration(1), actor="ann")
@@ -73,6 +77,7 @@ def test_a_task_that_serves_a_model_goes_on_serving_it(store: Store):
     assert store.tasks.get("lesions").promoted_model_id == first.id
 
 
+@sqlite_only
 def test_a_set_that_does_not_fit_changes_nothing(store: Store):
     add_model(store)
     before = store.registry()
@@ -96,6 +101,7 @@ def test_it_is_all_or_nothing(store: Store, monkeypatch: pytest.MonkeyPatch):
     assert store.heads.publish("dermatology", head(), environment=None, actor="ann").version == 1
 
 
+@sqlite_only
 def test_a_set_that_lacks_a_class_does_not_go_live(store: Store):
     model = add_model(store)
     complete = calibration()
@@ -106,6 +112,7 @@ def test_a_set_that_lacks_a_class_does_not_go_live(store: Store):
     assert store.calibration_sets.list(model.reference) == []
 
 
+@sqlite_only
 def test_the_audit_log_keeps_the_report(store: Store):
     add_model(store)
     register_calibration(store, "dermatology", calibration(), actor="ann")
@@ -115,6 +122,7 @@ def test_the_audit_log_keeps_the_report(store: Store):
     assert "force_reason" not in entry.details
 
 
+@sqlite_only
 def test_a_refused_set_needs_a_reason(store: Store):
     model = add_model(store)
     good = calibration()
@@ -136,6 +144,7 @@ def test_a_refused_set_needs_a_reason(store: Store):
     assert entry.details["report"]["verdict"] == "refused"
 
 
+@sqlite_only
 def test_probabilities_are_no_calibration_set_even_with_a_reason(store: Store):
     model = add_model(store)
     good = calibration()
@@ -149,6 +158,7 @@ def test_probabilities_are_no_calibration_set_even_with_a_reason(store: Store):
     assert register_calibration(store, model.reference, logarithms, actor="ann").version == 1
 
 
+@sqlite_only
 def test_the_set_that_was_compared_with_must_still_be_the_active_one(store: Store):
     model = add_model(store)
     candidate = examine_candidate(store, model.reference, calibration(1))
@@ -157,6 +167,7 @@ def test_the_set_that_was_compared_with_must_still_be_the_active_one(store: Stor
         publish_candidate(store, candidate, actor="bob")
 
 
+@sqlite_only
 def test_a_set_whose_predecessor_is_lost_is_judged_alone(store: Store):
     model = add_model(store)
     register_calibration(store, model.reference, calibration(1), actor="ann")
@@ -166,6 +177,7 @@ def test_a_set_whose_predecessor_is_lost_is_judged_alone(store: Store):
     assert examine_candidate(store, model.reference, calibration(2)).report.previous is None
 
 
+@sqlite_only
 @pytest.mark.parametrize("damage", ["gone", "damaged"])
 def test_a_model_whose_stored_graph_is_gone_or_damaged_is_not_promoted(store: Store, damage: str):
     model = add_onnx_model(store)
@@ -181,6 +193,7 @@ def test_a_model_whose_stored_graph_is_gone_or_damaged_is_not_promoted(store: St
     assert promote_calibrated(store, "dermatology@1", actor="ann").id == model.id
 
 
+@sqlite_only
 def test_the_first_calibration_promotes_no_model_whose_stored_graph_is_gone(store: Store):
     model = add_onnx_model(store)
     assert model.artifact is not None
@@ -191,6 +204,7 @@ def test_the_first_calibration_promotes_no_model_whose_stored_graph_is_gone(stor
     assert store.registry() == before
 
 
+@sqlite_only
 def test_a_version_that_does_worse_than_the_promoted_one_is_named_and_not_promoted(store: Store):
     first = add_model(store)
     register_calibration(store, "dermatology@1", calibration(1, 600), actor="ann")
@@ -211,6 +225,7 @@ def test_a_version_that_does_worse_than_the_promoted_one_is_named_and_not_promot
     assert entry.details == {"force_reason": "the first one leaks memory", "finding": found.text}
 
 
+@sqlite_only
 def test_a_version_that_is_as_good_is_promoted_without_a_word(store: Store):
     add_model(store)
     register_calibration(store, "dermatology@1", calibration(1, 600), actor="ann")
@@ -222,6 +237,7 @@ def test_a_version_that_is_as_good_is_promoted_without_a_word(store: Store):
     assert store.tasks.get("lesions").promoted_model_id == second.id
 
 
+@sqlite_only
 def test_a_set_is_compared_with_the_last_one_that_was_not_forced(store: Store):
     add_model(store)
     register_calibration(store, "dermatology", calibration(1, 600), actor="ann")

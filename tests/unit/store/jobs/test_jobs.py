@@ -25,6 +25,7 @@ from lifelong_core.values.errors import (
     PayloadTooLargeError,
     UnavailableError,
 )
+from tests.databases import sqlite_only
 from tests.unit.store.at_once import at_once
 from tests.unit.store.job_samples import audited, claim, let_time_pass, move_clock, nothing_to_do, submit
 from tests.unit.store.samples import add_model, calibration, started_together
@@ -60,6 +61,7 @@ def test_a_job_from_its_submission_to_its_result(store: Store):
     assert audited(store) == [("ann", "jobs.submit", subject), ("one", "jobs.succeed", subject)]
 
 
+@sqlite_only
 @pytest.mark.parametrize(
     ("error", "kept"),
     [
@@ -76,6 +78,7 @@ def test_a_job_fails_with_what_went_wrong_and_is_not_tried_again(store: Store, e
     assert [action for _, action, _ in audited(store)] == ["jobs.submit", "jobs.fail"]
 
 
+@sqlite_only
 def test_the_hint_of_an_older_version_is_read(store: Store) -> None:
     job = submit(store)
     store.jobs.fail(claim(store), {**ERROR, "hint": "Choose another set."})
@@ -147,6 +150,7 @@ def test_who_was_replaced_changes_nothing(store: Store, name: str):
     ENDINGS[name](store, present)
 
 
+@sqlite_only
 @pytest.mark.parametrize("name", ENDINGS)
 def test_what_has_ended_does_not_change(store: Store, name: str):
     submit(store)
@@ -248,6 +252,7 @@ def filled(size: int) -> dict[str, str]:
     return {"a": "x" * (size - len('{"a":""}'))}
 
 
+@sqlite_only
 def test_payloads_and_results_may_take_just_so_many_bytes(store: Store):
     submit(store, **filled(LARGEST_PAYLOAD))
     with pytest.raises(PayloadTooLargeError, match=r"^payload"):
@@ -373,6 +378,7 @@ def test_a_set_whose_job_cannot_be_written_is_not_kept(
     assert (store.jobs.list(), kept_files(artifacts_url)) == ([], [])
 
 
+@sqlite_only
 @pytest.mark.parametrize("database_is_gone", [False, True])
 def test_a_job_whose_set_cannot_be_kept_fails(
     store: Store, monkeypatch: pytest.MonkeyPatch, database_is_gone: bool
@@ -454,6 +460,7 @@ def submit_images(store: Store, actor: str = "ann") -> Job:
     return store.jobs.submit("fingerprint", {"task": "lesions"}, upload=BytesIO(IMAGES), actor=actor)
 
 
+@sqlite_only
 @pytest.mark.parametrize("ending", ["succeeded", "failed", "given up"])
 def test_an_upload_is_deleted_when_the_last_job_that_needs_it_has_ended(store: Store, ending: str):
     first, second = submit_images(store), submit_images(store, "bob")

@@ -4,6 +4,7 @@ import pytest
 
 from lifelong_core.store import Store
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
+from tests.databases import sqlite_only
 
 KEY, OTHER_KEY = "ab" * 32, "cd" * 32
 
@@ -29,6 +30,7 @@ def test_a_name_and_a_key_are_trusted_once(store: Store, name: str, key: str, fi
         store.trusted_signers.add(name, key, actor="ann")
 
 
+@sqlite_only
 @pytest.mark.parametrize(
     ("name", "key", "field"),
     [
@@ -44,6 +46,7 @@ def test_illegal_names_and_keys_are_refused(store: Store, name: str, key: str, f
     assert store.trusted_signers.list() == []
 
 
+@sqlite_only
 def test_an_unknown_signer_cannot_be_removed(store: Store):
     with pytest.raises(NotFoundError, match="no trusted signer 'clinic'"):
         store.trusted_signers.remove("clinic", actor="ann")

@@ -17,6 +17,7 @@ from lifelong_core.store.lifecycle.group_keys import (
 )
 from lifelong_core.store.lifecycle.privacy import rotate_group_key
 from lifelong_core.values.errors import ConflictError
+from tests.databases import sqlite_only
 from tests.unit.store.at_once import at_once
 
 
@@ -112,6 +113,7 @@ def test_of_hosts_with_a_key_on_a_database_without_one_the_first_to_start_decide
     assert len([entry for entry in store.audit.list() if entry.action == "group_keys.record"]) == 1
 
 
+@sqlite_only
 def test_another_key_neither_hashes_nor_erases_nor_rotates(store: Store, first: Path, other: Path) -> None:
     known = store.group_keys.known_digests()
     file = KeyFile.load(other)
@@ -130,6 +132,7 @@ def test_before_the_database_knows_a_key_nothing_is_hashed(other: Path) -> None:
         hashing_key(KeyFile.load(other), ())
 
 
+@sqlite_only
 def test_after_a_rotation_other_hosts_go_on_with_the_old_key_and_do_not_erase(
     store: Store, first: Path, tmp_path: Path
 ) -> None:
@@ -178,6 +181,7 @@ def test_rotations_on_two_hosts_at_once_lose_no_key(
     assert store.group_keys.known_digests() == KeyFile.load(first if done[0] else second).digests
 
 
+@sqlite_only
 def test_installing_a_copy_sets_a_key_aside_that_the_database_has_never_known(
     store: Store, first: Path, other: Path
 ) -> None:
@@ -205,6 +209,7 @@ def test_a_copy_with_a_newer_key_than_the_database_knows_tells_it(
     assert store.group_keys.known_digests() == (KeyFile.load(first).digests[0], *known)
 
 
+@sqlite_only
 def test_only_a_complete_copy_is_installed(store: Store, first: Path, other: Path, tmp_path: Path) -> None:
     second = tmp_path / "second" / "group.key"
     with pytest.raises(GroupKeyError, match="another key"):
@@ -216,6 +221,7 @@ def test_only_a_complete_copy_is_installed(store: Store, first: Path, other: Pat
     assert not second.exists()
 
 
+@sqlite_only
 def test_keys_that_are_lost_are_forgotten_on_purpose_only(store: Store, first: Path) -> None:
     store.group_keys.rotate(first, actor="first")
     file = KeyFile.load(first)
@@ -240,6 +246,7 @@ def test_keys_that_are_lost_are_forgotten_on_purpose_only(store: Store, first: P
     assert file.keys[0].hex() not in str(store.audit.list())
 
 
+@sqlite_only
 def test_a_file_with_more_keys_than_the_database_knows_is_complete(store: Store, first: Path) -> None:
     known = store.group_keys.known_digests()
     with first.open("a") as file:

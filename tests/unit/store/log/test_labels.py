@@ -11,6 +11,7 @@ import pytest
 from lifelong_core.store import LogEntry, NewLabel, Prediction, Store, new_prediction_id
 from lifelong_core.store.log.identifiers import shadow_prediction_id
 from lifelong_core.values.errors import InvalidInputError
+from tests.databases import sqlite_only
 from tests.unit.store.at_once import at_once
 from tests.unit.store.samples import entry, ids_of, prediction
 
@@ -46,6 +47,7 @@ def test_the_last_label_of_one_batch_counts(store: Store):
     assert store.labels.record([]) == ()
 
 
+@sqlite_only
 @pytest.mark.parametrize("label", [-1, 3, 10**6])
 def test_a_label_that_is_no_class_refuses_the_whole_batch(store: Store, label: int):
     one, two = logged(store, 2)
@@ -150,6 +152,7 @@ def test_the_history_tells_who_changed_a_label_from_what_to_what(store: Store):
     assert store.labels.recorded_times(1, "default", limit=9)[-1] == times[-1]
 
 
+@sqlite_only
 @pytest.mark.parametrize("stranger", [new_prediction_id(), uuid4(), UUID(int=0), UUID(int=2**128 - 1)])
 def test_a_prediction_without_a_label_has_no_history(store: Store, stranger: UUID):
     (row,) = logged(store, 1)
@@ -175,6 +178,7 @@ def test_a_propensity_is_kept_until_another_one_is_sent(store: Store):
     np.testing.assert_array_equal(found.propensities, [1.0, np.nan])
 
 
+@sqlite_only
 @pytest.mark.parametrize("propensity", [0.0, -0.5, 1.0000001, float("nan"), float("inf")])
 def test_a_propensity_that_is_no_positive_probability_refuses_the_batch(store: Store, propensity: float):
     one, two = logged(store, 2)
@@ -184,6 +188,7 @@ def test_a_propensity_that_is_no_positive_probability_refuses_the_batch(store: S
     assert store.labels.history(one.id) == ()
 
 
+@sqlite_only
 def test_the_shadow_of_an_image_has_the_history_of_its_label(store: Store):
     (one,) = logged(store, 1)
     shadow = replace(prediction(model_id=2), id=shadow_prediction_id(one.id))

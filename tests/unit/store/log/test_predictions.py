@@ -11,6 +11,7 @@ import pytest
 from lifelong_core.store import LogEntry, Prediction, RequestKey, Store, logged_on, new_prediction_id
 from lifelong_core.store.log import identifiers
 from lifelong_core.values.errors import ConflictError, InvalidInputError
+from tests.databases import sqlite_only
 from tests.unit.store.samples import LONG_AGO, add_model, entry, ids_of, prediction, read_all
 
 
@@ -32,6 +33,7 @@ def test_a_prediction_comes_back_to_the_last_bit(store: Store):
         assert store.predictions.get(stranger) is None
 
 
+@sqlite_only
 def test_nothing_to_append_is_no_transaction(store: Store):
     before = store.predictions.log_position()
     assert store.predictions.append([]) == ()
@@ -53,6 +55,7 @@ def test_a_batch_mixes_models_environments_sizes_and_class_counts(store: Store):
     assert sorted(read_all(store)) == sorted(ids_of(entries))
 
 
+@sqlite_only
 @pytest.mark.parametrize(
     ("logits", "field"),
     [
@@ -72,6 +75,7 @@ def test_logits_that_cannot_be_replayed_are_refused(store: Store, logits: Any, f
     assert list(read_all(store)) == []
 
 
+@sqlite_only
 @pytest.mark.parametrize(("request_id", "is_legal"), [("", False), ("r" * 200, True), ("r" * 201, False)])
 def test_the_length_of_a_request_id_is_limited(store: Store, request_id: str, is_legal: bool):
     if is_legal:
@@ -82,6 +86,7 @@ def test_the_length_of_a_request_id_is_limited(store: Store, request_id: str, is
     assert refused.value.field == "request_id"
 
 
+@sqlite_only
 def test_an_entry_without_predictions_is_refused(store: Store):
     with pytest.raises(InvalidInputError, match="at least one"):
         store.predictions.append([LogEntry(())])

@@ -18,6 +18,7 @@ from lifelong_core.store.performance.records import (
 )
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import InvalidInputError, UnavailableError
+from tests.databases import sqlite_only
 from tests.unit import performance_samples as samples
 from tests.unit.store.samples import add_serving_model, cycle
 
@@ -85,6 +86,7 @@ def test_the_last_estimate_of_each_day_and_head_counts(store: Store, model: Mode
     assert accuracies(store, model, since=NOON + 2 * HOUR) == [(4, 2, 0.9), (5, 1, 0.83)]
 
 
+@sqlite_only
 def test_a_cycle_without_an_estimate_hides_no_earlier_one(store: Store, model: Model):
     judge(store, model, NOON, estimate(0.81))
     judge(store, model, NOON + HOUR, None)
@@ -93,6 +95,7 @@ def test_a_cycle_without_an_estimate_hides_no_earlier_one(store: Store, model: M
     assert accuracies(store, model) == [(4, 1, 0.81)]
 
 
+@sqlite_only
 def test_a_cycle_at_midnight_belongs_to_the_day_that_ends(store: Store, model: Model):
     judge(store, model, datetime(2026, 3, 5, tzinfo=UTC), estimate(0.8))
     assert accuracies(store, model) == [(4, 1, 0.8)]
@@ -125,6 +128,7 @@ def test_a_comparison_is_read_as_it_was_stored_and_the_newest_replaces_it(store:
     }
 
 
+@sqlite_only
 @pytest.mark.parametrize("text", ["{}", "[]", "no JSON", '{"schema_version": 2}', '{"schema_version": 1}'])
 def test_a_damaged_comparison_is_reported(store: Store, model: Model, text: str):
     store.performance.store(model.id, "clinic", comparison())

@@ -16,6 +16,7 @@ from lifelong_core.store.access.token_lookup import hash_secret
 from lifelong_core.store.lifecycle.group_keys import KeyFile
 from lifelong_core.store.registry.cache import RegistryCache
 from lifelong_core.values.errors import UnavailableError
+from tests.databases import sqlite_only
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, head
 
 URL = "postgresql://somebody:secret@db.example:5432/lifelong"
@@ -79,6 +80,7 @@ def test_the_same_registry_comes_back_to_the_last_bit(store: Store, cache: Regis
     assert [token.name for token in registry.tokens.values()] == ["ci"]
 
 
+@sqlite_only
 def test_a_task_is_written_with_its_decision_rule(store: Store, cache: RegistryCache):
     cache.save(filled(store)[0])
     tasks = {task["name"]: task for task in json.loads(cache.path.read_text())["registry"]["tasks"]}
@@ -92,6 +94,7 @@ def test_a_task_is_written_with_its_decision_rule(store: Store, cache: RegistryC
     }
 
 
+@sqlite_only
 def test_the_file_is_its_owners_and_holds_no_secret(store: Store, cache: RegistryCache):
     registry, secret = filled(store)
     old = os.umask(0)

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from lifelong_core.store import Heartbeat, Store, Tick, Visit
 from lifelong_core.store.registry.monitors import FORGOTTEN_AFTER, LOST_AFTER, describe_disagreements
 from lifelong_core.store.schema import tables
+from tests.databases import sqlite_only
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)
 FIRST = Heartbeat(
@@ -90,6 +91,7 @@ def test_heartbeats_are_no_change_of_the_registry(store: Store):
     assert store.revision() == before
 
 
+@sqlite_only
 def test_of_living_monitors_the_strictest_mode_holds_in_an_environment(store: Store):
     assert store.monitors.strictest_mode("clinic", "auto") == "auto"
     store.monitors.record_heartbeat(FIRST)
@@ -103,6 +105,7 @@ def test_of_living_monitors_the_strictest_mode_holds_in_an_environment(store: St
     assert store.monitors.strictest_mode("clinic", "auto") == "auto"
 
 
+@sqlite_only
 def test_living_monitors_with_different_settings_are_named_with_what_differs(store: Store):
     first = replace(FIRST, settings={"policy.mode": "shadow", "quantifier": "auto"})
     second = replace(

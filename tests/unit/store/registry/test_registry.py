@@ -16,6 +16,7 @@ from lifelong_core.images.preprocessing import Preprocessing, Resize
 from lifelong_core.store import Model, Scope, Store, promote_calibrated, register_calibration
 from lifelong_core.store.access.token_lookup import hash_secret
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
+from tests.databases import sqlite_only
 from tests.unit.store.design_samples import interview, recommendation
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, entry, head
 
@@ -37,6 +38,7 @@ def test_a_task_is_found_as_it_was_added(store: Store):
     assert [task.name for task in store.tasks.list()] == ["lesions"]
 
 
+@sqlite_only
 @pytest.mark.parametrize("rule", [Argmax(), CutOffs((0.5, 0.2, 0.1)), TargetValue("PPV", 0.8, 2)])
 def test_a_task_keeps_its_decision_rule(store: Store, rule: DecisionRule):
     added = store.tasks.add("lesions", CLASSES, COSTS, decision_rule=rule, actor="me")
@@ -47,12 +49,14 @@ def test_a_task_keeps_its_decision_rule(store: Store, rule: DecisionRule):
     assert store.audit.list()[0].details == {"classes": list(CLASSES)}
 
 
+@sqlite_only
 def test_a_decision_rule_of_other_classes_is_refused(store: Store):
     with pytest.raises(InvalidInputError, match=r"^decision_rule.positive_class: there is no class 3"):
         store.tasks.add("lesions", CLASSES, COSTS, decision_rule=TargetValue("TPR", 0.9, 3), actor="me")
     assert store.tasks.list() == []
 
 
+@sqlite_only
 @pytest.mark.parametrize(
     ("name", "classes", "costs", "field"),
     [
@@ -133,6 +137,7 @@ def test_an_onnx_model_keeps_its_file_and_preprocessing(store: Store):
     assert store.artifacts.get(found.artifact) == b"graph"
 
 
+@sqlite_only
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
@@ -153,12 +158,14 @@ def test_a_model_needs_what_its_kind_needs(store: Store, arguments: dict[str, An
     assert store.models.list() == []
 
 
+@sqlite_only
 def test_the_name_of_a_model_belongs_to_one_task(store: Store):
     add_model(store, "derm", task="lesions")
     with pytest.raises(ConflictError, match="another task"):
         add_model(store, "derm", task="moles")
 
 
+@sqlite_only
 def test_each_task_promotes_its_own_model(store: Store):
     add_model(store, "derm", task="lesions")
     add_model(store, "mole", task="moles")
@@ -212,6 +219,7 @@ def test_the_same_calibration_set_is_kept_once_and_becomes_active_again(store: S
     assert len(store.calibration_sets.list("dermatology")) == 2
 
 
+@sqlite_only
 def test_a_calibration_set_with_other_classes_is_refused(store: Store):
     add_model(store)
     two_classes = LabeledLogits(np.eye(2), [0, 1])

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import ModelLoad, Store, describe_serving, register_calibration, serving_state
+from tests.databases import sqlite_only
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration
 
 LOADED = ModelLoad("CPUExecutionProvider", None)
@@ -35,12 +36,14 @@ def report(store: Store, worker: str, heads: dict[int, int], loads: dict[int, Mo
     )
 
 
+@sqlite_only
 def test_a_model_without_a_head_is_not_served(store: Store):
     add_graph(store, head=False)
     assert "net@1 is not served: it has no head" in describe_serving(store, "net@1")
     assert "lifelong calibrate net@1" in describe_serving(store, "net@1")
 
 
+@sqlite_only
 def test_nothing_is_served_without_a_worker(store: Store):
     add_graph(store)
     assert describe_serving(store, "net@1") == (
@@ -60,6 +63,7 @@ def test_a_model_is_served_when_every_worker_runs_it(store: Store):
     )
 
 
+@sqlite_only
 def test_a_worker_that_cannot_load_it_is_named_with_the_reason(store: Store):
     model = add_graph(store)
     report(store, "one", {model: 1}, {model: LOADED})
@@ -70,6 +74,7 @@ def test_a_worker_that_cannot_load_it_is_named_with_the_reason(store: Store):
     assert serving_state(store, "net@1").is_settled
 
 
+@sqlite_only
 def test_the_version_that_stays_promoted_is_named(store: Store):
     first, second = add_graph(store), add_graph(store)
     report(store, "one", {first: 1, second: 1}, {first: LOADED, second: LOADED})
@@ -79,6 +84,7 @@ def test_the_version_that_stays_promoted_is_named(store: Store):
     )
 
 
+@sqlite_only
 def test_a_worker_with_an_older_head_does_not_serve_the_present_one(store: Store):
     model, record = add_serving_model(store)
     report(store, "one", {model.id: record.version}, {})
@@ -87,11 +93,13 @@ def test_a_worker_with_an_older_head_does_not_serve_the_present_one(store: Store
     assert "0 of 1 worker run it so far" in describe_serving(store, model.reference)
 
 
+@sqlite_only
 def test_an_external_model_needs_no_graph_and_an_uncalibrated_one_a_head(store: Store):
     model = add_model(store)
     assert "has no head" in describe_serving(store, model.reference)
 
 
+@sqlite_only
 def test_it_waits_until_all_workers_have_answered(store: Store):
     model = add_graph(store)
     report(store, "one", {model: 1}, {})

@@ -11,6 +11,7 @@ from lifelong_core.store import Registry, Store, promote_calibrated, start_trial
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.rollouts.candidate_heads import fit_candidate_heads, publish_candidate_heads
 from lifelong_core.values.errors import ConflictError
+from tests.databases import sqlite_only
 from tests.unit.store.design_samples import recommendation_without_costs
 from tests.unit.store.rollouts.images import add_calibrated
 from tests.unit.store.samples import CLASSES, COSTS, calibration, cycle, head
@@ -60,6 +61,7 @@ def test_heads_are_fitted_for_every_known_prevalence_from_the_candidates_own_set
     assert heads[two.id, None].head.provenance["origin"] == "calibration"
 
 
+@sqlite_only
 def test_candidates_decide_by_the_rule_of_the_task(store: Store):
     one = add_calibrated(store)
     store.heads.publish(one.reference, head(), environment="site-a", actor="me")
@@ -79,6 +81,7 @@ def test_candidates_decide_by_the_rule_of_the_task(store: Store):
         publish_candidate_heads(connection, fitted, actor="me")
 
 
+@sqlite_only
 def test_a_promotion_without_a_trial_fits_them_too(store: Store):
     one = add_calibrated(store)
     store.heads.publish(one.reference, head(), environment="site-a", actor="me")
@@ -89,6 +92,7 @@ def test_a_promotion_without_a_trial_fits_them_too(store: Store):
     )
 
 
+@sqlite_only
 def test_heads_that_the_candidate_has_are_kept_and_only_those_of_a_trial_follow(store: Store):
     one = add_calibrated(store)
     two = add_calibrated(store, seed=5)
@@ -107,6 +111,7 @@ def test_heads_that_the_candidate_has_are_kept_and_only_those_of_a_trial_follow(
     assert heads[two.id, "a"].head.digest == head(2.0).digest
 
 
+@sqlite_only
 def test_nothing_is_published_when_the_task_changed_meanwhile(store: Store):
     one = add_calibrated(store)
     store.heads.publish(one.reference, head(), environment="site-a", actor="me")
@@ -121,6 +126,7 @@ def test_nothing_is_published_when_the_task_changed_meanwhile(store: Store):
     assert (two.id, "site-a") not in registry_of(store).heads
 
 
+@sqlite_only
 def test_a_lost_calibration_set_stops_no_promotion(store: Store):
     one = add_calibrated(store)
     store.heads.publish(one.reference, head(), environment="site-a", actor="me")

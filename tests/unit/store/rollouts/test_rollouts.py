@@ -6,6 +6,7 @@ import pytest
 
 from lifelong_core.store import Rollout, Store, WorseModelError, promote_calibrated, start_trial
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
+from tests.databases import sqlite_only
 from tests.unit.store.rollouts.images import TASK, add_calibrated, newest_audit
 from tests.unit.store.samples import add_model, record_report
 
@@ -42,6 +43,7 @@ def test_a_trial_goes_through_its_stages_and_ends_with_the_promotion(store: Stor
     assert newest_audit(store, "rollouts.end")[1]["outcome"] == "promoted"
 
 
+@sqlite_only
 def test_a_canary_whose_promotion_would_be_refused_needs_a_reason_and_a_shadow_does_not(store: Store):
     promoted, candidate = add_calibrated(store), add_calibrated(store, seed=1)
     record_report(store, candidate, against=promoted.reference, advice="reject")
@@ -69,6 +71,7 @@ def test_an_ended_trial_is_kept_and_another_may_start(store: Store):
     assert [one.model_id for one in store.rollouts.list(TASK)] == [first.id, second.id]
 
 
+@sqlite_only
 @pytest.mark.parametrize("share", [0, -0.1, 1.0001, float("nan"), float("inf")])
 def test_a_share_is_above_0_and_at_most_1(store: Store, share: float):
     add_calibrated(store)
@@ -79,6 +82,7 @@ def test_a_share_is_above_0_and_at_most_1(store: Store, share: float):
     assert start_trial(store, model.reference, stage="canary", share=1, actor="me").rollout.share == 1
 
 
+@sqlite_only
 def test_models_that_cannot_be_tried_are_refused(store: Store):
     one = add_calibrated(store)
     with pytest.raises(ConflictError, match="promoted model of lesions already"):
@@ -96,6 +100,7 @@ def test_models_that_cannot_be_tried_are_refused(store: Store):
     assert store.rollouts.list(TASK) == []
 
 
+@sqlite_only
 def test_external_models_are_not_tried(store: Store):
     from lifelong_core.store import register_calibration
     from tests.unit.store.samples import calibration

@@ -23,6 +23,7 @@ from lifelong_core.store.summaries import folding
 from lifelong_core.store.summaries.folding import SummaryFolding
 from lifelong_core.store.summaries.summaries import bucket_of
 from lifelong_core.values.errors import ConflictError, LifelongError
+from tests.databases import sqlite_only
 from tests.unit.store.log.test_commit_order import only_postgresql, open_append
 from tests.unit.store.samples import LONG_AGO, add_model, calibration, prediction
 
@@ -161,6 +162,7 @@ def test_a_commit_that_comes_late_with_smaller_ids_is_folded(store: Store, model
     assert check(store, model) == []
 
 
+@sqlite_only
 def test_the_check_catches_a_reader_that_goes_by_ids(
     store: Store, model: Model, monkeypatch: pytest.MonkeyPatch
 ):
@@ -184,6 +186,7 @@ def test_the_check_catches_a_reader_that_goes_by_ids(
     assert "counts 1 samples" in problem
 
 
+@sqlite_only
 def test_the_check_catches_rows_that_are_read_twice(
     store: Store, model: Model, monkeypatch: pytest.MonkeyPatch
 ):
@@ -460,6 +463,7 @@ def test_a_damaged_summary_is_made_anew(store: Store, model: Model, damage: byte
     assert check(store, model) == []
 
 
+@sqlite_only
 def test_the_check_sees_small_differences(store: Store, model: Model):
     append(store, model, *(NOON,) * 20)
     fold(store, model)
@@ -526,6 +530,7 @@ def test_a_window_of_the_past_can_be_made_again(store: Store, model: Model):
     assert np.allclose(again.summary.moments, past.summary.moments, rtol=1e-9)
 
 
+@sqlite_only
 def test_before_anything_is_folded_there_is_nothing_to_read_or_to_check(store: Store, model: Model):
     append(store, model, NOON)
     assert store.summaries.are_behind(model.id, SITE)

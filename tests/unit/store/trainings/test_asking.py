@@ -18,6 +18,7 @@ from lifelong_core.store.trainings.asking import (
     retraining_payload,
 )
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
+from tests.databases import sqlite_only
 from tests.unit.develop.training.results import make_result
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration
 
@@ -38,6 +39,7 @@ def plan(store: Store, folder: Path, *, facts: StatedFacts = StatedFacts(), **ch
     return plan_retraining(store, settings, asked, facts)
 
 
+@sqlite_only
 def test_a_suggestion_becomes_a_recipe_and_the_model_gets_the_name_in_use(store: Store) -> None:
     asked = complete_retraining(store, "lesions", suggestion="architecture:moles", recipe=BASE)
     assert (asked.recipe.architecture, asked.recipe.source) == ("convnext_tiny", "moles")
@@ -54,6 +56,7 @@ def test_a_suggestion_becomes_a_recipe_and_the_model_gets_the_name_in_use(store:
     assert (payload["path"], payload["source_path"]) == ("/data", None)
 
 
+@sqlite_only
 def test_what_cannot_be_asked_for_is_named(store: Store) -> None:
     prevalence = Optimisation(sampling="prevalence", target_prevalence=(0.5, 0.5))
     wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -80,6 +83,7 @@ def test_what_cannot_be_asked_for_is_named(store: Store) -> None:
     assert "architecture:moles" in (missing.value.hint or "")
 
 
+@sqlite_only
 def test_images_are_counted_else_stated_else_taken_from_the_card(store: Store, tmp_path: Path) -> None:
     folder = tmp_path / "images" / "a"
     folder.mkdir(parents=True)
@@ -104,6 +108,7 @@ def test_images_are_counted_else_stated_else_taken_from_the_card(store: Store, t
     assert sum(plan(store, tmp_path).splits.values()) == pytest.approx(90, abs=1)
 
 
+@sqlite_only
 def test_the_plan_says_what_is_missing(store: Store, tmp_path: Path) -> None:
     found = plan(
         store,
@@ -123,6 +128,7 @@ def test_the_plan_says_what_is_missing(store: Store, tmp_path: Path) -> None:
     assert found.source_splits == {"training": 450, "validation": 50}
 
 
+@sqlite_only
 @pytest.mark.parametrize("runner", ["local", "ray"])
 def test_the_plan_knows_the_memory_that_a_job_may_use_by_default(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runner: str
@@ -133,6 +139,7 @@ def test_the_plan_knows_the_memory_that_a_job_may_use_by_default(
     assert is_warned == (runner == "local")  # on Ray, without the setting, there is no limit
 
 
+@sqlite_only
 def test_weights_of_the_folder_are_found(store: Store, tmp_path: Path) -> None:
     recipe = BASE.model_copy(update={"initial_weights": "pretrained"})
     settings = {"training_weights": tmp_path}
