@@ -45,7 +45,7 @@ Decide: TypeAlias = Callable[[Logits], Integers]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ImageModel:
-    """A model that gets images: what computes its logits, and from what."""
+    """A model of images: the function that computes its logits, and the preprocessing of its inputs."""
 
     logits_of: LogitsOf
     preprocessing: Preprocessing
@@ -62,7 +62,7 @@ class LabelledImage:
 
 @dataclass(frozen=True, eq=False)
 class _Compared:
-    """What is kept of one image."""
+    """The result of one image."""
 
     new: Floats
     """relative map, shape (grid, grid)"""
@@ -135,23 +135,23 @@ def compare_localization(
         InvalidInputError: there is no image, an image does not fit a model, or an input has fewer pixels than patches.
     """
     is_shown = most_examples > 0
-    made = [
-        _compared(new, current, one, decide, grid=grid, fill=fill, threshold=threshold, is_shown=is_shown)
-        for one in images
+    compared = [
+        _compared(new, current, image, decide, grid=grid, fill=fill, threshold=threshold, is_shown=is_shown)
+        for image in images
     ]
-    if not made:
+    if not compared:
         raise InvalidInputError("expected at least one image to compare the models on.", field="images")
-    worst_first = sorted(made, key=lambda one: _last_if_undefined(one.found.adjusted_jaccard))
+    worst_first = sorted(compared, key=lambda image: _last_if_undefined(image.found.adjusted_jaccard))
     return LocalizationComparison(
-        images=len(made),
+        images=len(compared),
         grid=grid,
         fill=fill,
         threshold=threshold,
         level=level,
-        new_without_places=sum(not (one.new >= threshold).any() for one in made),
-        current_without_places=sum(not (one.current >= threshold).any() for one in made),
-        scores=_scores(made, threshold=threshold, level=level),
-        examples=tuple(one.example for one in worst_first[:most_examples] if one.example is not None),
+        new_without_places=sum(not (image.new >= threshold).any() for image in compared),
+        current_without_places=sum(not (image.current >= threshold).any() for image in compared),
+        scores=_scores(compared, threshold=threshold, level=level),
+        examples=tuple(image.example for image in worst_first[:most_examples] if image.example is not None),
     )
 
 

@@ -37,44 +37,56 @@ class Evidence:
     @property
     def summaries(self) -> list[MetricDifference]:
         """The expected cost, then what sums up each recommended metric."""
-        first = {one.label: one for one in reversed(self.differences)}
+        first = {difference.label: difference for difference in reversed(self.differences)}
         return [
             self.cost,
-            *(one for one in self.differences if first[one.label] is one and one.label != self.cost.label),
+            *(
+                difference
+                for difference in self.differences
+                if first[difference.label] is difference and difference.label != self.cost.label
+            ),
         ]
 
     @property
     def classes(self) -> list[MetricDifference]:
         """Recommended metrics of single classes, where a summary comes before them."""
-        first = {one.label: one for one in reversed(self.differences)}
-        return [one for one in self.differences if first[one.label] is not one]
+        first = {difference.label: difference for difference in reversed(self.differences)}
+        return [difference for difference in self.differences if first[difference.label] is not difference]
 
     @property
     def better(self) -> list[str]:
-        """What is better beyond the chance of all summaries together."""
-        return [one.label for one in self.summaries if one.direction_among_all == "better"]
+        """Labels of summaries that are better beyond the chance of all summaries together."""
+        return [
+            difference.label for difference in self.summaries if difference.direction_among_all == "better"
+        ]
 
     @property
     def is_better_in_part(self) -> bool:
         """Whether a class, a subgroup or an environment is better beyond the chance of all of them together."""
-        parts = (*self.classes, *self.subgroups, *(one.difference for one in self.environments))
-        return any(one.direction_among_all == "better" for one in parts)
+        parts = (*self.classes, *self.subgroups, *(cost.difference for cost in self.environments))
+        return any(difference.direction_among_all == "better" for difference in parts)
 
     @property
     def worse(self) -> list[str]:
-        """What is worse beyond the chance of all summaries, or of all environments, together."""
-        there = [f"EC in {one.environment}" for one in self.environments if _is_surely_worse(one.difference)]
-        return [*(one.label for one in self.summaries if _is_surely_worse(one)), *there]
+        """Labels of summaries and environments that are worse beyond the chance of their family."""
+        there = [
+            f"EC in {cost.environment}" for cost in self.environments if _is_surely_worse(cost.difference)
+        ]
+        return [*(difference.label for difference in self.summaries if _is_surely_worse(difference)), *there]
 
     @property
     def doubtful(self) -> list[str]:
-        """What may be worse: a summary or an environment by itself, a class or subgroup beyond the chance of all."""
-        alone = [one.label for one in self.summaries if one.direction == "worse"]
+        """Labels that may be worse: summaries and environments singly, classes and subgroups beyond their chance."""
+        alone = [difference.label for difference in self.summaries if difference.direction == "worse"]
         alone += [
-            f"EC in {one.environment}" for one in self.environments if one.difference.direction == "worse"
+            f"EC in {cost.environment}" for cost in self.environments if cost.difference.direction == "worse"
         ]
-        of_classes = [name_class(one, self.new) for one in self.classes if _is_surely_worse(one)]
-        of_subgroups = [name_subgroup(one) for one in self.subgroups if _is_surely_worse(one)]
+        of_classes = [
+            name_class(difference, self.new) for difference in self.classes if _is_surely_worse(difference)
+        ]
+        of_subgroups = [
+            name_subgroup(difference) for difference in self.subgroups if _is_surely_worse(difference)
+        ]
         sure = self.worse
         return [text for text in (*alone, *of_classes, *of_subgroups) if text not in sure]
 
@@ -111,19 +123,23 @@ def gather_evidence(
     )
 
 
-def _is_surely_worse(one: MetricDifference) -> bool:
+def _is_surely_worse(difference: MetricDifference) -> bool:
     """Whether it is worse beyond the chance of all that were judged together with it."""
-    return one.direction_among_all == "worse"
+    return difference.direction_among_all == "worse"
 
 
-def name_class(one: MetricDifference, result: ValidationResult) -> str:
+def name_class(difference: MetricDifference, result: ValidationResult) -> str:
     """A difference of one class in words."""
-    return one.label if one.class_index is None else f"{one.label} of {result.class_names[one.class_index]}"
+    return (
+        difference.label
+        if difference.class_index is None
+        else f"{difference.label} of {result.class_names[difference.class_index]}"
+    )
 
 
-def name_subgroup(one: SubgroupDifference) -> str:
+def name_subgroup(difference: SubgroupDifference) -> str:
     """A difference of a subgroup in words."""
-    return f"{one.label} of {one.attribute} {one.key}"
+    return f"{difference.label} of {difference.attribute} {difference.key}"
 
 
 def _of_all_cases(
@@ -131,14 +147,14 @@ def _of_all_cases(
 ) -> tuple[MetricDifference, tuple[MetricDifference, ...]]:
     """The expected cost, and the recommended metrics in their order: summaries and classes, each judged together."""
     level = paired.setting.level
-    cost, found = paired.expected_cost(costs, None), paired.differences()
-    first = {one.document.label: one for one in reversed(found)}
-    summaries = [one for one in found if first[one.document.label] is one]
-    classes = [one for one in found if first[one.document.label] is not one]
+    cost, differences = paired.expected_cost(costs, None), paired.differences()
+    first = {difference.document.label: difference for difference in reversed(differences)}
+    summaries = [difference for difference in differences if first[difference.document.label] is difference]
+    classes = [difference for difference in differences if first[difference.document.label] is not difference]
     judged_cost, *judged = judge_together([cost, *summaries], level=level)
     judged += judge_together(classes, level=level)
     by_difference = dict(zip(map(id, [*summaries, *classes]), judged, strict=True))
-    return judged_cost, tuple(by_difference[id(one)] for one in found)
+    return judged_cost, tuple(by_difference[id(difference)] for difference in differences)
 
 
 def _in_environments(
@@ -150,19 +166,21 @@ def _in_environments(
     populations: Sequence[Population],
 ) -> tuple[CostDifference, ...]:
     """Expected cost of each population with the heads that decide there."""
-    found: list[ResampledDifference] = [
+    differences: list[ResampledDifference] = [
         paired.expected_cost(
             costs,
-            one.prevalence,
-            new=one.new_head.apply(new.logits).decisions,
-            current=one.current_head.apply(current.logits).decisions,
+            population.prevalence,
+            new=population.new_head.apply(new.logits).decisions,
+            current=population.current_head.apply(current.logits).decisions,
         )
-        for one in populations
+        for population in populations
     ]
-    judged = judge_together(found, level=paired.setting.level)
+    judged = judge_together(differences, level=paired.setting.level)
     return tuple(
         CostDifference(
-            environment=one.environment, prevalence=tuple(one.prevalence.tolist()), difference=difference
+            environment=population.environment,
+            prevalence=tuple(population.prevalence.tolist()),
+            difference=difference,
         )
-        for one, difference in zip(populations, judged, strict=True)
+        for population, difference in zip(populations, judged, strict=True)
     )

@@ -1,4 +1,4 @@
-"""What a promotion report compares."""
+"""Inputs of a promotion report: held-out cases, two models and populations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class HeldOutCases:
     metadata: Mapping[str, ArrayLike] = field(default_factory=dict[str, ArrayLike])
     """by attribute, shape (N,): the subgroups"""
     origin: str = ""
-    """where they come from, in words"""
+    """origin of the cases, in words"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +66,9 @@ class Population:
     prevalence: Floats
     """shape (C,)"""
     new_head: PostProcessingHead
-    """that would decide there"""
+    """head that would decide there"""
     current_head: PostProcessingHead
-    """that decides there now"""
+    """head that decides there now"""
 
 
 def check_compared(cases: HeldOutCases, *models: ComparedModel) -> None:

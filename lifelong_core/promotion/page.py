@@ -59,7 +59,7 @@ def promotion_html(report: PromotionReport) -> str:
 
 @cache
 def environment() -> Environment:
-    """The templates of the validation report, and those of this folder."""
+    """The templates of the validation report and of this package."""
     shared = pages.environment()
     own = PackageLoader("lifelong_core.promotion")
     return shared.overlay(loader=ChoiceLoader([own, PackageLoader("lifelong_core.design.report")]))
@@ -68,32 +68,39 @@ def environment() -> Environment:
 def difference_forests(differences: Sequence[MetricDifference], class_names: Sequence[str]) -> list[Forest]:
     """Plots of differences around 0: those up to 1 share an axis by direction, others have their own."""
     shown = shown_differences(differences)
-    wide = {one.label for one in shown if any(abs(number) > 1 for number in _numbers(one))}
-    entries = {id(one): Entry(_label(one, class_names), one, one.orientation) for one in shown}
+    wide = {
+        difference.label for difference in shown if any(abs(number) > 1 for number in _numbers(difference))
+    }
+    entries = {
+        id(difference): Entry(_label(difference, class_names), difference, difference.orientation)
+        for difference in shown
+    }
     made: list[Forest] = []
     for orientation in _ORIENTATIONS:
         common = [
-            entries[id(one)] for one in shown if one.orientation == orientation and one.label not in wide
+            entries[id(difference)]
+            for difference in shown
+            if difference.orientation == orientation and difference.label not in wide
         ]
         if common:
             made.append(forest(common, _title(orientation), reference=0.0))
-    for label in dict.fromkeys(one.label for one in shown if one.label in wide):
-        own = [one for one in shown if one.label == label]
+    for label in dict.fromkeys(difference.label for difference in shown if difference.label in wide):
+        own = [difference for difference in shown if difference.label == label]
         title = f"{label}: {_title(own[0].orientation).lower()}"
-        made.append(forest([entries[id(one)] for one in own], title, reference=0.0))
+        made.append(forest([entries[id(difference)] for difference in own], title, reference=0.0))
     return made
 
 
 def shown_differences(differences: Iterable[MetricDifference]) -> list[MetricDifference]:
-    """What sums each metric up, and of its classes those that lose most."""
+    """The summary of each metric, and its classes with the largest losses."""
     by_label: dict[str, list[MetricDifference]] = {}
-    for one in differences:
-        by_label.setdefault(one.label, []).append(one)
+    for difference in differences:
+        by_label.setdefault(difference.label, []).append(difference)
     shown: list[MetricDifference] = []
     for own in by_label.values():
         classes = sorted(own[1:], key=_gain)[:MOST_CLASSES]
-        kept = {id(one) for one in (own[0], *classes)}
-        shown += [one for one in own if id(one) in kept]
+        kept = {id(difference) for difference in (own[0], *classes)}
+        shown += [difference for difference in own if id(difference) in kept]
     return shown
 
 
@@ -103,22 +110,26 @@ def reliability_pairs(report: PromotionReport) -> list[tuple[str, list[Panel]]]:
     for result in (report.new_result, report.current_result):
         overall = result.model_copy(update={"reliability": result.reliability[:1]})
         made.append((result.name, figures.reliability_panels(overall)))
-    return [one for one in made if one[1]]
+    return [pair for pair in made if pair[1]]
 
 
-def _gain(one: MetricDifference) -> float:
-    value = one.number("estimate")
+def _gain(difference: MetricDifference) -> float:
+    value = difference.number("estimate")
     if value != value:  # undefined first
         return float("-inf")
-    return value if one.orientation == "up" else -value
+    return value if difference.orientation == "up" else -value
 
 
-def _numbers(one: MetricDifference) -> Iterable[float]:
-    return (number for number in (one.estimate, one.low, one.high) if number is not None)
+def _numbers(difference: MetricDifference) -> Iterable[float]:
+    return (number for number in (difference.estimate, difference.low, difference.high) if number is not None)
 
 
-def _label(one: MetricDifference, class_names: Sequence[str]) -> str:
-    return one.label if one.value_of == "all_classes" else f"{one.label} · {of(one, class_names)}"
+def _label(difference: MetricDifference, class_names: Sequence[str]) -> str:
+    return (
+        difference.label
+        if difference.value_of == "all_classes"
+        else f"{difference.label} · {of(difference, class_names)}"
+    )
 
 
 def _title(orientation: str) -> str:

@@ -19,11 +19,11 @@ RUNS = 30
 def measure_cost(
     graph: bytes, logits_of: Callable[[NDArray[np.float32]], Any] | None, image: NDArray[np.float32] | None
 ) -> RuntimeCost:
-    """Measure a model.
+    """Measure the size of a graph and the time for one image.
 
     Args:
         graph: the ONNX file.
-        logits_of: what computes the logits (n, C) of inputs (n, ...); None: times are not measured.
+        logits_of: computes the logits (n, C) of inputs (n, ...); None: times are not measured.
         image: one input, shape (1, ...).
     """
     times = [] if logits_of is None or image is None else _times(logits_of, image)

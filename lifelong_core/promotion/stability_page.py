@@ -19,44 +19,48 @@ MOST_IMAGES = 10
 _SIZE = 380.0
 
 
-def stability_html(found: ClassifierStability) -> str:
+def stability_html(result: ClassifierStability) -> str:
     """Return the result as one page without scripts and external files, fit for printing.
 
     The mean of all pairs comes first, then each pair, then the images: how both scores without labels go together, and
     which images agree least. The page embeds the result as JSON, unless it is very large. Equal results give equal
     pages.
     """
-    text = found.to_json()
+    text = result.to_json()
     return (
         environment()
         .get_template("stability.html.jinja")
         .render(
             document=words.embed_json(text) if len(text) <= pages.LARGEST_DOCUMENT else None,
-            found=found,
+            found=result,
             names=SCORE_NAMES,
             overall=forest(
-                [_entry(SCORE_NAMES[one.score], one) for one in found.scores if one.mean is not None],
+                [
+                    _entry(SCORE_NAMES[score.score], score)
+                    for score in result.scores
+                    if score.mean is not None
+                ],
                 "All pairs",
             )
-            if any(one.mean is not None for one in found.scores)
+            if any(score.mean is not None for score in result.scores)
             else None,
-            pair_plots=[(SCORE_NAMES[score], _pairs(found, score)) for score in OF_PAIRS],
+            pair_plots=[(SCORE_NAMES[score], _pairs(result, score)) for score in OF_PAIRS],
             most_pairs=MOST_PAIRS,
-            tables=[(SCORE_NAMES[score], _table(found, score)) for score in OF_PAIRS],
-            panel=_panel(found),
-            least=_least(found),
+            tables=[(SCORE_NAMES[score], _table(result, score)) for score in OF_PAIRS],
+            panel=_panel(result),
+            least=_least(result),
         )
     )
 
 
-def _entry(label: str, one: ScoreOverImages) -> Entry:
+def _entry(label: str, score: ScoreOverImages) -> Entry:
     value = EstimatedValue(
-        label=one.score,
+        label=score.score,
         value_of="all_classes",
-        estimate=one.mean,
-        low=one.low,
-        high=one.high,
-        reason=None if one.mean is not None else "undefined in every image",
+        estimate=score.mean,
+        low=score.low,
+        high=score.high,
+        reason=None if score.mean is not None else "undefined in every image",
         method="basic",
         replicates=0,
     )

@@ -31,7 +31,7 @@ def verdict(evidence: Evidence, unknown: Sequence[str]) -> Verdict:
 
     Args:
         evidence: the differences.
-        unknown: what they do not tell, in sentences.
+        unknown: open points of the figures, in sentences.
     """
     advice, headline = _advice(evidence)
     return Verdict(
@@ -45,7 +45,7 @@ def unknowns(
     models: Sequence[ComparedModel],
     localization: LocalizationComparison | None,
 ) -> Iterator[str]:
-    """The sentences, the most general first."""
+    """Sentences on what the figures do not tell, the most general first."""
     cost = found.cost
     yield ALWAYS
     if cost.direction == "open" and cost.has_interval and cost.low != cost.high:
@@ -96,18 +96,18 @@ def _reasons(evidence: Evidence) -> Iterator[str]:
     yield from _acceptance(evidence.current, "The current model")
     told = False
     for direction in ("worse", "better"):
-        for one in evidence.summaries:
-            if one.direction == direction:
+        for difference in evidence.summaries:
+            if difference.direction == direction:
                 told = True
-                yield _of_difference(one.label, one)
+                yield _of_difference(difference.label, difference)
     for place in evidence.environments:
         if place.difference.direction != "open":
             yield _of_difference(f"{place.difference.label} in {place.environment}", place.difference)
-    classes = [(name_class(one, evidence.new), one) for one in evidence.classes]
-    subgroups = [(name_subgroup(one), one) for one in evidence.subgroups]
-    for label, one in (*classes, *subgroups):
-        if one.direction_among_all == "worse":
-            yield _of_difference(label, one)
+    classes = [(name_class(difference, evidence.new), difference) for difference in evidence.classes]
+    subgroups = [(name_subgroup(difference), difference) for difference in evidence.subgroups]
+    for label, difference in (*classes, *subgroups):
+        if difference.direction_among_all == "worse":
+            yield _of_difference(label, difference)
     yield from _better_parts(evidence)
     if not told:
         yield "No recommended metric, and not the expected cost, differs beyond chance."
@@ -117,7 +117,7 @@ def _reasons(evidence: Evidence) -> Iterator[str]:
 def _better_parts(evidence: Evidence) -> Iterator[str]:
     """How many classes and subgroups are better; the tables of the report name them."""
     for what, family in (("single classes", evidence.classes), ("subgroups", evidence.subgroups)):
-        better = sum(one.direction_among_all == "better" for one in family)
+        better = sum(difference.direction_among_all == "better" for difference in family)
         if better:
             yield f"Of the {len(family)} differences of {what}, {better} {'is' if better == 1 else 'are'} better."
 
@@ -130,12 +130,13 @@ def _acceptance(result: ValidationResult, model: str) -> Iterator[str]:
     yield f"{model} reaches {reached} of {total} acceptance threshold{'s' if total != 1 else ''}."
 
 
-def _of_difference(label: str, one: MetricDifference) -> str:
+def _of_difference(label: str, difference: MetricDifference) -> str:
     change, low, high = (
-        f"{one.number(bound):+.3g}".replace("inf", "∞") for bound in ("estimate", "low", "high")
+        f"{difference.number(bound):+.3g}".replace("inf", "∞") for bound in ("estimate", "low", "high")
     )
-    doubt = "" if one.direction_among_all == one.direction else " Of so many differences, this may be chance."
-    return f"{label} is {one.direction}: {change}, with an interval from {low} to {high}.{doubt}"
+    is_sure = difference.direction_among_all == difference.direction
+    doubt = "" if is_sure else " Of so many differences, this may be chance."
+    return f"{label} is {difference.direction}: {change}, with an interval from {low} to {high}.{doubt}"
 
 
 def _of_test(mcnemar: McNemar) -> str:

@@ -80,8 +80,8 @@ def equal_costs_but(classes: int, exceptions: Mapping[tuple[int, int], float], *
     rows = [[check_cost(cost)] * classes for _ in range(classes)]
     for index in range(classes):
         rows[index][index] = 0.0
-    for (true, decided), one in exceptions.items():
-        rows[true][decided] = check_cost(one)
+    for (true, decided), error_cost in exceptions.items():
+        rows[true][decided] = check_cost(error_cost)
     return tuple(tuple(row) for row in rows)
 
 
@@ -110,17 +110,17 @@ def block_costs(
         ((0.0, 1.0, 20.0), (1.0, 0.0, 20.0), (20.0, 20.0, 0.0))
     """
     _check_classes(classes)
-    times = Counter(one for block in blocks for one in block)
-    wrong = [one for one in range(classes) if times[one] != 1]
+    times = Counter(index for block in blocks for index in block)
+    wrong = [index for index in range(classes) if times[index] != 1]
     if wrong or len(times) > classes:
-        called = [class_names[one] if class_names else str(one) for one in wrong]
+        called = [class_names[index] if class_names else str(index) for index in wrong]
         raise InvalidInputError(
             f"each of the {classes} classes belongs to one block; "
             f"these are in none or in several: {list_class_names(called) or 'others'}.",
             field=FIELD,
             hint="Name every class once.",
         )
-    block_of = {one: number for number, block in enumerate(blocks) for one in block}
+    block_of = {index: number for number, block in enumerate(blocks) for index in block}
     near, far = check_cost(within), check_cost(across)
     return tuple(
         tuple(0.0 if i == j else near if block_of[i] == block_of[j] else far for j in range(classes))

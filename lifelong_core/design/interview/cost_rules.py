@@ -252,7 +252,7 @@ def _class(text: str, lookup: ClassLookup) -> int:
 
 
 def _advice_on_names(lookup: ClassLookup) -> str:
-    """What to write for a class whose name has the signs of a rule."""
+    """Advice for a class whose name has the signs of a rule."""
     is_torn = any(sign in name for name in lookup.names for sign in ("->", *";,|"))
     return " For a name with ; , | or -> write the number of the class." if is_torn else ""
 

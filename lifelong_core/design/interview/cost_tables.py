@@ -7,7 +7,7 @@ from lifelong_core.design.interview.cost_builders import FIELD, Costs, check_cos
 from lifelong_core.values.errors import InvalidInputError
 
 SEPARATORS = ("\t", ";", ",")
-"""of the cells of a pasted table, in the order in which they are tried"""
+"""Separators of the cells of a pasted table, in the order in which they are tried"""
 
 
 NUMBER = re.compile(r"[+-]?(?:\d{1,30}(?:[.,]\d{0,30})?|[.,]\d{1,30})(?:[eE][+-]?\d{1,3})?")
@@ -44,15 +44,17 @@ def costs_from_table(text: str, classes: int, class_names: Sequence[str] | None 
     """
     check_length(text, LONGEST_TABLE, "a table")
     cells = _cells(text, classes)
-    columns = [name for name in cells[0] if name] if any(not is_number(one) for one in cells[0][1:]) else None
+    columns = (
+        [name for name in cells[0] if name] if any(not is_number(cell) for cell in cells[0][1:]) else None
+    )
     body = cells if columns is None else cells[1:]
     has_names = bool(body) and any(not is_number(row[0]) for row in body)
     rows = [row[0] for row in body] if has_names else None
     if columns is not None and has_names and len(columns) == len(body[0]):
         columns = columns[1:]  # the corner has a text of its own
     entries = [row[1:] if has_names else row for row in body]
-    _refuse_mixed_commas([one for row in entries for one in row])
-    numbers = [[_number(one) for one in row] for row in entries]
+    _refuse_mixed_commas([cell for row in entries for cell in row])
+    numbers = [[_number(cell) for cell in row] for row in entries]
     if (
         len(numbers) != classes
         or {len(row) for row in numbers} - {classes, classes + 1}
@@ -100,7 +102,7 @@ def check_length(text: str, most: int, what: str) -> None:
 
 def _cells(text: str, classes: int) -> list[list[str]]:
     lines = [line.strip("\r") for line in text.splitlines() if line.strip()]
-    separator = next((one for one in SEPARATORS if any(one in line for line in lines)), None)
+    separator = next((sign for sign in SEPARATORS if any(sign in line for line in lines)), None)
     if len(lines) < 2 or separator is None:
         raise InvalidInputError(
             "expected a table of several lines, with tabs, semicolons or commas between the cells.",
@@ -161,7 +163,7 @@ def _order(header: Sequence[str] | None, names: Sequence[str] | None, classes: i
         return list(range(classes))
     given, wanted = list(header), list(names)
     if sorted(given) != sorted(wanted):
-        given, wanted = [one.casefold() for one in given], [one.casefold() for one in wanted]
+        given, wanted = [name.casefold() for name in given], [name.casefold() for name in wanted]
     if sorted(given) != sorted(wanted) or len(set(given)) < len(given):
         raise InvalidInputError(
             f"the header names {', '.join(header)[:200]}, the classes are {', '.join(names)[:200]}.",

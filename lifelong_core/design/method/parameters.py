@@ -44,7 +44,7 @@ def target(metric: str, value: float) -> tuple[str, float]:
 
 
 def assumed_shares(assumption: str, classes: int) -> tuple[float, ...] | None:
-    """The class shares of an assumption; None: those of the test data.
+    """The class shares of an assumption; None: the shares of the test data.
 
     Examples:
         >>> assumed_shares("balanced", 4), assumed_shares("test_data", 4)
@@ -79,7 +79,7 @@ def alternatives(source: str) -> tuple[str, ...]:
 
 
 def fields_behind(source: str) -> tuple[str, ...]:
-    """The fields that a parameter's value depends on, those of all alternatives."""
+    """The fields that a parameter's value depends on, over all alternatives."""
     return tuple(
         field for one in alternatives(source) for field in (DERIVED[one][0] if one in DERIVED else (one,))
     )

@@ -175,7 +175,7 @@ def _reason_of_guide(decision: Decision, entry: MetricEntry, *, is_chosen: bool)
 
 
 def relation_between(first: str, second: str, relations: Relations) -> RelationWarning | None:
-    """What makes two metrics say much the same; None if no relation is known.
+    """The relation that makes two metrics carry similar information; None if no relation is known.
 
     Args:
         first: acronym.
@@ -214,7 +214,7 @@ def warnings_among(steps: tuple[Step, ...], relations: Relations) -> tuple[Relat
 def same_information(
     metric: RecommendedMetric, others: Sequence[RecommendedMetric], relations: Relations
 ) -> str | None:
-    """Why a metric says much the same as one of others, in a sentence; None: it adds something.
+    """Reason why a metric carries similar information as another one, in a sentence; None: it adds information.
 
     A metric at a target is one of its own cut-off, so it is related only to metrics at the same target.
 

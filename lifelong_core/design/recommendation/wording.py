@@ -28,7 +28,7 @@ CONFIDENCE_WORDS: Mapping[Confidence, str] = MappingProxyType(
 DECIDED_BY: Mapping[DecidedBy, str] = MappingProxyType(
     {"person": "a person decided", "answers": "by the answers", "default": "by default", "nobody": "open"}
 )
-"""What decided a guide."""
+"""Texts for the ways in which a guide is decided."""
 
 DISPLAY_NAMES: Mapping[Display, str] = MappingProxyType(
     {

@@ -142,7 +142,7 @@ def positive_class(result: ValidationResult) -> int:
 
 
 def costs_in_words(costs: Floats | None, positive: int = 1) -> str:
-    """Costs of two classes as those of a missed case to those of a false alarm; of more, their kind or their range.
+    """Costs of two classes as a ratio, missed case to false alarm; costs of more classes as their kind or range.
 
     Args:
         costs: shape (C, D); None: 0-1 costs of two classes or more.

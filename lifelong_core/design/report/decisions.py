@@ -1,4 +1,4 @@
-"""Which decisions a validation judges, in words, and the values of the likeliest class beside them."""
+"""The decisions that a validation judges, in words, and the values of the likeliest class beside them."""
 
 from dataclasses import dataclass
 

@@ -28,7 +28,7 @@ Rates: TypeAlias = tuple[float | None, float | None, float | None]
 
 
 def _one_of_two(result: ValidationResult, curves: Sequence[Curve]) -> Sequence[Curve]:
-    """Of two classes that of interest, whose curve is the mirror image of the other; else all."""
+    """The class of interest of two classes, because the other curve is its mirror image; all of more classes."""
     if len(result.class_names) != 2:
         return curves
     return [curve for curve in curves if curve.class_index == positive_class(result)] or curves

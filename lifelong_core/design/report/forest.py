@@ -26,7 +26,7 @@ class Entry:
     threshold: float | None = None
     """what it has to reach"""
     naive: float | None = None
-    """of a classifier that ignores the image"""
+    """value of a classifier that ignores the image"""
     is_rough: bool = False
     """whether its interval is too wide to stretch the axis for"""
     note: str = ""

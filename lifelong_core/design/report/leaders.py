@@ -1,4 +1,4 @@
-"""The models that come first in a comparison, and by what."""
+"""The models that come first in a comparison, and the orders that put them there."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from lifelong_core.design.validation.comparison import MetricRanking, ModelCompa
 
 SCHEMES: dict[Scheme, str] = {"rank_then_mean": "rank then mean", "mean_then_rank": "mean then rank"}
 SCORES: dict[Scheme, str] = {"rank_then_mean": "Mean of ranks", "mean_then_rank": "Mean of values"}
-"""What the models are ordered by"""
+"""The score that orders the models, in words"""
 EXPLANATIONS: dict[Scheme, str] = {
     "rank_then_mean": "Each metric ranks the models; the mean of these ranks, over the metrics, puts them in order.",
     "mean_then_rank": "The values of each metric are brought to a scale from 0, its worst, to 1, its best; the mean of"
@@ -32,7 +32,7 @@ def overall_rankings(comparison: ModelComparison) -> tuple[OverallRanking, Overa
 
 
 def leaders_of(comparison: ModelComparison) -> Leaders:
-    """Which models come first."""
+    """The models in first place."""
     asked, overall = _asked(comparison), overall_rankings(comparison)
     counted = overall if asked is None else (asked,)
     first = {one.model for ranking in counted for one in ranking.models if one.rank == ranking.models[0].rank}
@@ -41,7 +41,7 @@ def leaders_of(comparison: ModelComparison) -> Leaders:
 
 
 def leader_lines(comparison: ModelComparison) -> tuple[str, str]:
-    """Who comes first, and by which order."""
+    """The models in first place, and the order that puts them there."""
     found = leaders_of(comparison)
     headline = comparison.headline
     why = f" {headline.why}"

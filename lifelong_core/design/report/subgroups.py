@@ -17,7 +17,7 @@ MOST_ON_PAPER = 4
 
 
 def subgroup_columns(result: ValidationResult) -> list[SubgroupMetric]:
-    """The values in the row of a subgroup: those of classes only for metrics without a summary."""
+    """The values in the row of a subgroup: summaries, and values of classes only for metrics without a summary."""
     found = result.subgroups[0].values
     summed = {value.label for value in found if value.class_index is None}
     return [value for value in found if value.class_index is None or value.label not in summed][:MOST_CLASSES]

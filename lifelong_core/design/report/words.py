@@ -97,7 +97,7 @@ def without_rounding_error(value: float) -> float:
 
 
 def signed(value: float) -> str:
-    """A difference with its sign and three decimals; what is 0 in these has none.
+    """A difference with its sign and three decimals; a rounded 0 has no sign.
 
     Examples:
         >>> signed(0.0204), signed(-0.0196), signed(-0.0004)
@@ -272,7 +272,7 @@ def definition(number: str) -> str:
 
 
 def decided_by(guide_decided_by: DecidedBy) -> str:
-    """What decided a guide."""
+    """Texts for the ways in which a guide is decided."""
     return DECIDED_BY[guide_decided_by]
 
 

@@ -20,10 +20,10 @@ from lifelong_core.metrics.counting.confusion import confusion_matrix, ratio
 from lifelong_core.values.arrays import Floats, Integers
 
 MOST_POINTS = 500
-"""Of a curve"""
+"""Most points of a curve"""
 FEWEST_POINTS = 50
 ALL_POINTS = 10_000
-"""About so many of all classes together, so that a result of many classes stays small"""
+"""Approximate limit over all classes, so that a result of many classes stays small"""
 
 
 def confusion_table(samples: Samples) -> ConfusionTable:

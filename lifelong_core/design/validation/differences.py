@@ -67,10 +67,10 @@ class ResampledDifference:
     limits: tuple[float, float]
     """the least and the largest difference that there can be"""
     cases: int
-    """independent cases that it rests on"""
+    """number of independent cases behind the value"""
     chance: tuple[float, float] | None = None
-    """how much too large and too small a difference of excesses may be: a model's error that is not 0 holds less of the
-    error by chance than its excess takes off"""
+    """largest bias of a difference of excesses upwards and downwards: the excess subtracts more error by chance than
+    an error above 0 contains"""
 
     @classmethod
     def of(cls, metric: str, new: PartValue, current: PartValue, *, level: float, is_same: bool) -> Self:
@@ -116,11 +116,11 @@ class ResampledDifference:
         return cls(document, resampled, limits, cases, chance)
 
     def at_level(self, level: float) -> Direction:
-        """What an interval of another nominal coverage tells of the new model."""
-        found = difference_bounds(
+        """Direction of the new model according to an interval of another nominal coverage."""
+        bounds = difference_bounds(
             self.resampled, level=level, limits=self.limits, cases=self.cases, chance=self.chance
         )
-        return direction_of(found.low, found.high, self.document.orientation)
+        return direction_of(bounds.low, bounds.high, self.document.orientation)
 
     @property
     def spread(self) -> float:
@@ -143,18 +143,20 @@ def judge_together(family: Sequence[ResampledDifference], *, level: float) -> li
         family: differences of the same samples, from the same draws.
         level: nominal probability that no difference of equal models counts.
     """
-    spreads = [one.spread for one in family]
-    varying = [one for one, spread in zip(family, spreads, strict=True) if spread > 0]
+    spreads = [difference.spread for difference in family]
+    varying = [difference for difference, spread in zip(family, spreads, strict=True) if spread > 0]
     critical = _critical(varying, level)
     share = 1 - (1 - level) / max(1, len(family))
     judged: list[MetricDifference] = []
-    for one, spread in zip(family, spreads, strict=True):
-        found = one.document
+    for difference, spread in zip(family, spreads, strict=True):
+        document = difference.document
         if spread > 0:
-            counts = abs(found.number("estimate")) > critical * spread
+            counts = abs(document.number("estimate")) > critical * spread
         else:
-            counts = one.at_level(share) == found.direction
-        judged.append(found.model_copy(update={"direction_among_all": found.direction if counts else "open"}))
+            counts = difference.at_level(share) == document.direction
+        judged.append(
+            document.model_copy(update={"direction_among_all": document.direction if counts else "open"})
+        )
     return judged
 
 
@@ -162,11 +164,11 @@ def _critical(family: Sequence[ResampledDifference], level: float) -> float:
     """Quantile over the draws of the largest deviation among all differences, in standard errors."""
     if not family:
         return math.inf
-    draws = min(len(one.resampled.replicates) for one in family)
+    draws = min(len(difference.resampled.replicates) for difference in family)
     largest: Floats = np.zeros(draws)
-    for one in family:
-        values = one.resampled.replicates[:draws]
-        deviations = np.abs(values - np.nanmean(one.resampled.replicates)) / one.spread
+    for difference in family:
+        values = difference.resampled.replicates[:draws]
+        deviations = np.abs(values - np.nanmean(difference.resampled.replicates)) / difference.spread
         largest = np.fmax(largest, deviations)
     return float(np.quantile(largest, level))
 
@@ -192,14 +194,14 @@ def subtract(first: Bootstrap, second: Bootstrap) -> Bootstrap:
             first.estimate - second.estimate,
             first.replicates - second.replicates,
             tuple(
-                LeftOut(one.values - other.values, one.multiplicity)
-                for one, other in zip(first.left_out, second.left_out, strict=True)
+                LeftOut(left.values - right.values, left.multiplicity)
+                for left, right in zip(first.left_out, second.left_out, strict=True)
             ),
         )
 
 
 def direction_of(low: float, high: float, orientation: Orientation) -> Direction:
-    """What the interval of a difference tells of the new model.
+    """Direction of the new model according to the interval of a difference.
 
     Examples:
         >>> direction_of(0.01, 0.2, "up"), direction_of(0.01, 0.2, "down"), direction_of(-0.1, 0.2, "up")

@@ -55,27 +55,27 @@ class PairedValidation:
         return _are_same(self.new.samples, self.current.samples)
 
     def differences(self) -> tuple[ResampledDifference, ...]:
-        """Of the recommended metrics, in their order: the summary of a metric comes first, then its classes."""
+        """Differences of the recommended metrics in their order: the summary of a metric first, then its classes."""
         return tuple(
-            one
+            difference
             for label, new in self.new.evaluated.items()
-            for one in self._of_metric(new, self.current.evaluated[label])
+            for difference in self._of_metric(new, self.current.evaluated[label])
         )
 
     def subgroup_differences(self) -> tuple[SubgroupDifference, ...]:
-        """Of what sums each recommended metric up, by subgroup; all of them are judged together."""
+        """Differences of the summary of each recommended metric by subgroup; all differences are judged together."""
         made: list[ResampledDifference] = []
         places: list[dict[str, Any]] = []
         for new, current in zip(self.new.subgroups, self.current.subgroups, strict=True):
             by_label = zip(self.new.evaluated.values(), new.summaries, current.summaries, strict=True)
-            for metric, one, other in by_label:
-                made.append(self._of_value(metric.values[0].metric, one, other))
+            for metric, new_part, current_part in by_label:
+                made.append(self._of_value(metric.values[0].metric, new_part, current_part))
                 result = new.result
                 places.append({"attribute": result.attribute, "key": result.key, "samples": result.samples})
         judged = judge_together(made, level=self.setting.level)
         return tuple(
-            SubgroupDifference.model_validate({**one.model_dump(), **place})
-            for one, place in zip(judged, places, strict=True)
+            SubgroupDifference.model_validate({**difference.model_dump(), **place})
+            for difference, place in zip(judged, places, strict=True)
         )
 
     def of_metrics(self, metrics: Sequence[tuple[str, RecommendedMetric]]) -> tuple[MetricDifference, ...]:
@@ -88,8 +88,8 @@ class PairedValidation:
             Recipe.of(label, metric, weights=None, split=None, seed=self.setting.seed)
             for label, metric in metrics
         )
-        found = [self._of_recipe(recipe, self.new.samples, self.current.samples) for recipe in recipes]
-        return tuple(judge_together(found, level=self.setting.level))
+        differences = [self._of_recipe(recipe, self.new.samples, self.current.samples) for recipe in recipes]
+        return tuple(judge_together(differences, level=self.setting.level))
 
     def expected_cost(
         self,
@@ -132,21 +132,21 @@ class PairedValidation:
         return replace(checked, probabilities=model.samples.probabilities)
 
     def _of_metric(self, new: EvaluatedMetric, current: EvaluatedMetric) -> Iterator[ResampledDifference]:
-        for value, one, other in zip(new.values, new.parts, current.parts, strict=True):
-            yield self._of_value(value.metric, one, other)
+        for value, new_part, current_part in zip(new.values, new.parts, current.parts, strict=True):
+            yield self._of_value(value.metric, new_part, current_part)
 
     def _of_value(self, metric: str, new: PartValue, current: PartValue) -> ResampledDifference:
         return ResampledDifference.of(metric, new, current, level=self.setting.level, is_same=self.is_same)
 
     def _of_recipe(self, recipe: Recipe, new: Samples, current: Samples) -> ResampledDifference:
-        one, other = (
+        new_part, current_part = (
             evaluate_metric(
                 recipe, samples, self.setting.resamples, level=self.setting.level, subprocesses=()
             ).parts[0]
             for samples in (new, current)
         )
         return ResampledDifference.of(
-            recipe.acronym, one, other, level=self.setting.level, is_same=_are_same(new, current)
+            recipe.acronym, new_part, current_part, level=self.setting.level, is_same=_are_same(new, current)
         )
 
 

@@ -25,7 +25,7 @@ class Measure:
     """One metric of all models."""
 
     value: MetricValue
-    """of the first model: label, orientation and range, which are the same for all"""
+    """value of the first model; label, orientation and range are the same for all models"""
     observed: Floats
     """shape (M,)"""
     resampled: Floats

@@ -27,7 +27,7 @@ class ResampledSubgroup:
 
     result: SubgroupResult
     summaries: tuple[PartValue, ...]
-    """of each metric, what sums it up"""
+    """the summary of each metric"""
 
 
 def resample_subgroups(

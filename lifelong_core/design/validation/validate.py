@@ -159,7 +159,7 @@ class ResampledValidation:
 
     result: ValidationResult
     evaluated: Mapping[str, EvaluatedMetric]
-    """by label"""
+    """label of the metric -> its values"""
     subgroups: tuple[ResampledSubgroup, ...]
     samples: Samples
 
@@ -256,7 +256,7 @@ def _curves(samples: Samples, recommendation: Recommendation, mix: ClassMix | No
 
 
 def _custom_values(setting: ValidationSettings, decided: DecidedSamples) -> tuple[CustomValue, ...]:
-    """The metrics of the caller; those of decisions on the samples whose decisions are judged."""
+    """The metrics of the caller; metrics of decisions use the samples whose decisions are judged."""
     found: list[CustomValue] = []
     for metric in setting.custom:
         samples, resamples = decided.samples, setting.resamples

@@ -96,7 +96,7 @@ def _of_the_decisions(
 
 
 def _is_judged_on_itself(decided: DecidedSamples) -> bool:
-    """Whether the other samples are the judged ones."""
+    """Whether the cut-off was chosen on the judged samples."""
     split, samples = decided.split, decided.samples
     if split is None or split.is_half or split.chosen_on.size != samples.size:
         return False

@@ -56,11 +56,11 @@ class CutOffChoice:
 
     executed: CutOff
     is_reachable: bool
-    """whether a cut-off reaches the target on these cases; if none does, it is that which comes closest"""
+    """whether a cut-off reaches the target on these cases; otherwise the closest cut-off is used"""
     value: float
-    """of the rule's metric on these cases"""
+    """value of the rule's metric on these cases"""
     samples: int
-    """with a valid output, on which it was chosen"""
+    """number of samples with a valid output on which it was chosen"""
 
     @classmethod
     def of(cls, rule: MetricRule, costs: Floats, split: Split, prevalence: Floats | None) -> Self | str:
@@ -104,7 +104,7 @@ class DecidedSamples:
     """why decisions are not those of the rule"""
     choice: CutOffChoice | None = None
     split: Split | None = None
-    """of the choice"""
+    """samples on which the cut-off was chosen, and samples that are judged"""
     prevalence: Floats | None = None
     """shape (C,), stated class shares of use for which the cut-off was chosen"""
 
@@ -204,7 +204,7 @@ def _by_probabilities(
 
 
 def _shares(split: Split | None, score_prevalence: Floats | None) -> Floats | None:
-    """Class shares for which the probabilities hold: those stated, else those of other samples."""
+    """Class shares for which the probabilities hold: the stated ones, else the shares of the other samples."""
     if score_prevalence is not None or split is None:
         return score_prevalence
     labels, scores = split.labelled
@@ -237,12 +237,12 @@ def needs_other_cases(stated: StatedRule, classes: int) -> bool:
 
 
 def costs_of(stated: StatedRule, classes: int) -> Floats:
-    """The costs of errors, shape (C, D); those of a rule that depends on none are all 1."""
+    """The costs of errors, shape (C, D); all 1 for a rule that depends on no costs."""
     return 1 - np.eye(classes) if stated.costs is None else np.array(stated.costs, dtype=np.float64)
 
 
 def _missing_class(counts: Integers, k: int, prevalence: Floats | None) -> str | None:
-    """What is missing to choose a cut-off."""
+    """Reason why no cut-off can be chosen; None: one can."""
     if prevalence is not None:
         absent = np.flatnonzero((prevalence > 0) & (counts == 0))
         if absent.size:

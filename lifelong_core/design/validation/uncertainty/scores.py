@@ -22,7 +22,7 @@ from lifelong_core.values.arrays import Floats, Integers, Mask
 from lifelong_core.values.scientific import weighted_counts
 
 FEWEST_EFFECTIVE_CASES = 30
-"""Fewer equally weighted cases are named in a warning"""
+"""A warning names fewer equally weighted cases than this"""
 CELLS = 4
 """TN, FP, FN and TP"""
 
@@ -110,7 +110,7 @@ def _resampled_sums(weights: Floats, cells: Integers, draws: Resamples) -> Float
 
 
 def _counted(acronym: str, cells: Integers) -> Mask:
-    """Which samples a score is a mean over."""
+    """Mask of the samples over which a score is a mean."""
     match acronym:
         case "UA-precision":
             return cells % 2 == 1

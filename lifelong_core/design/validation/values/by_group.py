@@ -32,7 +32,7 @@ class GroupMeans:
     """The mean of a metric over groups."""
 
     resampled: Bootstrap
-    """of shape () or (C,); draws of groups"""
+    """shape () or (C,); the draws are of groups"""
     of_groups: Floats
     """shape (G,) or (G, C); nan where a group has no value"""
 

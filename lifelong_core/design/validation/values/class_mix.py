@@ -28,20 +28,20 @@ NO_NET_BENEFIT = (
 
 @dataclass(frozen=True, eq=False)
 class ClassMix:
-    """Class shares of use, where those of the data are others."""
+    """Class shares of use, where they differ from the shares of the data."""
 
     in_use: Floats | None
     """shape (C,), the stated target prevalences; None: not known"""
     of_scores: Floats
     """shape (C,), class shares for which the probabilities hold"""
     is_assumed: bool
-    """whether `of_scores` are those of the data, because nothing else is stated"""
+    """whether `of_scores` are the shares of the data, because no others are stated"""
 
     @classmethod
     def of(
         cls, fingerprint: ProblemFingerprint, labels: Integers, score_prevalence: ArrayLike | None
     ) -> Self | None:
-        """The class mix; None where that of the data is that of use.
+        """The class mix; None where the data have the class shares of use.
 
         Args:
             fingerprint: FP4.2 and the target prevalences.

@@ -84,9 +84,9 @@ class Recipe:
     parameters: Parameters
     seed: int
     cut_offs: CutOffs | None = None
-    """of a metric at a target"""
+    """cut-offs of a metric at a target; None: another metric"""
     mix: ClassMix | None = None
-    """class mix of use; None: that of the data"""
+    """class shares of use; None: the shares of the data"""
     judged: Integers | None = None
     """rows whose decisions are judged, of a metric that counts decisions; None: all"""
     by_group: bool = False
@@ -152,7 +152,7 @@ class Recipe:
 
     @property
     def judges_decisions(self) -> bool:
-        """Whether the metric counts decisions, those of a rule with other metrics alike."""
+        """Whether the metric counts the judged decisions, as all such metrics do."""
         return METRICS[self.acronym].family == "counting" and self.acronym != "NB" and self.cut_offs is None
 
     def rows(self, samples: Samples) -> Integers:

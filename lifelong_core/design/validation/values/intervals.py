@@ -13,13 +13,13 @@ from lifelong_core.values.scientific import normal_quantile, t_quantile
 LARGEST_BIAS = 1.0
 """In standard errors: how much larger or smaller a metric may be on resampled data for its interval to be corrected"""
 FEWEST_CASES = 2
-"""Of one, nothing tells how much the next would differ: in the draws it is the same or missing"""
+"""One case tells nothing about the spread: in every draw it is the same or missing"""
 LARGEST_MISSING = 0.5
-"""Of the resampled data sets; where the metric is undefined in more, the others do not speak for all"""
+"""Largest share of resampled data sets in which the metric may be undefined"""
 UNSEEN = 4.0
 """Cases that differ, beyond those seen, with which the variance of a difference counts"""
 FEWEST_INFLUENCES = 3.0
-"""Fewer tell nothing of the spread"""
+"""Fewer influences tell nothing about the spread"""
 TOO_FEW_CASES = "No interval: every class or decision that counts in it needs two independent cases."
 BY_CHANCE = "The interval allows for the error that calibrated predictions of as many cases have by chance."
 MOSTLY_UNDEFINED = "No interval: too few resampled data sets have a value."

@@ -43,9 +43,9 @@ class EvaluatedMetric:
     """The values of one recommended metric."""
 
     values: tuple[MetricValue, ...]
-    """what sums the metric up comes first"""
+    """the summary of the metric comes first"""
     parts: tuple[PartValue, ...]
-    """of the same values, what they were resampled to"""
+    """the same values with their resampled values"""
 
     @property
     def summary(self) -> Bootstrap:
@@ -89,14 +89,14 @@ def evaluate_metric(
         MetricValue.model_validate(
             {
                 **shared,
-                **one.fields,
-                "class_weights": weights if one.part.value_of == "weighted_mean" else None,
-                "naive": None if naive is None else _rounded(float(select_part(naive, one.part, recipe))),
-                "cut_off": None if one.part.class_index is None else cut_offs.get(one.part.class_index),
-                "notes": (*notes, *one.fields["notes"]),
+                **value.fields,
+                "class_weights": weights if value.part.value_of == "weighted_mean" else None,
+                "naive": None if naive is None else _rounded(float(select_part(naive, value.part, recipe))),
+                "cut_off": None if value.part.class_index is None else cut_offs.get(value.part.class_index),
+                "notes": (*notes, *value.fields["notes"]),
             }
         )
-        for one in parts
+        for value in parts
     ]
     return EvaluatedMetric(tuple(made), parts)
 
@@ -140,18 +140,18 @@ def _naive(recipe: Recipe, own: Samples, draws: Resamples) -> Floats | None:
 def _cut_offs(recipe: Recipe, own: Samples, draws: Resamples) -> Mapping[int, CutOff]:
     if recipe.cut_offs is None:
         return {}
-    used = recipe.cut_offs
-    reached = at_cut_offs(recipe, used, used.target_metric, own, draws.as_they_are)[0]
+    cut_offs = recipe.cut_offs
+    reached = at_cut_offs(recipe, cut_offs, cut_offs.target_metric, own, draws.as_they_are)[0]
     return {
         k: CutOff(
             threshold=finite(float(threshold)),
-            target_metric=used.target_metric,
-            target_value=used.target_value,
-            chosen_on="half_of_the_data" if used.split.is_half else "other_data",
+            target_metric=cut_offs.target_metric,
+            target_value=cut_offs.target_value,
+            chosen_on="half_of_the_data" if cut_offs.split.is_half else "other_data",
             samples=own.size,
             reached=finite(float(reached[k])),
         )
-        for k, threshold in enumerate(used.thresholds)
+        for k, threshold in enumerate(cut_offs.thresholds)
     }
 
 

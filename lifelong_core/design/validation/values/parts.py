@@ -47,9 +47,9 @@ class PartValue:
     resampled: Bootstrap
     """of shape ()"""
     fields: Mapping[str, Any]
-    """those of an `EstimatedValue`"""
+    """fields of an `EstimatedValue`"""
     cases: int
-    """independent cases that it rests on"""
+    """number of independent cases behind the value"""
     chance: float | None
     """mean calibration error of calibrated predictions; None: the metric has no such bias"""
     limits: tuple[float, float]

@@ -33,7 +33,7 @@ from lifelong_core.metrics.scores.at_target import SHARE_OF_POSITIVES
 from lifelong_core.values.arrays import Floats
 
 SLOW_REPLICATES = 200
-"""Of metrics that have to be computed anew for each resampled data set, and of kernels in subgroups"""
+"""Replicates of metrics that are computed anew for each resampled data set, and of kernels in subgroups"""
 KERNELS = ("KCE", "ECE_KDE")
 """Metrics of all pairs of samples"""
 

@@ -60,7 +60,7 @@ class Samples:
     """shape (N,), 0..U-1: which samples belong together"""
     classes: int
     is_decided: bool
-    """whether decisions were given, rather than taken from the probabilities"""
+    """True: decisions were given; False: they follow from the probabilities"""
 
     @classmethod
     def of(
