@@ -5,6 +5,7 @@ import pytest
 
 from lifelong_core.deploy import LabeledLogits, fit_head, quantifier
 from lifelong_core.deploy.head_fitting import held_out_output
+from lifelong_core.deploy.performance.effects import Effects
 from lifelong_core.deploy.performance.posteriors import JudgedWindow, WindowPosteriors, posteriors_in_window
 from lifelong_core.deploy.performance.ranking import posterior_areas, rate_areas
 from lifelong_core.deploy.performance.rates import DecisionRates
@@ -106,6 +107,17 @@ def test_a_class_without_errors_still_has_doubt():
     effects = rates.effects(np.array([0.5, 0.5]), np.eye(2)[np.newaxis], np.ones(1), 1)
     assert effects.calibration == pytest.approx(0)
     assert effects.doubt[0] > 0
+
+
+def test_an_average_has_the_mean_effects_and_a_quarter_of_the_doubts():
+    first, second = (
+        Effects(*(np.full(shape, value) for shape in ((1,), (2, 1), (3, 1), (4, 1), (1,))))
+        for value in (1, 3)
+    )
+    average = Effects.average(first, second, np.array([5.0]), np.array([7.0]))
+    for effects, rows in ((average.window, 2), (average.prevalence, 3), (average.calibration, 4)):
+        assert effects.tolist() == [[2.0]] * rows
+    assert (average.values.tolist(), average.doubt.tolist()) == ([5.0], [8.0])
 
 
 def area(scores, positive, negative):

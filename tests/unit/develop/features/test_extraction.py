@@ -13,13 +13,14 @@ from PIL import Image
 
 from lifelong_core.develop.features.backbone import Backbone
 from lifelong_core.develop.features.extraction import Batch, Extraction, steady_process
+from lifelong_core.develop.features.reference import thesis_preprocessing
 from lifelong_core.develop.features.sources.entry import Entry, Opened
 from lifelong_core.develop.features.sources.opening import open_images
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.runtime.cores import usable_cores
 from lifelong_core.values.errors import InvalidInputError
-from tests.unit.develop.features.drawn import draw_images
+from tests.unit.develop.features.drawn import ARCHITECTURE, EDGE, draw_images
 
 
 class CountingSource:
@@ -85,6 +86,10 @@ def test_memory_does_not_grow_with_the_number_of_images(
     peak(50)
     pixels = 3 * 32 * 32 * 4  # bytes of one input
     assert peak(400) - peak(100) < 50 * pixels
+
+
+def test_an_extractor_keeps_the_preprocessing_that_it_was_given(extractor: ExtractorReference) -> None:
+    assert extractor.document.preprocessing == thesis_preprocessing(ARCHITECTURE, edge=EDGE)
 
 
 def test_filters_of_warnings_are_restored(backbone: Backbone, extractor: ExtractorReference) -> None:
