@@ -27,17 +27,23 @@ SHIFTED = np.array([10, 1, 1]) / 12
 POLICY = AdaptationPolicy()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def three(population):
     return population(3, 1.5)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def calibration(three):
     return three.draw([150] * 3, np.random.default_rng(0))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def fitted(calibration):
+    """What `adapt` fits on the calibration set, see test_auto_is_the_default_quantifier."""
+    return quantifier("auto").fit(calibration)
+
+
+@pytest.fixture(scope="module")
 def head(calibration):
     return fit_head(calibration, COSTS, class_names=("harmless", "watch", "urgent"))
 
@@ -46,9 +52,9 @@ def codes(report):
     return [reason.code for reason in report.reasons]
 
 
-def test_a_shifted_population_gets_another_head(three, calibration, head):
+def test_a_shifted_population_gets_another_head(three, calibration, fitted, head):
     window = three.window(SHIFTED, 800, np.random.default_rng(1))
-    report = adapt(calibration, window, head, POLICY)
+    report = adapt(fitted, window, head, POLICY)
     assert (report.outcome, codes(report)) == ("swap", ["prevalence_shifted", "gain_sufficient"])
     assert report.shift_test.rejected
     assert report.expected_gain.lower_quartile > POLICY.minimum_gain * COSTS.max()
@@ -66,27 +72,27 @@ def test_a_shifted_population_gets_another_head(three, calibration, head):
     assert after < 0.75 * before
 
 
-def test_after_the_swap_the_new_head_is_kept(three, calibration, head):
+def test_after_the_swap_the_new_head_is_kept(three, fitted, head):
     rng = np.random.default_rng(1)
-    candidate = adapt(calibration, three.window(SHIFTED, 2000, rng), head, POLICY).candidate
-    report = adapt(calibration, three.window(SHIFTED, 2000, rng), candidate, POLICY)
+    candidate = adapt(fitted, three.window(SHIFTED, 2000, rng), head, POLICY).candidate
+    report = adapt(fitted, three.window(SHIFTED, 2000, rng), candidate, POLICY)
     assert report.outcome == "keep"
     assert report.candidate is None
 
 
-def test_without_a_shift_the_head_is_kept(three, calibration, head):
-    report = adapt(calibration, three.window(np.full(3, 1 / 3), 800, np.random.default_rng(1)), head, POLICY)
+def test_without_a_shift_the_head_is_kept(three, fitted, head):
+    report = adapt(fitted, three.window(np.full(3, 1 / 3), 800, np.random.default_rng(1)), head, POLICY)
     assert (report.outcome, codes(report)) == ("keep", ["prevalence_unchanged"])
     assert not report.shift_test.rejected
     assert report.expected_gain is None
     assert report.candidate is None
 
 
-def test_a_shift_without_evidence_is_not_called_no_difference(three, calibration, head):
+def test_a_shift_without_evidence_is_not_called_no_difference(three, fitted, head):
     """As after a roll-back: the window shows the shift, but the evidence of this head has just begun."""
     rng = np.random.default_rng(1)
     window, nothing = three.window(SHIFTED, 800, rng), (np.zeros((0, 3), np.float32), None)
-    report = adapt(calibration, window, head, POLICY, new_buckets=[nothing])
+    report = adapt(fitted, window, head, POLICY, new_buckets=[nothing])
     assert (report.outcome, codes(report)) == ("keep", ["evidence_insufficient"])
     text = report.reasons[0].text
     assert "counts no prediction so far" in text
@@ -94,24 +100,24 @@ def test_a_shift_without_evidence_is_not_called_no_difference(three, calibration
     few = [(three.window(SHIFTED, missing // 4, rng), None)]
     assert (
         f"counts {missing // 4:,} predictions so far"
-        in adapt(calibration, window, head, POLICY, new_buckets=few).reasons[0].text
+        in adapt(fitted, window, head, POLICY, new_buckets=few).reasons[0].text
     )
     enough = [(three.window(SHIFTED, missing, rng), None)] * 2  # a learned bet needs a look to begin
-    assert adapt(calibration, window, head, POLICY, new_buckets=enough).shift_test.rejected
+    assert adapt(fitted, window, head, POLICY, new_buckets=enough).shift_test.rejected
 
 
-def test_no_prediction_and_no_difference_are_told_apart(three, calibration, head):
+def test_no_prediction_and_no_difference_are_told_apart(three, fitted, head):
     rng = np.random.default_rng(1)
     window, nothing = three.window(np.full(3, 1 / 3), 800, rng), (np.zeros((0, 3), np.float32), None)
-    empty = adapt(calibration, window, head, POLICY, new_buckets=[nothing])
+    empty = adapt(fitted, window, head, POLICY, new_buckets=[nothing])
     assert codes(empty) == ["evidence_insufficient"]
     assert "more show it" not in empty.reasons[0].text
-    seen = adapt(calibration, window, head, POLICY, new_buckets=[(window, None)])
+    seen = adapt(fitted, window, head, POLICY, new_buckets=[(window, None)])
     assert codes(seen) == ["prevalence_unchanged"]
     assert seen.reasons[0].text.startswith("The evidence of 800 predictions shows no shift")
 
 
-def test_a_number_of_missing_predictions_that_says_nothing_is_not_said(three, calibration, head):
+def test_a_number_of_missing_predictions_that_says_nothing_is_not_said(three, calibration, fitted, head):
     """Near the edge of the tolerated zone it grows without bounds."""
     reference = ScoreReference.of(calibration, head)
     evidence = update_evidence(None, reference, [], key="", tolerance=0.01)
@@ -125,32 +131,32 @@ def test_a_number_of_missing_predictions_that_says_nothing_is_not_said(three, ca
     edge = brentq(lambda share: -1 if missing(share) is None else 1, 0, 1, xtol=1e-12) + 1e-9
     assert missing(edge) == MOST_MISSING + 1
     window = three.window(SHIFTED, 300, np.random.default_rng(1))
-    estimate = adapt(calibration, window, head, POLICY).prevalence
+    estimate = adapt(fitted, window, head, POLICY).prevalence
     text = not_enough_evidence(estimate, head, sequential_shift_test(0.0, 1e5), 0, missing(edge)).text
     assert text.endswith("If the estimate is right, more than 100,000 more show it.")
 
 
 @pytest.mark.parametrize(("size", "outcome"), [(199, "keep"), (200, "swap")])
-def test_the_minimum_sample_size_is_a_limit(three, calibration, head, size, outcome):
+def test_the_minimum_sample_size_is_a_limit(three, fitted, head, size, outcome):
     window = three.window([0.98, 0.01, 0.01], size, np.random.default_rng(1))
-    report = adapt(calibration, window, head, POLICY)
+    report = adapt(fitted, window, head, POLICY)
     assert report.outcome == outcome
     assert ("window_too_small" in codes(report)) == (size < 200)
 
 
-def test_samples_of_one_patient_do_not_make_a_window(three, calibration, head):
+def test_samples_of_one_patient_do_not_make_a_window(three, fitted, head):
     window = np.repeat(three.window(SHIFTED, 50, np.random.default_rng(1)), 8, axis=0)
     keys = np.repeat([f"patient {i}" for i in range(50)], 8)
     # Each sample eight times looks like images of another kind, too, if they are taken for independent.
     blind = AdaptationPolicy(assumption_violated="report", change_level=0)
-    assert adapt(calibration, window, head, blind).outcome == "swap"
-    report = adapt(calibration, window, head, POLICY, groups=keys)
+    assert adapt(fitted, window, head, blind).outcome == "swap"
+    report = adapt(fitted, window, head, POLICY, groups=keys)
     assert (report.outcome, codes(report)) == ("keep", ["window_too_small"])
     assert report.prevalence.effective_n == pytest.approx(50)
 
 
-@pytest.mark.parametrize("patients", [2, 3, 5, 10, 19, 20, 40])
-def test_a_few_patients_of_one_class_each_do_not_swap_the_head(three, calibration, head, patients):
+@pytest.mark.parametrize("patients", [2, 19, 20, 40])
+def test_a_few_patients_of_one_class_each_do_not_swap_the_head(three, calibration, fitted, head, patients):
     """The classes of so few patients are an accident; without a shift the level must hold for them, too."""
     swaps, windows = 0, 40
     for seed in range(windows):
@@ -161,26 +167,26 @@ def test_a_few_patients_of_one_class_each_do_not_swap_the_head(three, calibratio
         keys = np.empty(drawn.samples, dtype=np.int64)
         for kind in range(3):
             keys[drawn.labels == kind] = np.repeat(np.flatnonzero(kinds == kind), 30)
-        swaps += adapt(calibration, drawn.logits, head, POLICY, groups=keys).outcome == "swap"
+        swaps += adapt(fitted, drawn.logits, head, POLICY, groups=keys).outcome == "swap"
     assert swaps <= 2
 
 
-def test_a_head_of_a_superseded_calibration_set_is_judged_by_its_gain_alone(three, calibration):
+def test_a_head_of_a_superseded_calibration_set_is_judged_by_its_gain_alone(three, calibration, fitted):
     rng = np.random.default_rng(8)
     wrong = three.draw([150] * 3, rng)
     mistaken = LabeledLogits(wrong.logits, (wrong.labels + 1) % 3)
     window = three.draw([300] * 3, rng).logits
-    report = adapt(calibration, window, fit_head(mistaken, COSTS), POLICY)
+    report = adapt(fitted, window, fit_head(mistaken, COSTS), POLICY)
     assert (report.outcome, codes(report)) == ("swap", ["calibration_changed", "gain_sufficient"])
-    again = adapt(calibration, window, report.candidate, POLICY)
+    again = adapt(fitted, window, report.candidate, POLICY)
     assert (again.outcome, codes(again)) == ("keep", ["prevalence_unchanged"])
 
 
-def test_a_constant_in_the_costs_changes_no_decision(three, calibration):
+def test_a_constant_in_the_costs_changes_no_decision(three, calibration, fitted):
     window = three.window(SHIFTED, 800, np.random.default_rng(1))
     for policy in (POLICY, AdaptationPolicy(minimum_gain=0.5)):
         outcomes = {
-            adapt(calibration, window, fit_head(calibration, COSTS + constant), policy).outcome
+            adapt(fitted, window, fit_head(calibration, COSTS + constant), policy).outcome
             for constant in (0.0, 10.0, -COSTS.max())
         }
         assert len(outcomes) == 1
@@ -196,14 +202,14 @@ def test_a_shift_that_costs_nothing_is_no_reason_to_swap(population):
     assert report.candidate is None
 
 
-def test_the_minimum_gain_counts_in_units_of_the_largest_cost(three, calibration):
+def test_the_minimum_gain_counts_in_units_of_the_largest_cost(three, calibration, fitted):
     window = three.window(SHIFTED, 800, np.random.default_rng(1))
     head = fit_head(calibration, COSTS)
-    quartile = adapt(calibration, window, head, POLICY).expected_gain.lower_quartile
+    quartile = adapt(fitted, window, head, POLICY).expected_gain.lower_quartile
     for factor, outcome in ((0.99, "swap"), (1.01, "keep")):
         policy = AdaptationPolicy(minimum_gain=factor * quartile / COSTS.max(), minimum_probability_gain=10)
-        assert adapt(calibration, window, head, policy).outcome == outcome
-    dear = adapt(calibration, window, fit_head(calibration, 100 * COSTS), POLICY)
+        assert adapt(fitted, window, head, policy).outcome == outcome
+    dear = adapt(fitted, window, fit_head(calibration, 100 * COSTS), POLICY)
     assert dear.expected_gain.lower_quartile == pytest.approx(100 * quartile)
 
 
@@ -239,9 +245,9 @@ def test_auto_is_the_default_quantifier(three, calibration, head):
     )
 
 
-def test_a_class_that_was_not_seen_keeps_a_small_prevalence(three, calibration, head):
+def test_a_class_that_was_not_seen_keeps_a_small_prevalence(three, fitted, head):
     window = three.logits(np.zeros(1000, dtype=int), np.random.default_rng(1))
-    report = adapt(calibration, window, head, POLICY)
+    report = adapt(fitted, window, head, POLICY)
     assert report.outcome == "swap"
     assumed = report.candidate.assumed_prevalence
     assert assumed.min() > 0.4 / 1000
@@ -284,8 +290,8 @@ def test_a_class_without_calibration_samples_is_refused(three, calibration, head
     assert codes(report) == ["calibration_unidentifiable"]
 
 
-def test_an_empty_window_keeps_the_head(calibration, head):
-    report = adapt(calibration, np.empty((0, 3)), head, POLICY)
+def test_an_empty_window_keeps_the_head(fitted, head):
+    report = adapt(fitted, np.empty((0, 3)), head, POLICY)
     assert (report.outcome, codes(report), report.prevalence) == ("keep", ["window_too_small"], None)
 
 
@@ -307,25 +313,25 @@ def test_the_report_survives_json_exactly_and_replays(three, calibration, head):
     assert replayed.to_json() == report.to_json()
 
 
-def test_the_report_names_its_inputs_by_digest(three, calibration, head):
+def test_the_report_names_its_inputs_by_digest(three, calibration, fitted, head):
     window = three.window(SHIFTED, 300, np.random.default_rng(1))
-    report = adapt(calibration, window, head, POLICY)
+    report = adapt(fitted, window, head, POLICY)
     assert (report.calibration_digest, report.head_digest) == (calibration.digest, head.digest)
     other = window.copy()
     other[0, 0] += 1
     keys = np.arange(300) // 2
     digests = {
         report.window_digest,
-        adapt(calibration, other, head, POLICY).window_digest,
-        adapt(calibration, window, head, POLICY, groups=keys).window_digest,
+        adapt(fitted, other, head, POLICY).window_digest,
+        adapt(fitted, window, head, POLICY, groups=keys).window_digest,
     }
     assert len(digests) == 3
-    renamed = adapt(calibration, window, head, POLICY, groups=[f"p{k:03d}" for k in keys]).window_digest
+    renamed = adapt(fitted, window, head, POLICY, groups=[f"p{k:03d}" for k in keys]).window_digest
     assert renamed in digests
 
 
-def test_the_sentences_hold_the_figures(three, calibration, head):
-    report = adapt(calibration, three.window(SHIFTED, 800, np.random.default_rng(1)), head, POLICY)
+def test_the_sentences_hold_the_figures(three, fitted, head):
+    report = adapt(fitted, three.window(SHIFTED, 800, np.random.default_rng(1)), head, POLICY)
     shift, gain = (reason.text for reason in report.reasons)
     assert "'harmless'" in shift
     assert f"{report.prevalence.prevalence[0]:.3f}" in shift
@@ -348,22 +354,22 @@ def test_the_sentences_hold_the_figures(three, calibration, head):
         ({"schema_version": 6}, "schema_version"),
     ],
 )
-def test_a_bad_document_is_refused(three, calibration, head, changes, field):
-    document = adapt(calibration, np.empty((0, 3)), head, POLICY).to_document()
+def test_a_bad_document_is_refused(three, fitted, head, changes, field):
+    document = adapt(fitted, np.empty((0, 3)), head, POLICY).to_document()
     with pytest.raises(InvalidInputError) as caught:
         AdaptationReport.from_document({**document, **changes})
     assert caught.value.field == field
 
 
 @pytest.mark.parametrize("rng", [np.random.default_rng(0), 0.5, None, True])
-def test_a_seed_that_no_report_can_hold_is_refused(calibration, head, rng):
+def test_a_seed_that_no_report_can_hold_is_refused(fitted, head, rng):
     with pytest.raises(InvalidInputError) as caught:
-        adapt(calibration, np.empty((0, 3)), head, POLICY, rng=rng)
+        adapt(fitted, np.empty((0, 3)), head, POLICY, rng=rng)
     assert caught.value.field == "rng"
 
 
-def test_reports_that_differ_are_not_equal(calibration, head):
-    report = adapt(calibration, np.empty((0, 3)), head, POLICY)
+def test_reports_that_differ_are_not_equal(fitted, head):
+    report = adapt(fitted, np.empty((0, 3)), head, POLICY)
     assert report != replace(report, seed=1)
 
 
@@ -391,10 +397,10 @@ def test_an_assumed_share_of_wrong_labels_widens_the_interval_over_the_truth(thr
     assert "label_error_rates" not in sure.to_json()
 
 
-def test_label_errors_of_another_number_of_classes_are_named(three, calibration, head):
+def test_label_errors_of_another_number_of_classes_are_named(three, calibration, fitted, head):
     policy = replace(POLICY, label_error_rates=(0.1, 0.1))
     with pytest.raises(InvalidInputError) as caught:
-        adapt(calibration, three.window(SHIFTED, 300, np.random.default_rng(1)), head, policy)
+        adapt(fitted, three.window(SHIFTED, 300, np.random.default_rng(1)), head, policy)
     assert caught.value.field == "label_error_rates"
 
 
@@ -404,8 +410,8 @@ MANY = (
     "deploy.calibration.matrix_scaling",
     "deploy.labeled",
     "deploy.numerics.simplex",
-    "deploy.quantification.separation",
-    "deploy.shift.label_shift.drift",
+    "deploy.quantification.cautions",
+    "deploy.label_shift.drift",
 )
 
 

@@ -116,7 +116,7 @@ def test_no_single_case_decides(population):
 def test_without_a_shift_the_value_exceeds_the_true_gain_by_the_optimism(population):
     """Efron (2004): one estimate chooses the candidate and judges it."""
     three, rng = population(3, 1.5), np.random.default_rng(0)
-    calibration, uniform = three.draw([2000] * 3, rng), np.full(3, 1 / 3)
+    calibration, uniform = three.draw([600] * 3, rng), np.full(3, 1 / 3)
     fitted, head = quantifier("MLLS").fit(calibration), fit_head(calibration, COSTS)
     excess, optimism = [], []
     for _ in range(60):

@@ -1,5 +1,6 @@
 """After a cycle the served decisions reach what the cycle states, whatever the prevalence; a frozen head does not."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from scipy.stats import norm
 
 from lifelong_core.deploy import (
     AdaptationPolicy,
+    FittedQuantifier,
     LabeledLogits,
     OptimisedMetric,
     PostProcessingHead,
@@ -23,7 +25,7 @@ SEPARATION, SPREAD = 1.8, 1.2
 PREVALENCES = (0.05, 0.15, 0.3, 0.6)
 DRAWS = 32
 """of a calibration set and a window, for each rule: each prevalence comes 8 times"""
-MOVING = ("PPV", "NPV", "PPR")
+MOVING = ("PPV", "PPR")
 
 
 def draw(size: int, prevalence: float, rng: np.random.Generator) -> LabeledLogits:
@@ -42,26 +44,28 @@ def reached(rule: Any, head: PostProcessingHead, prevalence: float) -> float:
     fn, tn = prevalence - tp, 1 - prevalence - fp
     ratios = {
         "TPR": (tp, prevalence),
-        "TNR": (tn, 1 - prevalence),
         "PPV": (tp, tp + fp),
-        "NPV": (tn, tn + fn),
         "PPR": (tp + fp, 1.0),
-        "F_beta": (2 * tp, 2 * tp + fp + fn),
         "MCC": (tp * tn - fp * fn, np.sqrt((tp + fp) * (tn + fn) * prevalence * (1 - prevalence))),
     }
     above, below = ratios[rule.metric]
     return above / below if below > 0 else float("nan")
 
 
+@cache
+def draws(seed: int) -> tuple[float, FittedQuantifier, np.ndarray]:
+    """Prevalence, calibration set with its quantifier, and window; the same for each rule."""
+    rng, prevalence = np.random.default_rng([1, seed]), PREVALENCES[seed % len(PREVALENCES)]
+    calibration = draw(600, 0.3, rng)
+    return prevalence, quantifier("MLLS").fit(calibration), draw(2000, prevalence, rng).logits
+
+
 @pytest.mark.parametrize(
     "rule",
     [
-        TargetValue("TPR", 0.9),
-        TargetValue("TNR", 0.9),
+        TargetValue("TPR", 0.9),  # does not depend on the prevalence
         TargetValue("PPV", 0.8),
-        TargetValue("NPV", 0.97),
-        TargetValue("PPR", 0.2),
-        OptimisedMetric("F_beta"),
+        TargetValue("PPR", 0.2),  # at most
         OptimisedMetric("MCC"),
     ],
     ids=str,
@@ -69,11 +73,10 @@ def reached(rule: Any, head: PostProcessingHead, prevalence: float) -> float:
 def test_served_decisions_reach_what_the_cycle_states(rule: Any):
     kept, frozen_kept, swaps = [], [], 0
     for seed in range(DRAWS):
-        rng, prevalence = np.random.default_rng([1, seed]), PREVALENCES[seed % len(PREVALENCES)]
-        calibration = draw(600, 0.3, rng)
+        prevalence, fitted, window = draws(seed)
+        calibration = fitted.calibration
         frozen = fit_head(calibration, [[0, 1], [1, 0]], decision_rule=rule)
-        window = draw(2000, prevalence, rng).logits
-        report = adapt(quantifier("MLLS").fit(calibration), window, frozen, AdaptationPolicy(), rng=seed)
+        report = adapt(fitted, window, frozen, AdaptationPolicy(), rng=seed)
         served, stated = frozen, report.criterion
         if report.candidate is not None:
             served, stated, swaps = report.candidate, report.candidate_criterion, swaps + 1

@@ -31,6 +31,8 @@ RULES = [
     OptimisedMetric("F_beta", beta=2),
     OptimisedMetric("MCC"),
 ]
+KINDS = [rule for rule in RULES if rule.metric in ("TPR", "PPV", "PPR", "MCC")]
+"""one rule of each kind: metric of one class, metric that the prevalence moves, at most instead of at least, optimum"""
 SHARES = np.array([0.85, 0.15])
 SPREAD = np.array([[1.0, -1.0], [-1.0, 1.0]])
 
@@ -66,7 +68,7 @@ def test_is_reproducible_and_in_order(rule: Any, population: Any):
     assert ExpectedCriterion.from_document(one.to_document()) == one
 
 
-@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.metric not in ("TPR", "TNR")], ids=str)
+@pytest.mark.parametrize("rule", KINDS[1:], ids=str)
 def test_doubt_about_the_prevalence_widens_the_interval(rule: Any, population: Any):
     data = sample(population, [1500, 800])
     widths = [
@@ -87,7 +89,7 @@ def test_doubt_about_the_prevalence_leaves_rates_of_a_class_alone(metric: Any, p
     assert doubtful.high == pytest.approx(known.high, abs=0.01)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=str)
+@pytest.mark.parametrize("rule", KINDS, ids=str)
 def test_more_cases_and_less_confidence_narrow_the_interval(rule: Any, population: Any):
     small, large = sample(population, [200, 100]), sample(population, [3200, 1600])
     some, more = found_for(rule, small), found_for(rule, large)
