@@ -2,7 +2,7 @@
 
 import pytest
 
-from lifelong_core.design import ModelComparison, ModelOutputs, ProblemFingerprint, compare, recommend
+from lifelong_core.design import ModelOutputs, ProblemFingerprint, compare, recommend
 from lifelong_core.design.validation.comparison import headline_of, out_of_ranking
 from tests.unit.design.interviews import ALL_ALIKE
 from tests.unit.design.validations import metric, recommending, simulated
@@ -86,5 +86,3 @@ def test_a_comparison_holds_its_headline():
     assert found.rank_then_mean.labels == ("BA", "AUROC", "BS")
     assert found.rank_then_mean.left_out["TPR"].startswith("it says much the same as BA")
     assert {ranking.label for ranking in found.rankings} == {"BA", "TPR", "AUROC", "BS"}
-    older = {name: value for name, value in found.to_document().items() if name != "headline"}
-    assert ModelComparison.from_document(older).headline is None

@@ -44,23 +44,25 @@ def population(*, decisions=None):
 
 
 @pytest.mark.parametrize("is_invalid", [False, True])
-@pytest.mark.parametrize("acronym", COUNTING)
-def test_metrics_that_count_are_those_of_a_population_with_the_stated_shares(acronym, is_invalid):
-    """Those that do not depend on the shares stay those of the data."""
-    depends = METRICS[acronym].prevalence_dependent
+def test_metrics_that_count_are_those_of_a_population_with_the_stated_shares(is_invalid):
+    """Metrics that do not depend on the shares keep their values of the data."""
     decisions = PROBABILITIES.argmax(axis=1)
     if is_invalid:
         decisions = np.where(np.arange(90) % 7 == 0, -1, decisions)
-    parameters = {"threshold": 0.1} if acronym == "NB" else {}
-    result = quick(metric(acronym, parameters=parameters), decisions=decisions, probabilities=PROBABILITIES)
+    given = {acronym: {"threshold": 0.1} if acronym == "NB" else {} for acronym in COUNTING}
+    metrics = [metric(acronym, parameters=parameters) for acronym, parameters in given.items()]
+    result = quick(*metrics, decisions=decisions, probabilities=PROBABILITIES)
     data = {"labels": LABELS, "decisions": decisions, "probabilities": PROBABILITIES}
-    cases = population(decisions=decisions) if depends else data
-    wanted = compute_metrics([acronym], **cases, **parameters)[acronym]
-    label = result.labels[0]
-    values = [result.value(label)] if np.ndim(wanted) == 0 else [result.value(label, k) for k in range(3)]
-    np.testing.assert_allclose([value.number("estimate") for value in values], np.ravel(wanted), rtol=1e-9)
-    in_use = TARGET if depends else None
-    assert all(value.prevalence == in_use and value.has_interval for value in values)
+    for label, (acronym, parameters) in zip(result.labels, given.items(), strict=True):
+        depends = METRICS[acronym].prevalence_dependent
+        cases = population(decisions=decisions) if depends else data
+        wanted = compute_metrics([acronym], **cases, **parameters)[acronym]
+        classes = (None,) if np.ndim(wanted) == 0 else range(3)
+        values = [result.value(label, k) for k in classes]
+        estimates = [value.number("estimate") for value in values]
+        np.testing.assert_allclose(estimates, np.ravel(wanted), rtol=1e-9, err_msg=acronym)
+        in_use = TARGET if depends else None
+        assert all(value.prevalence == in_use and value.has_interval for value in values), acronym
 
 
 def test_a_class_that_does_not_occur_in_use_leaves_its_rates_and_their_mean():
