@@ -7,41 +7,16 @@ from pathlib import Path
 from tests.behaviour import inputs
 from tests.behaviour.recording import Api, CommandLine
 
-LISTS = (
-    "audit verify",
-    "environments list",
-    "heads proposals",
-    "heads workers",
-    "models list",
-    "proposals list",
-    "settings",
-    "tasks list",
-    "tokens list",
-    "tokens sessions",
-    "jobs list",
-    "jobs list --kind validate --state succeeded --limit 2",
-    "knowledge list",
-    "knowledge list --limit 1",
-    "knowledge signers",
-    "knowledge show skin",
-    "knowledge show absent",
-    "cycles list",
-    "cycles list --model remote --environment shifted --outcome swap --limit 1",
-    "calibration-sets list remote@1",
-    "feedback plans",
-    "heads list linear@1",
-    "heads list remote@1",
-    "heads history linear@1 --environment site-a",
-    "models promotions skin",
-    "models training linear@1",
-    "models training net@1",
-    "models trial skin",
-    "performance remote@1 balanced",
-    "performance remote@1 shifted",
-    "performance remote@1 nowhere",
-    "neighbours skin --scenario pretraining",
-    "doctor --quick",
-)
+LISTS = """
+audit verify, environments list, heads proposals, heads workers, models list, proposals list, settings, tasks list,
+tokens list, tokens sessions, jobs list, jobs list --kind validate --state succeeded --limit 2, knowledge list,
+knowledge list --limit 1, knowledge signers, knowledge show skin, knowledge show absent, cycles list,
+cycles list --model remote --environment shifted --outcome swap --limit 1, calibration-sets list remote@1,
+feedback plans, heads list linear@1, heads list remote@1, heads history linear@1 --environment site-a,
+models promotions skin, models training linear@1, models training net@1, models trial skin,
+performance remote@1 balanced, performance remote@1 shifted, performance remote@1 nowhere,
+neighbours skin --scenario pretraining, doctor --quick
+"""
 """Commands that read the store; each is recorded as text and with `--json`."""
 FILES = (
     "adapt calibration.npz same.npy",
@@ -68,7 +43,7 @@ def read(run: CommandLine, api: Api) -> None:
     run("recommend --answers answers.yaml --json")
     run("recommend --restart --classes benign,malignant", given="y\nreach\nsens\nmalignant\n95 %\n")
     run("fingerprint make --method Manual --keyword polyp --keyword colon --output manual.npz")
-    for line in (*LISTS, *FILES):
+    for line in (*LISTS.replace("\n", " ").split(", "), *FILES):
         run.both(line)
     run("heads show linear@1 1")
     run("models training net@1 --recipe recipe.json")
@@ -78,11 +53,11 @@ def read(run: CommandLine, api: Api) -> None:
         run.both(f"cycles show {cycle['id']}")
         if cycle["outcome"] == "swap":
             run.both(f"cycles affected {cycle['id']} --limit 3")
-    run(f"cycles affected {cycle['id']}")
+    run("cycles affected absent")
     for job in api.peek("jobs?limit=100")["jobs"]:
         if job["state"] not in ("queued", "running"):
             run.both(f"jobs show {job['id']}")
-    run(f"jobs follow {job['id']}")
+            run(f"jobs follow {job['id']}")
     for proposal in api.peek("proposals")["proposals"]:
         run.both(f"proposals show {proposal['id']}")
     for plan in api.peek("labelling-plans")["plans"]:
@@ -97,7 +72,7 @@ def monitored(run: CommandLine, api: Api) -> None:
     run("feedback advise remote@1 balanced --size 10 --output plan.csv --json")
     run("cycles run remote@1 shifted --json")
     swap, refusal = (
-        api.peek(f"cycles?environment={name}")["cycles"][0]["id"] for name in ("proposed-a", "broken")
+        api.peek(f"cycles?environment={name}")["cycles"][0]["id"] for name in ("proposed-a", "broken-1")
     )
     run(f"cycles replay {swap}")
     run(f"cycles replay {refusal} --json")
@@ -145,8 +120,11 @@ def change(run: CommandLine, api: Api, secret: str) -> None:
     waiting = api.peek("cycles?open_proposals=true")["cycles"]
     for cycle, what in zip(waiting, ("approve", "reject --reason why"), strict=False):
         run(f"heads {what.split()[0]} {cycle['id']} {what.partition(' ')[2]}")
-    for proposal in api.peek("proposals?state=open")["proposals"]:
-        run.both(f"proposals dismiss {proposal['id']} --reason why")
+    proposals = [one["id"] for one in api.peek("proposals?state=open")["proposals"]]
+    for proposal, decision in zip(
+        proposals, ("proposals dismiss --reason why", "proposals accept"), strict=False
+    ):
+        run.both(f"{decision} {proposal}")
     Path("entry.json").write_text(json.dumps(inputs.entry("polyps")))
     run("knowledge add entry.json")
     key = run("knowledge key").strip()

@@ -10,14 +10,13 @@ from tests.behaviour.recording import Api, Recording, name_of, text_of
 
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 MOST_PAGES = 300
-MOST_QUESTIONS = 30
 FORMS = (
     ("/console/tasks/skin", "shadow", {}),
     ("/console/tasks/skin", "canary", {"percent": "20"}),
     ("/console/tasks/skin", "end", {}),
-    ("/console/tasks/skin", "promote", {}),
-    ("/console/tasks/skin", "rollback", {}),
-    ("/console/tasks/skin", "head-rollback", {}),
+    ("/console/tasks/skin", "/promote", {"reason": "a test"}),
+    ("/console/tasks/skin", "/rollback", {}),
+    ("/console/tasks/skin", "/head-rollback", {}),
     ("/console/labels", "labels", {"size": "5"}),
     ("/console/sessions", "end", {}),
 )
@@ -49,7 +48,7 @@ class Console:
 
     def crawl(self) -> None:
         """Open the start page and, once each, all pages that links and redirections lead to."""
-        waiting, opened = deque(["/console", "/console/console.css"]), set[str]()
+        waiting, opened = deque(["/console", "/console/", "/console/console.css"]), set[str]()
         while waiting and len(opened) < MOST_PAGES:
             path = waiting.popleft().partition("#")[0]
             if path in opened or not path.startswith("/console"):
@@ -63,18 +62,23 @@ class Console:
         forms = [form for form in Forms.of(self.get(page)) if form.action.endswith(end)]
         return self.post(forms[0].action, forms[0].fields | changed) if forms else ""
 
-    def fill_in(self) -> None:
-        """Send the forms of tasks, labels and sessions, and answer a whole interview."""
-        page = self.post("/console/interviews", {"task": "skin"})
-        for _ in range(MOST_QUESTIONS):
-            forms = [
-                form for form in Forms.of(self.get(page)) if not form.action.endswith(("logout", "discard"))
-            ]
-            if not forms:
-                break
-            page = self.post(forms[0].action, forms[0].fields) or page
-        gone = self.post("/console/interviews", {"classes": "a, b"})
-        self.submit(gone, "discard", {})
+    def fill_in(self, api: Api) -> None:
+        """Send the forms of tasks, labels, jobs, proposals and sessions, and answer a whole interview."""
+        page, wanted = (
+            self.post("/console/interviews", {"task": "skin"}),
+            ("answers", "choices", "resolve", "attach"),
+        )
+        while page:
+            forms = [form for form in Forms.of(self.get(page)) if form.action.endswith(wanted)]
+            known = {name: value or "1" for name, value in forms[0].fields.items()} if forms else {}
+            page = self.post(forms[0].action, known) if forms else ""
+        self.post("/console/interviews", {"classes": "a, b"})
+        self.submit("/console/interviews", "/discard", {})
+        decisions = (("/accept", {}), ("/dismiss", {"reason": "a broken scanner"}))
+        for proposal, decision in zip(api.peek("proposals?state=open")["proposals"], decisions, strict=False):
+            self.submit(f"/console/proposals/{proposal['id']}", *decision)
+        for job in api.peek("jobs?state=queued")["jobs"][:1]:
+            self.submit(f"/console/jobs/{job['id']}", "/cancel", {})
         for page, end, changed in FORMS:
             self.submit(page, end, changed)
         self.log_in()

@@ -47,6 +47,8 @@ OPEN_CHOICE: dict[str, Any] = {
     "invalid_outputs": False,
 }
 """Answers that leave the choice DG3.4 open."""
+PUBLIC_KEY = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
+"""The first one of the test vectors in RFC 8032."""
 TIMM = {
     "input_size": [3, 224, 224],
     "interpolation": "bicubic",

@@ -21,6 +21,11 @@ _PLAIN = {
     r'(previous_digest"?: "?)[0-9a-f]{64}("?,?\s+"?digest"?: "?)[0-9a-f]{64}': r"\1<CHAIN>\2<CHAIN>",
     r'("inputs": ")[0-9a-f]{64}': r"\1<DIGEST-OF-IDS>",
     r'title="digest [0-9a-f]{12}"': 'title="digest <CHAIN>"',
+    r'(log_position"?: |commit_order: )\d+': r"\1<POSITION>",
+    r'("seed": )\d{6,}': r"\1<SEED>",
+    r'("new_digest": ")[0-9a-f]{64}': r"\1<DIGEST-OF-IDS>",
+    r'"outcome": "(?:keep|skip)",(\s+)"reason": "[^"]*"': r'"outcome": "keep or skip",\1"reason": <REASON>',
+    r"expires=\w{3}, [^;]+": "expires=<TIME>",
     r"lifelong_console=[\w-]+": "lifelong_console=<SESSION>",
     r'"last_used_at": (?:null|"<TIME>")': '"last_used_at": <TIME>',
     r"\n *last used at .*": "",
@@ -30,18 +35,34 @@ _PLAIN = {
 """Replacements by pattern: times, durations, chained digests, and places on the time axis of a chart."""
 
 
-def normalise(text: str, literal: Mapping[str, str]) -> str:
+_DRAWN = {
+    r"(?<![\w.])\d\.\d+(?:e-\d+)?": "<DRAWN>",
+    r'("decision": )\d': r"\1<DRAWN>",
+    r"^(<ID-\d+>,.*,)\d(,<DRAWN>,\d+,<TIME>)$": r"\1<DRAWN>\2",
+}
+"""For plans of labelling, which draw predictions with a seed of their own."""
+_DRAWN_ITEMS = re.compile(r"advise|plan")
+
+
+def normalise(text: str, literal: Mapping[str, str], item: str = "") -> str:
     """The text with placeholders, which are numbered in the order of their first appearance.
 
     Args:
         text: of one item.
         literal: placeholders by text, such as the data directory; the longest text is replaced first.
+        item: its name.
     """
     for old in sorted(literal, key=len, reverse=True):
-        text = text.replace(old, literal[old])
+        # A port is no part of a longer number.
+        text = (
+            re.sub(rf"(?<![\w.]){old}(?!\w)", literal[old], text)
+            if old.isdigit()
+            else text.replace(old, literal[old])
+        )
     for name, pattern in _NUMBERED.items():
         numbers: dict[str, int] = {}
         text = re.sub(pattern, lambda m, n=numbers, k=name: f"<{k}-{n.setdefault(m[0], len(n) + 1)}>", text)
-    for pattern, placeholder in _PLAIN.items():
-        text = re.sub(pattern, placeholder, text)
+    drawn = _DRAWN if _DRAWN_ITEMS.search(item) else {}
+    for pattern, placeholder in (_PLAIN | drawn).items():
+        text = re.sub(pattern, placeholder, text, flags=re.MULTILINE)
     return text

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import click
 import httpx
@@ -20,7 +21,9 @@ from tests.behaviour.internals import add_training, console_routes
 from tests.behaviour.processes import answers, running, until
 from tests.behaviour.recording import Api, CommandLine, Recording
 
-MEASURED = re.compile(r"(\w*(seconds|bytes|created|process_|python_|timestamp)\w*)[{ ]")
+MEASURED = re.compile(
+    r"(\w*(seconds|bytes|created|process_|python_|timestamp|requests_total|swaps_seen)\w*)[{ ]"
+)
 """Metrics whose values are not recorded."""
 SETTINGS = {
     "WORKERS": "1",
@@ -32,6 +35,7 @@ SETTINGS = {
     "POLICY__UNUSUAL_TRAFFIC": "report",
     "RETRAINING_PROPOSAL_CYCLES": "1",
     "TRAINING_DEVICES": "[]",
+    "MAXIMUM_NEW_ENVIRONMENTS_PER_HOUR": "50",
     "ENVIRONMENT_POLICIES": json.dumps({f"proposed-{one}": {"mode": "propose"} for one in "abcd"}),
 }
 """Cycles run when the monitor starts and when they are asked for, so that their order is always the same."""
@@ -60,8 +64,8 @@ def installation(database: str, port: int, recording: Recording) -> Iterator[Pat
         }
         recording.literal |= {
             str(folder): "<DIR>",
-            f":{port}": ":<PORT>",
-            f":{port + 1}": ":<MONITOR-PORT>",
+            str(port): "<PORT>",
+            str(port + 1): "<MONITOR-PORT>",
             platform.node(): "<HOST>",
         }
         try:
@@ -72,7 +76,10 @@ def installation(database: str, port: int, recording: Recording) -> Iterator[Pat
                     os.environ["LIFELONG_DATABASE_URL"] = url = server.create(migrated=False)
                     recording.literal[url] = "<DATABASE>"
                     recording.literal[url.partition("?")[0].rpartition("/")[2]] = "<DATABASE-NAME>"
-                    recording.literal[str(server.folder)] = "<POSTGRESQL>"
+                    recording.literal |= {
+                        str(server.folder): "<PG>",
+                        quote(str(server.folder), safe=""): "<PG>",
+                    }
                     yield folder
         finally:
             os.environ.clear()
@@ -107,7 +114,6 @@ def record(folder: Path, database: str, port: int) -> None:
                 tour.predict(api)
                 tour.heads(api)
                 tour.design(api)
-                tour.knowledge(api)
                 tour.jobs(api, str(work))
                 tell("monitor")
                 with running("monitor", log):
@@ -120,14 +126,14 @@ def record(folder: Path, database: str, port: int) -> None:
                 commands.read(run, api)
                 recording.add("http/GET_metrics", "GET /metrics", metrics(f"http://127.0.0.1:{port}", secret))
                 tell("commands")
-                console.fill_in()
+                console.fill_in(api)
                 tour.finish(api)
                 commands.change(run, api, secret)
                 commands.helps(run)
                 stored.documents(recording)
-                commands.last(run)
                 tour.refuse(api)
                 console.refuse()
+                commands.last(run)
                 missing(recording, api, run, console)
             tell("done")
         finally:
@@ -146,6 +152,9 @@ def monitored(api: Api, run: CommandLine, port: int) -> None:
     def idle() -> bool:
         return not any(job["state"] in ("queued", "running") for job in api.peek("jobs?limit=100")["jobs"])
 
+    tour.knowledge(api)
+    until(idle, "the ranking")
+    tour.judge(api)
     until(idle, "the first jobs")
     api.post("populations/remote@1/balanced/labelling-plan", size=20)
     until(idle, "the plan")
@@ -181,13 +190,13 @@ def missing(recording: Recording, api: Api, run: CommandLine, console: Console) 
         if not recording.has(f"http/{api.item(method, path)}")
     ]
     lines += [
-        f"not recorded: lifelong {' '.join(names)}"
-        for names in run.all()
-        if not recording.has(f"commands/{'.'.join(names)}")
+        f"recorded by --help only: lifelong {name}"
+        for name in run.commands()
+        if not recording.has(f"commands/{name}")
     ]
     for method, path in console_routes():
         pattern = re.sub(r"\{[^/}]*\}", "[^/]+", path)
         if not any(re.fullmatch(pattern, seen) for seen in console.seen[method]):
             lines.append(f"not recorded: {method} {path}")
-    recording.add("not_recorded", "routes and commands without an observation", "\n".join(lines))
+    recording.add("not_recorded", "routes, commands and pages without an observation", "\n".join(lines))
     click.echo("\n".join(lines))

@@ -45,7 +45,7 @@ class Recording:
         for item, texts in self._items.items():
             file = self.folder / f"{item}.txt"
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(normalise("\n".join(texts), self.literal), encoding="utf-8")
+            file.write_text(normalise("\n".join(texts), self.literal, item), encoding="utf-8")
 
 
 class Api:
@@ -169,6 +169,11 @@ class CommandLine:
             command = command.commands[argument]
             names.append(argument)
         return ".".join(names) or "lifelong"
+
+    def commands(self) -> list[str]:
+        """The names of the commands that are no groups, with dots."""
+        every = [".".join(names) for names in self.all()]
+        return [name for name in every[1:] if not any(other.startswith(f"{name}.") for other in every)]
 
     def all(self) -> list[list[str]]:
         """The names of all commands and groups."""

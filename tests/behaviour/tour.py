@@ -86,8 +86,9 @@ def predict(api: Api) -> None:
     api.get(f"predictions/{made}/labels")
     for number, (environment, prevalence) in enumerate(ENVIRONMENTS.items()):
         log(api, environment, *inputs.draw(prevalence, ROWS, 20 + number))
-    logits, labels = inputs.draw(BALANCED, ROWS, 30)
-    log(api, "broken", logits[:, [2, 0, 1]] * 0.2 + 1, labels)
+    for number in range(6):
+        logits, labels = inputs.draw(BALANCED, 250, 30 + number)
+        log(api, f"broken-{number}", logits[:, [2, 0, 1]] * 0.2 + 1, labels)
     log(api, "few", *inputs.draw(BALANCED, 30, 31))
 
 
@@ -138,8 +139,8 @@ def design(api: Api) -> None:
     api.post(f"interviews/{first}/finish")
     api.get(f"interviews/{first}")
     choice = api.post("interviews", answers=inputs.OPEN_CHOICE)["id"]
-    api.post(f"interviews/{choice}/choices", ANY, choices={"DG3.4": "EC"})
-    api.post(f"interviews/{choice}/finish", ANY)
+    api.post(f"interviews/{choice}/choices", choices={"DG3.4": "TPR"})
+    api.post(f"interviews/{choice}/finish")
     gone = api.post("interviews", class_names=["a", "b"])["id"]
     api("DELETE", f"interviews/{gone}")
     api.post("tasks/skin/recommendations", interview=first, thresholds=THRESHOLDS)
@@ -157,16 +158,16 @@ def knowledge(api: Api) -> None:
     api("PUT", "knowledge/nevi", json={"card": {"name": "nevi", "classes": 1, "samples": 5}}, status=422)
     for what in ("/nevi", "?limit=2", "?limit=2&after=nevi", "/export?task=nevi"):
         api.get(f"knowledge{what}", ANY)
-    api.post("signers", ANY, name="clinic", public_key="A" * 43 + "=")
+    api.post("signers", name="clinic", public_key=inputs.PUBLIC_KEY)
     api.get("signers")
-    api("DELETE", "signers/clinic", status=ANY)
+    api("DELETE", "signers/clinic")
     api("DELETE", "knowledge/nevi")
     for query in ("scenario=pretraining", "scenario=architecture&measure=BA&limit=2", "scenario=no"):
         api.get(f"tasks/skin/neighbours?{query}", ANY)
 
 
 def jobs(api: Api, roots: str) -> None:
-    """Jobs of every kind, queued while no monitor runs; those that train are cancelled."""
+    """Jobs that are queued while no monitor runs, and cancelled."""
     path = f"{roots}/images"
     api.post("tasks/skin/retrainings/plan", recipe=RECIPE, images=1000, images_per_second=50)
     api.post("tasks/skin/retrainings/plan", recipe=RECIPE, path=path)
@@ -179,6 +180,10 @@ def jobs(api: Api, roots: str) -> None:
         api.post(f"jobs/{job['id']}/cancel")
     api.post("tasks/skin/fingerprints", path=path)
     api.post("jobs/cancel?kind=fingerprint")
+
+
+def judge(api: Api) -> None:
+    """Jobs that a monitor does at once."""
     validated, compared = inputs.npz(**inputs.labelled()), inputs.npz(**inputs.paired())
     api.send("models/linear@1/validations?replicates=100", validated, "x-npz")
     api.send("models/linear@2/reports?replicates=100&against=linear@1", compared, "x-npz")
@@ -199,7 +204,7 @@ def read(api: Api) -> None:
     for cycle in api.peek("cycles")["cycles"]:
         api.get(f"cycles/{cycle['id']}")
         api.get(f"cycles/{cycle['id']}/affected?limit=3", ANY)
-    for environment in (*ENVIRONMENTS, "broken", "few", "nowhere"):
+    for environment in (*ENVIRONMENTS, "broken-1", "few", "nowhere"):
         api.get(f"populations/remote@1/{environment}/performance", ANY)
     for kind, name in (("proposals", "proposals"), ("labelling-plans", "plans")):
         for one in api.peek(kind)[name]:
