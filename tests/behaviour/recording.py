@@ -129,7 +129,7 @@ class Api:
             if re.fullmatch(re.sub(r"\{[^/]*\}", "[^/]+", template), path):
                 path = template
                 break
-        return name_of(f"{method} {path}")
+        return name_of(f"{method} {re.sub(r'{[^/]*}', '{}', path)}")  # whatever a parameter is called
 
 
 class CommandLine:
@@ -164,9 +164,10 @@ class CommandLine:
         command: click.Command = self._group
         names: list[str] = []
         for argument in arguments:
-            if not isinstance(command, click.Group) or argument not in command.commands:
+            found = below(command).get(argument)
+            if found is None:
                 break
-            command = command.commands[argument]
+            command = found
             names.append(argument)
         return ".".join(names) or "lifelong"
 
@@ -179,10 +180,21 @@ class CommandLine:
         """The names of all commands and groups."""
 
         def walk(command: click.Command, path: list[str]) -> list[list[str]]:
-            below = command.commands if isinstance(command, click.Group) else {}
-            return [path, *(found for name in sorted(below) for found in walk(below[name], [*path, name]))]
+            return [
+                path,
+                *(found for name, one in below(command).items() for found in walk(one, [*path, name])),
+            ]
 
         return walk(self._group, [])
+
+
+def below(command: click.Command) -> dict[str, click.Command]:
+    """The commands of a group by name, sorted; none of another command."""
+    if not isinstance(command, click.Group):
+        return {}
+    context = click.Context(command)
+    found = {name: command.get_command(context, name) for name in sorted(command.list_commands(context))}
+    return {name: one for name, one in found.items() if one is not None}
 
 
 def text_of(answer: httpx.Response) -> str:
