@@ -24,11 +24,11 @@ class HeadService:
 
 
 def list_head_services(own: Sequence[Activation], default: Sequence[Activation]) -> tuple[HeadService, ...]:
-    """Which head served an environment when, oldest first; neighbours differ.
+    """List the heads that served an environment, oldest first; neighbours differ.
 
     Args:
         own: activations of the environment, oldest first.
-        default: those of the model's default head, which serves while the environment has none of its own.
+        default: activations of the model's default head, which serves while the environment has none of its own.
 
     Examples:
         >>> from datetime import UTC
@@ -44,11 +44,11 @@ def list_head_services(own: Sequence[Activation], default: Sequence[Activation])
         ...         reason="publish",
         ...         uses_default_head=uses_default_head,
         ...     )
-        >>> found = head_services([at(9, 2), at(12, 1, uses_default_head=True)], [at(8, 1, None), at(10, 3, None)])
+        >>> found = list_head_services([at(9, 2), at(12, 1, uses_default_head=True)], [at(8, 1, None), at(10, 3, None)])
         >>> [(service.since.hour, service.head_version) for service in found]
         [(8, 1), (9, 2), (12, 3)]
     """
-    found: list[HeadService] = []
+    services: list[HeadService] = []
     own_version: int | None = None
     default_version: int | None = None
     for since, activation in sorted([*_by_time(default), *_by_time(own)], key=lambda one: one[0]):
@@ -57,9 +57,9 @@ def list_head_services(own: Sequence[Activation], default: Sequence[Activation])
         else:
             own_version = None if activation.uses_default_head else activation.head_version
         version = default_version if own_version is None else own_version
-        if version is not None and (not found or found[-1].head_version != version):
-            found.append(HeadService(since, version))
-    return tuple(found)
+        if version is not None and (not services or services[-1].head_version != version):
+            services.append(HeadService(since, version))
+    return tuple(services)
 
 
 def _by_time(activations: Sequence[Activation]) -> Iterator[tuple[datetime, Activation]]:

@@ -1,4 +1,4 @@
-"""One cycle of one (model, environment): read the window, judge it, record what came of it."""
+"""One cycle of one (model, environment): read the window, judge it, record the result."""
 
 import hashlib
 from collections.abc import Callable
@@ -37,7 +37,7 @@ CycleOutcome: TypeAlias = Outcome | Literal["skip"]
 NO_END = 2**62
 """A commit order beyond every other."""
 RESUME_SECONDS = 1.0
-"""Summaries that are not complete are gone on with after this time."""
+"""Pause before summaries that are not complete are continued."""
 HELD_BACK = (
     "new predictions cannot be read safely yet: an older transaction on the database server has not ended"
     " (an idle session?)"
@@ -51,7 +51,7 @@ INCOMPLETE = "the summaries of a window as large as this are still being made"
 
 @dataclass(frozen=True)
 class CycleResult:
-    """What came of one call of `run_cycle`."""
+    """The result of one call of `run_cycle`."""
 
     outcome: CycleOutcome
     reason: str
@@ -64,7 +64,7 @@ class CycleResult:
     report: AdaptationReport | None = None
     """of the cycle that was recorded; None: it was skipped"""
     inputs: Inputs | None = None
-    """what that cycle was given beside its window; None: it was skipped"""
+    """of the cycle that was recorded; None: it was skipped"""
 
     @classmethod
     def of_recorded(cls, cycle: Cycle, report: AdaptationReport, inputs: Inputs) -> Self:
@@ -75,7 +75,7 @@ class CycleResult:
 
 @dataclass(frozen=True)
 class _Moment:
-    """Which cycle it is."""
+    """The cycle that runs: its times, its place in the log, and its cause."""
 
     due_at: datetime
     started_at: datetime
@@ -102,7 +102,7 @@ def run_cycle(
 ) -> CycleResult:
     """Judge the newest window and, if it is worth it, publish or propose a refitted head for this environment.
 
-    It holds the lease of the population meanwhile, so that one monitor does this at a time, and first brings the
+    It holds the lease of the population, so that one monitor does this at a time, and first brings the
     window summaries up to date. Calling it again with the same `due_at` judges nothing again. What a cycle writes, it
     writes in one transaction.
 

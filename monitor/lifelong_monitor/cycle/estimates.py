@@ -74,7 +74,7 @@ ALWAYS: Final = (WantedEstimate("AC", "AC"), WantedEstimate("EC", "EC"))
 def load_wanted_estimates(
     store: Store, task: str, costs: Floats, *, per_class: bool
 ) -> tuple[WantedEstimate, ...]:
-    """Load the metrics that a cycle estimates: accuracy, expected cost, and those that the task's recommendation names.
+    """Load the metrics that a cycle estimates: accuracy, expected cost, and the metrics of the recommendation.
 
     Args:
         store: holds the recommendation.
@@ -141,7 +141,7 @@ def _judge(
 
 _WITH_COSTS = frozenset({"EC", "NEC", "WCK"})
 _NOT_ESTIMATED = frozenset({"NB"})
-"""counts decisions of a cut-off of its own, not those of the head"""
+"""NB counts decisions of its own cut-off, not decisions of the head"""
 _MIRRORED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "TPR": "TNR",
@@ -157,7 +157,7 @@ _MIRRORED: Final[Mapping[str, str]] = MappingProxyType(
         "AUROC": "AUROC",
     }
 )
-"""Of a binary task: the metric of class 1 that is equal to a metric of class 0."""
+"""For each metric of class 0 in a binary task, the metric of class 1 that is equal to it."""
 
 
 def select_estimates(

@@ -33,7 +33,7 @@ def select_rows(labelled: LabelledPredictions, rows: Integers) -> LabelledRows:
 
     Args:
         labelled: the predictions.
-        rows: shape (n,), indices of those in question.
+        rows: shape (n,), indices to select from.
     """
     if labelled.propensities is None:
         return LabelledRows(rows, None)

@@ -51,7 +51,7 @@ def collect_new_samples(
         environment: of the population.
         log_position: up to which the cycle reads.
         classes: of the model.
-        first: the samples with which the watch begins: those of the window, of very many the newest.
+        first: the first samples of the watch: the window, or its newest samples where it is very large.
         before: the cycle of the population that read furthest in the log.
         inputs: of the cycle; `limit` bounds the new samples, of more the newest are taken; evidence with other
             `head_changes` is not continued.
@@ -70,7 +70,7 @@ def collect_new_samples(
 def recollect_new_samples(
     store: Store, cycle: Cycle, *, classes: int, first: Callable[[], Window]
 ) -> NewSamples:
-    """What `collect_new_samples` gave the cycle, for a replay.
+    """Collect again the new samples of a past cycle, for a replay.
 
     Args:
         store: holds the log.
@@ -79,7 +79,7 @@ def recollect_new_samples(
         first: the samples with which the watch began, if it began with this cycle.
 
     Raises:
-        NotFoundError: the log does not hold those samples any more.
+        NotFoundError: the log does not hold these samples any more.
         InvalidInputError: the cycle that gathered before is not readable.
     """
     inputs = inputs_of(cycle)

@@ -33,7 +33,7 @@ class Hours:
     counts_digest: str
     """SHA-256 (hex) over the number of samples in each cell"""
     moments: tuple[float, ...]
-    """those of the summary"""
+    """moments of the summary"""
 
     def to_document(self) -> dict[str, Any]:
         """The hours as JSON values."""
@@ -49,7 +49,7 @@ class Hours:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a cycle was given beside its window, the head and the policy."""
+    """The inputs of a cycle beside its window, the head and the policy."""
 
     calibration_set: int
     quantifier: str
@@ -70,7 +70,7 @@ class Inputs:
     missed_cycles: int = 0
     """cycles in a row, up to this one, in which the judged head misses the target of its decision rule"""
     clocks: tuple[str, ...] = ()
-    """sentences on clocks that differed meanwhile"""
+    """sentences on clocks that differed during the cycle"""
     head_changes: int = 0
     """how many heads had served the population one after the other"""
 
@@ -87,7 +87,7 @@ class Inputs:
 
 
 def document_of(report: AdaptationReport, inputs: Inputs) -> dict[str, Any]:
-    """What a cycle stores; `report_of` and `inputs_of` read it."""
+    """The document that a cycle stores; `report_of` and `inputs_of` read it."""
     return {**report.to_document(), _INPUTS: inputs.to_document()}
 
 

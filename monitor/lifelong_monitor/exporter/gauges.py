@@ -68,7 +68,7 @@ def _which(chosen: str, names: Iterable[str]) -> Values:
 
 
 def _realised(status: PopulationStatus, part: Callable[[RealisedMetric], float | None]) -> Values:
-    """By metric, class and class mix, where it is defined.
+    """A figure of the realised metrics by metric, class and class mix, where it is defined.
 
     Metrics with stated prevalences come from the comparison at all class mixes: all of these have the same labels.
     """
@@ -91,7 +91,7 @@ def _defined(value: float | None) -> Values:
 
 
 def _agreement(status: PopulationStatus, part: Callable[[Agreement], float | None]) -> Values:
-    """By metric, for the head version with the newest estimate."""
+    """A figure of the agreement of the head version with the newest estimate, by metric."""
     newest = None if status.performance is None else status.performance.newest
     found = {} if newest is None else newest.agreement
     parts = {(name,): part(one) for name, one in found.items() if one.verdict != "too_few_labels"}

@@ -12,7 +12,7 @@ from lifelong_monitor.cycle.estimates import WantedEstimate
 from lifelong_monitor.exporter.status import PopulationStatus
 
 Values: TypeAlias = Mapping[tuple[str, ...], float]
-"""By the values of the labels that a gauge has beside those of the population."""
+"""Values of a gauge by its further labels, beside the labels of the population."""
 
 Reader: TypeAlias = Callable[[PopulationStatus], Values]
 """Reads the values of a gauge from a status."""
@@ -54,7 +54,7 @@ def _wanted(
 
 
 def _metrics(part: Callable[[EstimatedMetric], float]) -> Reader:
-    """By metric, class and head, where it is defined."""
+    """A figure of each estimate by metric, class and head, where it is defined."""
     return lambda status: {
         (*labels, head): part(metric)
         for head, estimate in _estimates(status).items()
@@ -64,14 +64,14 @@ def _metrics(part: Callable[[EstimatedMetric], float]) -> Reader:
 
 
 def _threshold(status: PopulationStatus) -> Values:
-    """By metric and class, of the current head."""
+    """The thresholds of the current head by metric and class."""
     estimate = _estimates(status).get("current")
     found = () if estimate is None else _wanted(status, estimate)
     return {labels: wanted.threshold for labels, wanted, _ in found if wanted.threshold is not None}
 
 
 def _accepted(status: PopulationStatus) -> Values:
-    """By metric and class, of the current head."""
+    """Whether the current head reaches its thresholds, by metric and class."""
     estimate = _estimates(status).get("current")
     if estimate is None:
         return {}
@@ -93,7 +93,7 @@ def _validated_error(status: PopulationStatus) -> Values:
 
 
 def _warnings(status: PopulationStatus) -> Values:
-    """By code and head; 0 where there is none, as an empty panel looks like a broken one."""
+    """Number of warnings by code and head; 0 where there is none, as an empty panel looks like a broken one."""
     return {
         (code, head): float(count)
         for head, estimate in _estimates(status).items()

@@ -1,4 +1,4 @@
-"""Statuses of the populations for the exporter; only those that may have changed are computed again.
+"""Statuses of the populations for the exporter; only a status that may have changed is computed again.
 
 A status depends on the newest cycle, the head that serves, its pin and the role of the model (these three change with
 the registry's revision), the mode, the labels, and the recommendation of the task. `PopulationMetrics` gets cycles and
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class PopulationMetrics:
-    """Keeps the status of every watched population and shows those that have changed."""
+    """Keeps the status of every watched population and shows each status that has changed."""
 
     def __init__(self, store: Store, settings: Settings, exporter: Exporter) -> None:
         self._store = store

@@ -12,7 +12,7 @@ from lifelong_monitor.exporter.status import PopulationStatus
 def _expected(
     status: PopulationStatus, part: Callable[[ExpectedCriterion], float | None], *more: str
 ) -> Values:
-    """By metric and class, of the head that serves now."""
+    """A figure of the expected criterion of the serving head, by metric and class."""
     if status.head is None:
         return {}
     found = _criteria(status).get(status.head.digest)
@@ -23,9 +23,9 @@ def _expected(
 
 
 def _criteria(status: PopulationStatus) -> dict[str, ExpectedCriterion]:
-    """What the rules of the judged head and of the swapped-in head will reach, by digest of the head.
+    """The expected criteria of the judged head and of the swapped-in head, by digest of the head.
 
-    Empty for rules that minimise a cost.
+    Rules that minimise a cost have none.
     """
     report = status.report
     if report is None:
@@ -43,7 +43,7 @@ def _missed_cycles(status: PopulationStatus) -> Values:
 def _realised(
     status: PopulationStatus, part: Callable[[RealisedRuleMetric], float | None], *more: str
 ) -> Values:
-    """By metric and class, of the labelled decisions of the head that serves now."""
+    """A figure of the labelled decisions of the serving head, by metric and class."""
     found = None if status.performance is None else status.performance.rule_metric
     if found is None or status.head is None or found.head_version != status.head.version:
         return {}

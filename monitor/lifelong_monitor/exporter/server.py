@@ -105,7 +105,7 @@ class _Server(ThreadingWSGIServer):
     """A server that expects clients to disconnect."""
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log errors, except those of the connection."""
+        """Log errors, except errors of the connection."""
         del request, client_address
         if not isinstance(sys.exception(), OSError):
             logger.exception("a scrape failed")
@@ -119,7 +119,7 @@ class _Handler(WSGIRequestHandler):
     error_message_format = "%(code)d: %(message)s\n"
 
     def end_headers(self) -> None:
-        """Of the answers to what is no request, which reach no application."""
+        """Add our header to the answers to malformed requests, which reach no application."""
         self.send_header(*_NO_SNIFFING)
         super().end_headers()
 
@@ -128,7 +128,7 @@ class _Handler(WSGIRequestHandler):
 
 
 PATIENCE_SECONDS = 2.0
-"""How long a scrape waits for the database; Prometheus gives up after 10 s."""
+"""Longest time that a scrape waits for the database; Prometheus gives up after 10 s."""
 
 
 class ScrapeAccess:

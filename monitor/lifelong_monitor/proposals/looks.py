@@ -57,14 +57,14 @@ class PastCycle:
             return None
 
     def look(self, missed: tuple[MissedThreshold, ...] | None, *, is_fine: bool = False) -> Look:
-        """What this cycle shows; its window is what came since the last change of the prevalence."""
+        """The look of this cycle; its window begins at the last change of the prevalence."""
         estimate = self.cycle.report.get("prevalence") or {}
         span = int(estimate.get("n", self.cycle.window_samples))
         return Look(str(self.cycle.id), self.cycle.finished_at, self.later, span, missed, is_fine=is_fine)
 
 
 def past_cycles(store: Store, newest: Cycle) -> Iterator[PastCycle]:
-    """Yield a cycle and those before it, newest first; they are read as they are needed."""
+    """Yield a cycle and the cycles before it, newest first; they are read as they are needed."""
     later, newer = 0, newest
     for cycle in islice(_backwards(store, newest), MOST_CYCLES):
         if cycle is not newest:

@@ -110,7 +110,7 @@ def check_selection(labelled: LabelledPredictions, window: Window) -> LabelCheck
     """Test whether the labelled predictions of a window differ from the unlabelled ones.
 
     Args:
-        labelled: predictions with a label; those outside the window do not count.
+        labelled: predictions with a label; predictions outside the window do not count.
         window: all predictions of a period.
 
     Returns:

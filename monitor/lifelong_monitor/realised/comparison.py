@@ -204,7 +204,7 @@ class PerformanceComparer:
 def _rule_metric(
     present: LabelledPredictions, head_of: Callable[[int], PostProcessingHead], evidence: Evidence
 ) -> RealisedRuleMetric | None:
-    """Of the head that decided the newest labelled prediction."""
+    """The metric of the rule of the head that decided the newest labelled prediction."""
     if not present.ids:
         return None
     version = int(present.head_versions[-1])
@@ -242,6 +242,6 @@ def _logged_since(labelled: LabelledPredictions, since: datetime) -> LabelledPre
 
 
 def _of_newest_head(labelled: LabelledPredictions) -> LabelledPredictions:
-    """Those that the head of the newest labelled prediction decided."""
+    """The predictions that the head of the newest labelled prediction decided."""
     versions = labelled.head_versions
     return labelled.select(np.flatnonzero(versions == versions[-1:]))

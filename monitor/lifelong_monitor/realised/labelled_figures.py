@@ -26,7 +26,7 @@ def realised_figures(
 
     Args:
         labelled: the predictions.
-        rows: shape (n,), indices of those that count.
+        rows: shape (n,), indices of the predictions that count.
         costs: shape (C, D), that weigh the mistakes.
         error_rates: shape (C,), largest share of wrong labels of each class; None: no label is wrong.
         confidence: nominal coverage of the intervals.

@@ -56,7 +56,7 @@ class ResampledPredictions:
         classes: int,
         probabilities: Floats | None = None,
     ) -> Self:
-        """Resample some rows; `probabilities` are those of the rows, shape (n, C)."""
+        """Resample some rows; `probabilities` belong to the rows, shape (n, C)."""
         samples = Samples.of(
             labelled.labels[rows],
             ModelOutputs(probabilities=probabilities, decisions=labelled.decisions[rows]),

@@ -25,7 +25,7 @@ _Key: TypeAlias = tuple[date, int]
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What a comparison is computed from."""
+    """The inputs of a comparison."""
 
     estimates: Sequence[CycleEstimate]
     """the last of each day and head version, oldest first"""

@@ -25,7 +25,7 @@ MOST_CLASSES = 100
 MOST_KDE_CLASSES = 10
 """ECE_KDE takes 140 MB with so many, and 1.3 GB with a hundred."""
 LEVEL = 0.95
-"""Of the intervals."""
+"""Confidence of the intervals."""
 
 _VALIDATE = "validate the model on labelled cases instead"
 _CUT = f"its cut-off must be chosen on other labelled cases than those that judge it: {_VALIDATE}"

@@ -49,12 +49,12 @@ class RecommendedMetrics:
     values: tuple[RealisedMetric, ...] = ()
     left_out: tuple[LeftOutMetric, ...] = ()
     unscored: tuple[LeftOutPredictions, ...] = ()
-    """those that the metrics of probabilities do without, because these are not known"""
+    """predictions without known probabilities, which the metrics of probabilities leave out"""
 
 
 @dataclass(frozen=True)
 class RealisedPerformance:
-    """How good the answers were, as they were given, on predictions whose true class has become known."""
+    """Performance of the answers, as they were given, on predictions whose true class is known now."""
 
     samples: int
     accuracy: float

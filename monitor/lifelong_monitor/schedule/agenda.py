@@ -37,7 +37,7 @@ class Agenda:
     def keep(
         self, watched: Collection[Population], newest: dict[Population, NewestCycle]
     ) -> frozenset[Population]:
-        """Take in which populations are watched and their newest cycles; return those with a cycle that is new here."""
+        """Take in the watched populations and their newest cycles; return the populations whose cycle is new here."""
         changed = self._unjudged.note_cycles(newest, watched)
         for population in self._last_due.keys() - watched:
             del self._last_due[population]
@@ -130,7 +130,7 @@ class UnjudgedPredictions:
         self._cycles: dict[Population, UUID] = {}
 
     def read(self) -> frozenset[Population]:
-        """Count the predictions since the last call; `note_cycles` counts those before the first call.
+        """Count the predictions since the last call; `note_cycles` counts the predictions before the first call.
 
         Returns:
             The populations with news.
@@ -154,7 +154,7 @@ class UnjudgedPredictions:
 
         Args:
             newest: the newest cycle of each population that has one.
-            populations: those that are watched; the others are forgotten.
+            populations: the watched ones; the others are forgotten.
 
         Returns:
             The populations whose newest cycle is new here.

@@ -46,6 +46,7 @@ def database_kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def settings(database_kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Settings]:
     if database_kind == "sqlite":
+        databases.sqlite_url(tmp_path, migrated=True)
         yield population.settings_for(tmp_path)
         return
     server = request.getfixturevalue("postgresql_server")
@@ -55,7 +56,7 @@ def settings(database_kind: str, tmp_path: Path, request: pytest.FixtureRequest)
 
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
-    with population.open_store(settings) as opened:
+    with Store.from_settings(settings) as opened:
         yield opened
 
 

@@ -44,7 +44,6 @@ def test_two_heartbeats_may_fail_before_a_monitor_is_lost() -> None:
     assert LOST_AFTER.total_seconds() >= heartbeat.HEARTBEAT_SECONDS * 3
 
 
-@pytest.mark.parametrize("database_kind", ["sqlite", "postgresql"], indirect=True)
 def test_visits_that_find_nothing_new_watch_a_population_too(
     store: Store, settings: Settings, model: Model
 ) -> None:

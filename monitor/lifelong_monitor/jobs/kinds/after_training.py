@@ -1,4 +1,4 @@
-"""What follows a training: head, evaluation, promotion report, fingerprint, and the entry of the knowledge base.
+"""The steps after a training: head, evaluation, promotion report, fingerprint, and the entry of the knowledge base.
 
 Each step can be taken again; what is missing for a step is a warning, because the model is trained all the same.
 """
@@ -37,7 +37,7 @@ from lifelong_monitor.jobs.kinds.localization import compare_places
 from lifelong_monitor.jobs.kinds.promotion_reports import report_summary
 
 MEASURES = ("BA", "AC", "MCC", "AUROC")
-"""Of the classifier itself, for the knowledge base: without head and costs, so that trainings can be compared."""
+"""Metrics of the classifier for the knowledge base; they use neither head nor costs, so that trainings compare."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +250,7 @@ def classifier_performance(test: LabeledLogits) -> dict[str, float]:
 
 
 def _promotion(training: StoredTraining, report: PromotionReport) -> dict[str, Any]:
-    """What the result of the job says of the stored report."""
+    """The stored report in the result of the job: compared model, digests and summary."""
     digests = {"result": training.report, "report": training.report_page}
     return {"against": report.current.reference, **digests, **report_summary(report)}
 

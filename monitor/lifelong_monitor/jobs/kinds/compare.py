@@ -36,7 +36,7 @@ from lifelong_monitor.jobs.kinds.promotion_reports import ModelCases, compare_re
 
 
 class Payload(FrozenDocument):
-    """What is asked for."""
+    """The payload of the job."""
 
     task: str
     model: str = Field(description="Reference of the new model, name@version.")

@@ -14,7 +14,7 @@ from lifelong_monitor.cycle.occasion import CycleRequest, Occasion
 from lifelong_monitor.cycle.reports import inputs_of, report_of
 
 RETRY_SECONDS = 0.5
-"""How often a lease that another process holds is asked for."""
+"""Pause between two attempts to get a lease that another process holds."""
 
 
 class Payload(FrozenDocument):

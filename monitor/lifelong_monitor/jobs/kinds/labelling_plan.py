@@ -29,7 +29,7 @@ def make_plan(store: Store, settings: Settings, job: Job) -> dict[str, Any]:
 
     Returns:
         `plan`: its id; `size`: number of chosen predictions; `window_samples`: predictions among which it chose;
-        `labelled_before`: those of them that had a label.
+        `labelled_before`: number of these predictions that had a label.
 
     Raises:
         NotFoundError: there is no such model or environment.
@@ -106,7 +106,7 @@ def _widths(judged: JudgedWindow, choice: LabellingChoice) -> dict[str, float | 
 
 
 def _samples(judged: JudgedWindow, choice: LabellingChoice, labelled: np.ndarray) -> list[LabellingSample]:
-    """The chosen predictions in their order, then those that had a label."""
+    """The chosen predictions in their order, then the predictions that had a label."""
     costs = (judged.posteriors * judged.costs.T[judged.decisions]).sum(axis=1)
     chosen = [(int(row), position) for position, row in enumerate(choice.chosen)]
     before = [(int(row), None) for row in np.flatnonzero(labelled)]

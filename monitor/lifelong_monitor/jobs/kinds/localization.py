@@ -89,7 +89,7 @@ def compare_places(
 
 
 def _seconds_of(models: Sequence[ImageModel], image: Image.Image) -> float:
-    """How long all models take for one image, once they are warm."""
+    """Seconds that all models take for one image, after a first run."""
     found = 0.0
     for model in models:
         pixels = preprocess(image, model.preprocessing)[np.newaxis]
@@ -123,7 +123,7 @@ class _Listed:
 
     @classmethod
     def of(cls, source: ImageSource, class_names: Sequence[str], names: Collection[str] | None) -> Self:
-        """The images of a source; with `names`, those of these names."""
+        """The images of a source; with `names`, only the images of these names."""
         wanted = None if names is None else {name[-LONGEST_NAME:] for name in names}
         found = [
             one

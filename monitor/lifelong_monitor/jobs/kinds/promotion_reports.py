@@ -1,4 +1,4 @@
-"""From two models of the registry and held-out cases to their promotion report."""
+"""Makes the promotion report of two models of the registry on held-out cases."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -127,7 +127,7 @@ def store_report(store: Store, report: PromotionReport) -> dict[str, Any]:
 
 
 def report_summary(report: PromotionReport) -> dict[str, Any]:
-    """What the result of a job says of a report: advice, headline, acceptance and number of samples."""
+    """The summary of a report in the result of a job: advice, headline, acceptance and number of samples."""
     return {
         "advice": report.verdict.advice,
         "headline": report.verdict.headline,

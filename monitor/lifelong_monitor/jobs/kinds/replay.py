@@ -9,7 +9,7 @@ from lifelong_monitor.cycle.replay import SUM_TOLERANCE, compare_documents, repl
 from lifelong_monitor.cycle.reports import inputs_of, report_of
 
 MOST_DIFFERENCES = 100
-"""Of more fields that differ, the first ones are listed."""
+"""Largest number of differences that the result lists, the first ones."""
 
 
 class Payload(FrozenDocument):

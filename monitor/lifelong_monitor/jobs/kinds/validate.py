@@ -30,7 +30,7 @@ _SEEN = (
 
 
 class Payload(FrozenDocument):
-    """What is asked for."""
+    """The payload of the job."""
 
     task: str
     model: str = Field(description="Reference, name@version.")
@@ -158,7 +158,7 @@ def _metadata(data: LabelledSet, keys: tuple[str, ...] | None) -> dict[str, NDAr
 
 
 def _are_same_cases(one: LabeledLogits, other: LabeledLogits) -> bool:
-    """Whatever their groups are called."""
+    """Whether logits and labels are equal; names of groups do not count."""
     return np.array_equal(one.logits, other.logits) and np.array_equal(one.labels, other.labels)
 
 

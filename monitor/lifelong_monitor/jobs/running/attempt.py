@@ -172,7 +172,7 @@ class Attempt:
         )
 
     def _environment(self) -> dict[str, str]:
-        """That of this process, so that the settings are the same, with the state that this process works on."""
+        """The environment of this process, with the database and the artifacts that this process uses."""
         return {
             **os.environ,
             "LIFELONG_DATABASE_URL": self.settings.resolved_database_url,

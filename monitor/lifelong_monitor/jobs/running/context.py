@@ -1,4 +1,4 @@
-"""What the work of a long job has beside the store: progress, log lines, checkpoints, a work folder and a device."""
+"""The context of a long job beside the store: progress, log lines, checkpoints, a work folder and a device."""
 
 import logging
 import math
@@ -147,7 +147,7 @@ def open_context(
     Args:
         store: of the job.
         job: the job, with the token of the claim.
-        settings: of the monitor; None: those of this process.
+        settings: of the monitor; None: the settings of this process.
     """
     settings = settings or Settings.load()
     folder = make_work_folder(settings, store, job.id)

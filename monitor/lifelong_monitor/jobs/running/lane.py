@@ -27,7 +27,7 @@ FINISH_AGAIN_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Slot:
-    """What a lane runs, and where.
+    """The jobs of a lane, and their device.
 
     Args:
         device: an entry of `training_devices`: trainings on this device. None: all other kinds.

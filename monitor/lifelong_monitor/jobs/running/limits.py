@@ -22,7 +22,7 @@ _SESSION = 3
 def memory_of_session(session: int) -> int:
     """Bytes of memory that the processes of a session use together; pages that they share count once.
 
-    Processes that end meanwhile count nothing.
+    Processes that end during the measurement do not count.
     """
     return sum(_memory_of(process) for process in _processes_of(session))
 
@@ -75,7 +75,7 @@ def _memory_of(process: Path) -> int:
 
 
 def make_work_folder(settings: Settings, store: Store, job_id: UUID) -> Path:
-    """Make the work folder of a job, if it does not exist, and remove those of jobs that have ended.
+    """Make the work folder of a job, if it does not exist, and remove the folders of jobs that have ended.
 
     It is below the folder for temporary files where the data directory cannot be written, as on a node of a Ray
     cluster.

@@ -18,9 +18,9 @@ JobOutcome: TypeAlias = Literal["succeeded", "failed", "cancelled", "again"]
 """`again`: it was not finished here, and is begun again, here or by another monitor."""
 JOB_OUTCOMES: Final[tuple[JobOutcome, ...]] = get_args(JobOutcome)
 OTHER_KIND = "other"
-"""Of a newer version of the product."""
+"""Label of kinds that only a newer version of the product knows."""
 STATE_HOLDS_SECONDS = 60.0
-"""What was known of all jobs is shown no longer: the database is away, or hangs."""
+"""After this time without an answer of the database, the state of all jobs is not shown."""
 
 
 @dataclass
@@ -138,11 +138,11 @@ def _gauges(state: JobsState) -> Iterator[GaugeMetricFamily]:
 def _by_label(
     moments: Mapping[str, datetime], choose: Callable[[list[datetime]], datetime]
 ) -> dict[str, datetime]:
-    """The first or last moment of each label, from those of kinds."""
-    found = {
+    """The first or last moment of each label: unknown kinds share one label."""
+    by_label = {
         label: [moments[kind] for kind in moments if _label(kind) == label] for label in (*KINDS, OTHER_KIND)
     }
-    return {label: choose(those) for label, those in found.items() if those}
+    return {label: choose(found) for label, found in by_label.items() if found}
 
 
 def _label(kind: str) -> str:

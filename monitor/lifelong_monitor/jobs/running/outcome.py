@@ -1,4 +1,4 @@
-"""What a job's subprocess tells its runner, as one JSON document on its standard output."""
+"""The outcome of a job: its subprocess writes it as one JSON document to its standard output, for the runner."""
 
 import errno
 import json
@@ -37,7 +37,7 @@ class JobError:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job's work: a result, or an error."""
+    """The outcome of a job: a result, or an error."""
 
     result: dict[str, Any] | None = None
     error: JobError | None = None

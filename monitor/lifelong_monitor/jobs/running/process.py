@@ -60,7 +60,7 @@ class JobProcess:
 
     @property
     def outcome(self) -> Outcome | None:
-        """What it told, once it has ended; None: it told nothing that could be understood."""
+        """The outcome that it wrote, once it has ended; None: it wrote none that can be read."""
         return Outcome.from_json(self._said.content)
 
     @property
@@ -171,7 +171,7 @@ _FIRST_WORD_SECONDS = 60.0
 def end_with_runner() -> None:
     """Watch standard input, and end this process at once when no monitor holds its job.
 
-    Another runner begins the job of one that was killed or hangs anew, and must not have company.
+    Another runner restarts the job when this runner was killed or hangs; two processes must not do the same job.
     """
 
     def watch() -> None:

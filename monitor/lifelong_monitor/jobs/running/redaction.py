@@ -1,4 +1,4 @@
-"""What a crashed job said, without what must not be kept: passwords, tokens, and rows of numbers."""
+"""Removes passwords, tokens and rows of numbers from the last output of a crashed job."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def last_words(text: str, environment: Mapping[str, str]) -> str:
 
     Args:
         text: what was said.
-        environment: variables of the process; values of those whose names speak of secrets are secret.
+        environment: variables of the process; a variable whose name contains KEY, TOKEN or the like is secret.
 
     Examples:
         >>> last_words("cannot open postgresql://me:geheim@host/db", {})

@@ -16,7 +16,7 @@ from lifelong_monitor.jobs.running.outcome import Outcome
 from lifelong_monitor.jobs.running.process import end_with_runner
 
 Work: TypeAlias = Callable[[Store, Job], dict[str, Any]]
-"""From the store and a job to its result: JSON values, large ones as digests of artifacts."""
+"""Does a job of the store and returns its result: JSON values, large values as digests of artifacts."""
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
@@ -31,7 +31,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "validate": "lifelong_monitor.jobs.kinds.validate",
     }
 )
-"""By kind, the module whose `work` does it."""
+"""The module of each kind; its `work` does the job."""
 
 
 def work_of(kind: str) -> Work:
@@ -99,7 +99,7 @@ def _private_output() -> int:
 
 
 def _be_modest() -> None:
-    """Leave the cores to those who serve; and be the first to go when the memory is full, not one of them."""
+    """Give serving processes precedence: a lower priority, and the first kill when the memory is full."""
     with suppress(OSError):
         os.nice(_NICENESS)
     with suppress(OSError):

@@ -18,7 +18,7 @@ from lifelong_monitor.cycle.text import format_cycle
 from tests import databases
 from tests.unit.monitor.population import BALANCED, SHIFTED, add_model, draw, predict
 
-pytestmark = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
+on_both_databases = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
 
 MINUTE = timedelta(minutes=1)
 DUE = due_before(datetime.now(UTC), MINUTE)
@@ -62,6 +62,7 @@ def test_the_head_is_kept_while_the_mix_is_that_of_development(
     assert active_version(store, model, "clinic") == 1
 
 
+@on_both_databases
 def test_a_shift_swaps_the_head_of_its_environment_only(
     store: Store, settings: Settings, model: Model
 ) -> None:
@@ -169,6 +170,7 @@ def test_the_same_cycle_never_runs_twice(store: Store, settings: Settings, model
     assert len(store.cycles.list()) == 1
 
 
+@on_both_databases
 def test_while_a_monitor_runs_a_cycle_another_leaves_it_alone_and_comes_back(
     store: Store, settings: Settings, model: Model
 ) -> None:
@@ -204,6 +206,7 @@ def test_without_a_new_prediction_nothing_is_judged_or_written(
     assert run_cycle(store, settings, model, "clinic", LATER).outcome == "keep"
 
 
+@on_both_databases
 @pytest.mark.parametrize("changed", ["clinic", None])
 def test_a_head_that_somebody_published_meanwhile_wins(
     store: Store, settings: Settings, model: Model, changed: str | None
@@ -223,6 +226,7 @@ def test_a_head_that_somebody_published_meanwhile_wins(
     assert active_version(store, model, "clinic") == 3
 
 
+@on_both_databases
 def test_a_head_that_changed_and_came_back_meanwhile_stops_the_swap(
     store: Store, settings: Settings, model: Model
 ) -> None:
@@ -242,6 +246,7 @@ def test_a_head_that_changed_and_came_back_meanwhile_stops_the_swap(
     assert active_version(store, model, "clinic") == 1
 
 
+@on_both_databases
 def test_what_appears_while_a_cycle_reads_is_left_to_the_next(
     store: Store, settings: Settings, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -369,6 +374,7 @@ def test_a_calibration_set_that_cannot_tell_classes_apart_is_refused_on_record(
     assert active_version(store, model, "clinic") == 1
 
 
+@on_both_databases
 @pytest.mark.parametrize(("prevalence", "outcome"), [(BALANCED, "keep"), (SHIFTED, "swap")])
 def test_a_past_cycle_can_be_replayed(
     store: Store, settings: Settings, model: Model, prevalence: tuple[float, ...], outcome: str

@@ -18,7 +18,7 @@ from lifelong_monitor.cycle.reports import inputs_of, report_of
 from tests import databases
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw, predict
 
-pytestmark = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
+on_both_databases = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
 
 MINUTE = timedelta(minutes=1)
 DUE = due_before(datetime.now(UTC), MINUTE)
@@ -65,6 +65,7 @@ def test_the_watch_begins_with_the_first_window_and_goes_on_with_what_is_new(
     assert evidence(tick()).samples == 1410
 
 
+@on_both_databases
 def test_a_sample_that_is_committed_late_counts_once(store: Store, model: Model, tick: Tick) -> None:
     early: list[UUID] = [new_prediction_id() for _ in range(3)]
     new(store, model, 600, seed=2)
@@ -117,6 +118,7 @@ def test_of_too_many_new_samples_the_newest_count(store: Store, model: Model, ti
     assert replay(store, cycle.id) == report_of(cycle)
 
 
+@on_both_databases
 def test_every_cycle_of_a_chain_can_be_replayed_to_the_last_bit(
     store: Store, model: Model, tick: Tick
 ) -> None:
@@ -133,6 +135,7 @@ def test_every_cycle_of_a_chain_can_be_replayed_to_the_last_bit(
     assert len({json.dumps(evidence(cycle).to_document()) for cycle in chain}) == len(chain)
 
 
+@on_both_databases
 def test_a_restart_changes_nothing(store: Store, settings: Settings, model: Model, tick: Tick) -> None:
     new(store, model, 600, seed=2)
     first = tick()
@@ -254,8 +257,7 @@ def test_a_chain_whose_samples_were_deleted_is_not_replayed_as_if_nothing_had_ha
     oldest = store.predictions.between(
         model.id, "clinic", inputs_of(cycle).base.log_position, cycle.log_position, limit=900
     ).ids[0]
-    value = f"'{oldest}'" if store.database.is_postgresql else f"x'{oldest.hex}'"
     with store.database.write() as connection:
-        connection.exec_driver_sql(f"DELETE FROM predictions WHERE id = {value}")
+        connection.exec_driver_sql(f"DELETE FROM predictions WHERE id = x'{oldest.hex}'")
     with pytest.raises(NotFoundError, match="900 new predictions"):
         replay(store, cycle.id)

@@ -64,8 +64,6 @@ def test_in_a_binary_task_the_metric_of_class_0_is_the_mirrored_one_of_class_1()
     "left_out",
     [
         "BS",
-        "AP",
-        "ECE",
         metric("NB", parameters={"threshold": 0.1}),
         metric("TNR", parameters={"target": ("TPR", 0.95)}),
         metric("F_beta", parameters={"beta": 2.0}),

@@ -36,7 +36,6 @@ def newest(store: Store, model: Model) -> Cycle:
     return cycle
 
 
-@on_both_databases
 def test_it_swaps_the_head_and_names_who_asked(store: Store, settings: Settings, model: Model) -> None:
     predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
     before = datetime.now(UTC)
@@ -56,7 +55,6 @@ def test_it_swaps_the_head_and_names_who_asked(store: Store, settings: Settings,
     assert replay(store, cycle.id) == report_of(cycle)
 
 
-@on_both_databases
 def test_it_judges_again_what_was_judged_and_can_be_replayed(
     store: Store, settings: Settings, model: Model
 ) -> None:

@@ -14,11 +14,8 @@ from lifelong_monitor.cycle.cycle import run_cycle
 from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.cycle.replay import FieldDifference, compare_documents
 from lifelong_monitor.jobs.running.work import work_of
-from tests import databases
 from tests.unit.monitor.cycle.test_summarised_cycle import log
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw, predict
-
-on_both_databases = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
 
 DUE = due_before(datetime.now(UTC), timedelta(minutes=1))
 
@@ -47,7 +44,6 @@ def change(store: Store, cycle_id: UUID, **values: Any) -> None:
         connection.exec_driver_sql(f"UPDATE cycles SET report = '{text}'".replace("\\:", ":"))
 
 
-@on_both_databases
 def test_a_cycle_is_the_same_to_the_last_bit(store: Store, settings: Settings, model: Model) -> None:
     predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
     cycle_id = recorded(store, settings, model)

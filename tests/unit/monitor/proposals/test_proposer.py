@@ -81,7 +81,6 @@ def shown(exporter: Exporter, reason: str) -> float | None:
     return exporter.registry.get_sample_value("lifelong_retraining_proposals", labels)
 
 
-@pytest.mark.parametrize("database_kind", KINDS, indirect=True)
 def test_refusals_of_three_windows_propose(
     store: Store, model: Model, monitor: Monitor, exporter: Exporter
 ) -> None:

@@ -100,7 +100,6 @@ def compare(performance: RealisedPerformance, expected: ValidationResult, *label
 
 
 @pytest.mark.usefixtures("as_many_resamples")
-@pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
 def test_values_and_intervals_are_those_of_a_validation_of_what_each_head_answered(
     store: Store, model: Model
 ) -> None:

@@ -50,10 +50,18 @@ def realised(rule: DecisionRule, found: LabelledPredictions, **more: Any) -> Rea
     return realised_rule_metric(found, head(rule), 7, **({"error_rates": None, "confidence": 0.95} | more))
 
 
-@pytest.mark.parametrize("positive", [0, 2])
 @pytest.mark.parametrize(
-    ("metric", "beta"),
-    [("TPR", 1), ("TNR", 1), ("PPV", 1), ("NPV", 1), ("PPR", 1), ("F_beta", 1), ("F_beta", 2)],
+    ("metric", "beta", "positive"),
+    [
+        ("TPR", 1, 2),
+        ("TPR", 1, 0),
+        ("TNR", 1, 2),
+        ("PPV", 1, 2),
+        ("NPV", 1, 2),
+        ("PPR", 1, 2),
+        ("F_beta", 1, 2),
+        ("F_beta", 2, 0),
+    ],
 )
 def test_the_value_is_that_of_the_class_against_the_rest(metric: Any, beta: int, positive: int) -> None:
     found = drawn()

@@ -18,7 +18,7 @@ from tests import databases
 from tests.unit.monitor.daemons import running, until
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw, predict
 
-pytestmark = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
+on_both_databases = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -126,6 +126,7 @@ def test_two_cycles_keep_their_distance(store: Store, model: Model, ticker: Tick
     assert due_times(store, model)[1:] == [timedelta(seconds=value) for value in (100, 160, 230)]
 
 
+@on_both_databases
 def test_of_several_monitors_one_runs_an_early_cycle_and_all_count_from_it(
     store: Store, settings: Settings, model: Model
 ) -> None:
@@ -182,6 +183,7 @@ def test_a_population_that_is_new_does_not_wait_for_the_clock(
     assert due_times(store, model, "new") == [3 * MINUTE]
 
 
+@on_both_databases
 def test_the_lease_and_the_last_cycle_decide_under_the_lease(
     store: Store, settings: Settings, model: Model
 ) -> None:
@@ -238,6 +240,7 @@ def test_a_population_that_cannot_be_judged_is_not_tried_at_every_look(
     assert exporter.registry.get_sample_value("lifelong_cycles_total", labels) == 2
 
 
+@on_both_databases
 def test_a_running_monitor_does_not_wait_for_the_hour(
     store: Store, settings: Settings, model: Model, exporter: Exporter
 ) -> None:

@@ -22,7 +22,7 @@ HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 DUE = due_before(datetime.now(UTC), HOUR)
 
-on_both = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
+on_both_databases = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def counted(store: Store) -> Iterator[list[str]]:
         sa.event.remove(store.database.engine, "before_cursor_execute", note)
 
 
-@on_both
+@on_both_databases
 def test_the_number_of_queries_does_not_grow_with_the_populations_without_news(
     store: Store, model: Model, ticker: Ticker
 ) -> None:
@@ -80,7 +80,6 @@ def test_the_number_of_queries_does_not_grow_with_the_populations_without_news(
     assert found[0] == found[1]
 
 
-@on_both
 def test_labels_show_at_the_next_round(
     store: Store, model: Model, ticker: Ticker, exporter: Exporter
 ) -> None:
@@ -99,7 +98,6 @@ def test_labels_show_at_the_next_round(
     assert value(exporter, "realised_accuracy") != before
 
 
-@on_both
 def test_heads_and_pins_show_at_the_next_look_for_news(
     store: Store, model: Model, ticker: Ticker, exporter: Exporter
 ) -> None:
@@ -114,7 +112,7 @@ def test_heads_and_pins_show_at_the_next_look_for_news(
     assert (value(exporter, "head_version"), value(exporter, "head_pinned")) == (2, 1)
 
 
-@on_both
+@on_both_databases
 def test_what_another_monitor_does_shows_at_the_next_round(
     store: Store, settings: Settings, model: Model, ticker: Ticker, exporter: Exporter
 ) -> None:
@@ -136,7 +134,6 @@ def test_what_another_monitor_does_shows_at_the_next_round(
     assert value(exporter, "proposal_open") == 0
 
 
-@on_both
 def test_a_damaged_cycle_of_one_population_does_not_stop_the_others(
     store: Store, settings: Settings, model: Model, ticker: Ticker
 ) -> None:

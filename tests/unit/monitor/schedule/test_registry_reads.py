@@ -12,14 +12,11 @@ from lifelong_core.store import Model, Store
 from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.schedule.tick import Ticker
-from tests import databases
 from tests.unit.monitor.population import BALANCED, SHIFTED, draw, predict
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
 DUE = due_before(datetime.now(UTC), HOUR)
-
-on_both = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
 
 
 @pytest.fixture
@@ -43,7 +40,6 @@ def registry_reads(store: Store) -> Iterator[list[str]]:
         sa.event.remove(store.database.engine, "before_cursor_execute", note)
 
 
-@on_both
 def test_a_tick_without_news_reads_the_registry_once(store: Store, model: Model, ticker: Ticker) -> None:
     for environment in ("clinic", "other"):
         predict(store, model, environment, draw(BALANCED, 600, seed=3))
@@ -56,7 +52,6 @@ def test_a_tick_without_news_reads_the_registry_once(store: Store, model: Model,
     assert (len(a_look), len(a_round)) == (1, 1)
 
 
-@on_both
 def test_a_population_that_is_judged_costs_one_more_read_and_its_swap_another(
     store: Store, model: Model, ticker: Ticker
 ) -> None:
