@@ -1,4 +1,4 @@
-"""What each cut-off of labelled samples reaches, and the choice of the cut-off."""
+"""The operating points of labelled samples: the metrics that each cut-off reaches, and the choice of the cut-off."""
 
 from dataclasses import dataclass
 from typing import Self

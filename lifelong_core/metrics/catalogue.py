@@ -279,7 +279,7 @@ def counting_metric(
         >>> from lifelong_core.metrics.resampling.bootstrap import bootstrap_confusions
         >>> resampled = bootstrap_confusions([0] * 50 + [1] * 50, [0] * 40 + [1] * 60, classes=2)
         >>> intervals = resampled.of(counting_metric("F_beta", beta=2)).intervals()
-        >>> [round(one.estimate, 2) for one in intervals]
+        >>> [round(interval.estimate, 2) for interval in intervals]
         [0.83, 0.96]
     """
     if metric_info(acronym).family != "counting":

@@ -108,19 +108,19 @@ def compute_metrics(
     reasons: dict[str, Reason] = {}
     errors: dict[str, float] = {}
     for card in cards:
-        found = value_of(card.acronym, work)
-        if isinstance(found, Estimate):
-            if found.samples < work.scored[0].size:
-                errors[card.acronym] = found.standard_error
-            found = found.value
-        values[card.acronym] = read_only(found) if isinstance(found, np.ndarray) else found
-        reason = reason_of(card.acronym, found, work)
+        value = value_of(card.acronym, work)
+        if isinstance(value, Estimate):
+            if value.samples < work.scored[0].size:
+                errors[card.acronym] = value.standard_error
+            value = value.value
+        values[card.acronym] = read_only(value) if isinstance(value, np.ndarray) else value
+        reason = reason_of(card.acronym, value, work)
         if reason is not None:
             reasons[card.acronym] = reason
     for name in asked:
         if name in own:
-            values[name] = found = _custom_value(own[name], work.inputs)
-            if np.isnan(found):
+            values[name] = value = _custom_value(own[name], work.inputs)
+            if np.isnan(value):
                 reasons[name] = UNDEFINED
     values = {name: values[name] for name in asked}
     return MetricResults(MappingProxyType(values), MappingProxyType(reasons), MappingProxyType(errors))

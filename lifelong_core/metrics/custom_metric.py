@@ -104,15 +104,15 @@ class CustomMetric:
                 raise InvalidInputError(f"{self.acronym} needs {need}.", field=need)
         if labels.size == 0 and not invalid:
             return math.nan
-        found = self._call({need: _view(given[need]) for need in self.needs}) if labels.size else 0.0
+        value = self._call({need: _view(given[need]) for need in self.needs}) if labels.size else 0.0
         if not invalid:
-            return found
+            return value
         share = invalid / (labels.size + invalid)
-        return (1 - share) * found + share * self.worst if math.isfinite(self.worst) else math.nan
+        return (1 - share) * value + share * self.worst if math.isfinite(self.worst) else math.nan
 
     def _call(self, arrays: dict[str, NDArray[Any]]) -> float:
         try:
-            found = float(self.function(**arrays))
+            value = float(self.function(**arrays))
         except Exception as error:
             raise InvalidInputError(
                 f"the function failed: {type(error).__name__}: {str(error)[:200]}",
@@ -120,13 +120,13 @@ class CustomMetric:
                 hint=f"It is called with {', '.join(self.needs)} by these names, and returns one number.",
             ) from error
         low, high = self.bounds
-        margin = 1e-9 * max(1.0, abs(found)) if math.isfinite(found) else 0.0
-        if found < low - margin or found > high + margin:
+        margin = 1e-9 * max(1.0, abs(value)) if math.isfinite(value) else 0.0
+        if value < low - margin or value > high + margin:
             raise InvalidInputError(
-                f"the function returned {found:g}, which is not in {self.bounds}.",
+                f"the function returned {value:g}, which is not in {self.bounds}.",
                 field=f"custom.{self.acronym}",
             )
-        return found
+        return value
 
 
 def custom_by_acronym(custom: Iterable[CustomMetric]) -> dict[str, CustomMetric]:
@@ -135,16 +135,16 @@ def custom_by_acronym(custom: Iterable[CustomMetric]) -> dict[str, CustomMetric]
     Raises:
         InvalidInputError: not custom metrics, or two have one acronym.
     """
-    found: dict[str, CustomMetric] = {}
+    by_acronym: dict[str, CustomMetric] = {}
     for metric in custom:
         if not isinstance(metric, CustomMetric):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
                 f"expected a CustomMetric, got {type(metric).__name__}.", field="custom", hint=_HINT
             )
-        if metric.acronym in found:
+        if metric.acronym in by_acronym:
             raise InvalidInputError(f"{metric.acronym} is given twice.", field="custom")
-        found[metric.acronym] = metric
-    return found
+        by_acronym[metric.acronym] = metric
+    return by_acronym
 
 
 def _unfit(field: str, message: str) -> InvalidInputError:

@@ -173,7 +173,7 @@ class SharedComputations:
         """Calibration error of each class's probability, shape (C,)."""
         if not is_binned:
             return self.of_rankings("MCE")
-        return np.array([one.error(self.parameters.norm) for one in self._binned_classes])
+        return np.array([bins.error(self.parameters.norm) for bins in self._binned_classes])
 
     def one_class_metric(self, acronym: str) -> PerClassMetric:
         """Metric of one class against the rest, with its parameters; always the same object."""
@@ -182,13 +182,13 @@ class SharedComputations:
     @cached_property
     def _one_class_metrics(self) -> dict[str, Callable[..., Any]]:
         own = {"F_beta": {"beta": self.parameters.beta}, "NB": {"threshold": self.parameters.threshold}}
-        found = {
+        functions = {
             acronym: partial(METRICS[acronym].function, **own[acronym])
             if acronym in own
             else METRICS[acronym].function
             for acronym in PER_CLASS_COUNTS
         }
-        return {**found, SHARE_OF_POSITIVES: positive_share}
+        return {**functions, SHARE_OF_POSITIVES: positive_share}
 
     def at_target(self, acronym: str, target: tuple[str, float]) -> Floats:
         """Metric of each class at the cut-off that brings another metric to a value, shape (C,)."""

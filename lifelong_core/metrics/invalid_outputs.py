@@ -114,7 +114,7 @@ def _worst_kappa(work: SharedComputations, _: _Shares) -> float:
     if costs.shape != (classes, classes) or not costs.max() > 0:
         return 0.0
     bounded = (zero_one_costs(classes), linear_costs(classes), quadratic_costs(classes))
-    return -1.0 if any(np.allclose(costs / costs.max(), one / one.max()) for one in bounded) else 0.0
+    return -1.0 if any(np.allclose(costs / costs.max(), known / known.max()) for known in bounded) else 0.0
 
 
 def _naive_cost(work: SharedComputations, shares: _Shares) -> float:

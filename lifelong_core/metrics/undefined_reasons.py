@@ -54,9 +54,9 @@ def _why(case: _Case) -> str:
     if case.sizes.sum() == 0:
         return "there is no sample" + (" with a valid output" if case.work.inputs.invalid.any() else "")
     for cause in (_missed_target, *_CAUSES.get(case.acronym, ())):
-        found = cause(case)
-        if found is not None:
-            return found
+        reason = cause(case)
+        if reason is not None:
+            return reason
     return METRICS[case.acronym].undefined
 
 

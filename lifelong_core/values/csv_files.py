@@ -30,7 +30,7 @@ def separator_of(header: str) -> str:
         (';', ',', ';')
     """
     plain = _QUOTED.sub("", header)
-    return next((one for one in _SEPARATORS if one in plain), ";")
+    return next((separator for separator in _SEPARATORS if separator in plain), ";")
 
 
 def with_decimal_point(text: str, separator: str) -> str:

@@ -3,5 +3,6 @@
 from typing import Final, Literal, TypeAlias, get_args
 
 UncertaintyKind: TypeAlias = Literal["standard_deviation", "variance", "entropy", "other"]
-"""Of the probability of the positive class; entropy in nats; `other`: any number that is not negative."""
+"""Kind of an uncertainty of the probability of the positive class. Entropies are in nats; `other` is any number that is
+not negative."""
 UNCERTAINTY_KINDS: Final[tuple[UncertaintyKind, ...]] = get_args(UncertaintyKind)

@@ -22,7 +22,8 @@ MOST_FITTED = 20_000
 ITERATIONS = 50
 TOLERANCE = 1e-8
 RIDGE = 1e-6
-"""Of the squared biases, in the mean loss: a common shift of all changes nothing, and absent classes have no optimum"""
+"""Weight of the squared biases in the mean loss. Without it there is no single optimum: a common shift of all biases
+changes nothing, and absent classes have no best bias."""
 
 
 @metric(
@@ -132,12 +133,12 @@ def cost_gains(
         return costs[labels[rows], (own @ costs).argmin(axis=1)]
 
     gains = np.empty(labels.size)
-    for one in range(int(places.max()) + 1):
-        others = np.flatnonzero(places != one)
+    for place in range(int(places.max()) + 1):
+        others = np.flatnonzero(places != place)
         if others.size > MOST_FITTED:
             others = generator.choice(others, MOST_FITTED, replace=False)
         scale, bias = _fit_affine(labels[others], np.log(np.maximum(probabilities[others], SMALLEST)))
-        own_rows = np.flatnonzero(places == one)
+        own_rows = np.flatnonzero(places == place)
         for start in range(0, own_rows.size, BLOCK):
             rows = own_rows[start : start + BLOCK]
             own = probabilities[rows]

@@ -23,11 +23,11 @@ SMALLEST_DIRICHLET_BANDWIDTH = 1e-6
 ROWS_TOGETHER = 1000
 """Cases at which labels are smoothed at a time."""
 BANDWIDTHS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-"""From which the bandwidth is chosen."""
+"""Bandwidths among which `leave_one_out_bandwidth` chooses."""
 BANDWIDTH_SAMPLES = 10_000
-"""Most cases on which it is chosen"""
+"""Largest number of cases on which the bandwidth is chosen"""
 BANDWIDTH_EVALUATIONS = 5_000_000
-"""Most kernel evaluations for each bandwidth"""
+"""Largest number of kernel evaluations for each bandwidth"""
 FLOOR = 1e-10
 """Least probability in kernels of a chosen bandwidth: without it, two predictions of probability 1 for different
 classes have no kernel in common."""
@@ -168,7 +168,7 @@ def leave_one_out_bandwidth(
 
 @dataclass(frozen=True, eq=False)
 class Smoothing:
-    """How labels are smoothed, and what the smoothed labels are compared with."""
+    """A smoothing of labels, and the probabilities that the smoothed labels are compared with."""
 
     bandwidth: float
     probabilities: Floats
@@ -200,7 +200,7 @@ class Smoothing:
         return cls(width, probabilities, is_centred=True, kernel=kernel)
 
     def targets(self, labels: Integers) -> Floats:
-        """What is smoothed for these labels, shape (N, C)."""
+        """The values that are smoothed for these labels, shape (N, C)."""
         return self._targets(labels, slice(None))
 
     def _targets(self, labels: Integers, part: slice) -> Floats:
@@ -244,7 +244,7 @@ class Smoothing:
 
     @property
     def offsets(self) -> Floats:
-        """What smoothed targets are compared with, shape (N, C)."""
+        """The values that smoothed targets are compared with, shape (N, C)."""
         return np.zeros_like(self.probabilities) if self.is_centred else self.probabilities
 
 

@@ -54,7 +54,7 @@ class Estimate(float):
         return float(self)
 
     def __repr__(self) -> str:
-        """As it is made."""
+        """The call that makes this number."""
         return f"Estimate({self.value}, standard_error={self.standard_error}, samples={self.samples})"
 
 

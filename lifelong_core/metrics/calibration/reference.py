@@ -235,7 +235,7 @@ def error_of_labels(
             bins = chosen.bins_or_default if acronym == "CWCE" else chosen.bins
             of_class = [_Cells.of(p, bins, right_closed=chosen.right_closed) for p in probabilities.T]
             return lambda drawn: np.array(
-                [one.error((drawn == k).astype(np.float64), norm) for k, one in enumerate(of_class)]
+                [cells.error((drawn == k).astype(np.float64), norm) for k, cells in enumerate(of_class)]
             )
         case "CE":
             return partial(_canonical_error, _equal_rows(probabilities), norm=norm)
@@ -296,8 +296,8 @@ def _equal_rows(probabilities: Floats) -> Sequence[_Cells]:
     return [_Cells(place, sizes, weighted_counts(place, p, size=sizes.size)) for p in probabilities.T]
 
 
-def _canonical_error(cells: Sequence[_Cells], drawn: Integers, *, norm: float) -> float:
-    return sum(one.error((drawn == k).astype(np.float64), norm) for k, one in enumerate(cells))
+def _canonical_error(of_class: Sequence[_Cells], drawn: Integers, *, norm: float) -> float:
+    return sum(cells.error((drawn == k).astype(np.float64), norm) for k, cells in enumerate(of_class))
 
 
 def _kernel_error(probabilities: Floats, chosen: Parameters, seed: int) -> ErrorOfLabels:

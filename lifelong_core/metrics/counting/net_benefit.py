@@ -62,9 +62,9 @@ def net_benefit(confusion: ArrayLike, *, threshold: float, prevalence: ArrayLike
         [0.71, 0.015]
     """
     counts = as_confusions(confusion) if prevalence is None else reweight_classes(confusion, prevalence)
-    one, total = OneVersusRest.of(counts), counts.sum(axis=(-2, -1))[..., np.newaxis]
+    of_class, total = OneVersusRest.of(counts), counts.sum(axis=(-2, -1))[..., np.newaxis]
     rate = _exchange_rate(threshold)
-    return ratio(one.true_positives - one.false_positives * rate, total)
+    return ratio(of_class.true_positives - of_class.false_positives * rate, total)
 
 
 def net_benefit_from_probabilities(

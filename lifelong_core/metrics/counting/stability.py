@@ -381,5 +381,5 @@ def _is_constant(values: Floats) -> bool:
 def _correlation(rows: Floats, columns: Floats) -> float:
     if _is_constant(rows) or _is_constant(columns):
         return float("nan")
-    one, other = ((values - values.mean()) / np.ptp(values) for values in (rows, columns))
-    return float(np.clip(one @ other / np.sqrt((one @ one) * (other @ other)), -1, 1))
+    x, y = ((values - values.mean()) / np.ptp(values) for values in (rows, columns))
+    return float(np.clip(x @ y / np.sqrt((x @ x) * (y @ y)), -1, 1))

@@ -59,7 +59,7 @@ def weighted_scores(
             return _binned(*top_label(labels, probabilities), chosen)
         case "CWCE":
             of_class = [_binned(column, labels == k, chosen) for k, column in enumerate(probabilities.T)]
-            return lambda weights: np.stack([one(weights) for one in of_class], axis=-1)
+            return lambda weights: np.stack([error(weights) for error in of_class], axis=-1)
         case _:
             return None
 

@@ -27,7 +27,7 @@ class OperatingPoints:
 
     @classmethod
     def of(cls, ranking: Ranking) -> Self:
-        """Those of a ranking, with numbers of cases."""
+        """The operating points of a ranking, with numbers of cases."""
         return cls(
             np.append(np.inf, ranking.thresholds),
             np.append(0.0, ranking.true_positives),
@@ -37,7 +37,7 @@ class OperatingPoints:
 
     @classmethod
     def in_population(cls, scores: Floats, labels: Integers, positive: int, shares: Floats) -> Self:
-        """Those of labelled scores, with shares of a population with the rates of each class as in these cases.
+        """The operating points of labelled scores, with shares of a population that has the rates of these cases.
 
         Args:
             scores: shape (N,), finite, of the class.

@@ -201,7 +201,7 @@ def mean_squared_distance(labels: Integers, probabilities: Floats) -> float:
     if labels.size == 0:
         return float("nan")
     gaps = (truth_gaps(labels[part], probabilities[part]) for part in blocks(*probabilities.shape))
-    return math.fsum(float(np.vdot(one, one)) for one in gaps) / labels.size
+    return math.fsum(float(np.vdot(part, part)) for part in gaps) / labels.size
 
 
 def mean_log_loss(labels: Integers, probabilities: Floats) -> float:
