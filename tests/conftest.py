@@ -1,8 +1,9 @@
 """Fixtures that several tiers share."""
 
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 # Small matrices, and processes that share the cores: more threads of BLAS only wait for each other, ten times as long
 # on two cores. It has to be said before numpy is imported; the processes that tests start inherit it.
@@ -15,6 +16,9 @@ from hypothesis import settings
 
 from lifelong_core.deploy import LabeledLogits
 from tests import tools
+
+if TYPE_CHECKING:
+    from tests import databases
 
 # The same examples in every run, and no deadlines: how long an example takes depends on what else the machine does.
 settings.register_profile("lifelong", deadline=None, derandomize=True)
@@ -47,6 +51,15 @@ def shared_logits() -> Callable[[str], SharedTask]:
         return loaded[name]
 
     return load
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator["databases.PostgreSQL"]:
+    """The server of all tests that need no server of their own; it starts with the first of them."""
+    from tests import databases  # which most tests do not need
+
+    with databases.PostgreSQL() as server:
+        yield server
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

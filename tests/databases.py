@@ -5,7 +5,9 @@ A PostgreSQL that does not start is a failure of the test, never a reason to ski
 
 import contextlib
 import functools
+import os
 import shutil
+import signal
 import sqlite3
 import tempfile
 import uuid
@@ -64,7 +66,11 @@ class PostgreSQL:
 
     def close(self) -> None:
         """Stop the server and delete its folder."""
-        with contextlib.suppress(psutil.NoSuchProcess):  # a test may have killed it, and it ends while we ask
+        # A test may have killed it, and it may end while we ask.
+        with contextlib.suppress(ProcessLookupError):
+            # An immediate end, without the checkpoint of an orderly one: its folder is deleted.
+            os.kill(self._server.get_pid(), signal.SIGQUIT)
+        with contextlib.suppress(psutil.NoSuchProcess):
             self._server.cleanup()
         shutil.rmtree(self.folder, ignore_errors=True)
 

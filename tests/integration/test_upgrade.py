@@ -53,15 +53,11 @@ OLDER = "0023"
 
 
 @pytest.fixture(params=databases.KINDS)
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def url(
+    request: pytest.FixtureRequest, tmp_path: Path, postgresql_server: databases.PostgreSQL
+) -> Iterator[str]:
     """A database with something of everything."""
-    if request.param == "sqlite":
-        url = databases.sqlite_url(tmp_path, migrated=True)
-        fill(url, tmp_path)
-        yield url
-        return
-    with databases.PostgreSQL() as server:
-        url = server.create(migrated=True)
+    with databases.database(request.param, tmp_path, postgresql_server) as url:
         fill(url, tmp_path)
         yield url
 

@@ -31,12 +31,6 @@ def fitted_once() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def postgresql_server() -> Iterator[databases.PostgreSQL]:
-    with databases.PostgreSQL() as server:
-        yield server
-
-
 @pytest.fixture
 def database_kind(request: pytest.FixtureRequest) -> str:
     """SQLite, unless a test asks for something else by indirect parameters."""

@@ -9,12 +9,6 @@ from lifelong_core.store import Store
 from tests import databases
 
 
-@pytest.fixture(scope="session")
-def postgresql_server() -> Iterator[databases.PostgreSQL]:
-    with databases.PostgreSQL() as server:
-        yield server
-
-
 @pytest.fixture(params=databases.KINDS)
 def kind(request: pytest.FixtureRequest) -> str:
     """For what only one of them has: `parametrize("kind", ["postgresql"], indirect=True)`."""

@@ -18,16 +18,12 @@ from tests.unit.store.samples import CLASSES, COSTS
 Host = Callable[..., Result]
 
 
-@pytest.fixture(scope="session")
-def server() -> Iterator[databases.PostgreSQL]:
-    with databases.PostgreSQL() as server:
-        yield server
-
-
 @pytest.fixture(params=databases.KINDS)
-def url(request: pytest.FixtureRequest, tmp_path: Path, server: databases.PostgreSQL) -> Iterator[str]:
+def url(
+    request: pytest.FixtureRequest, tmp_path: Path, postgresql_server: databases.PostgreSQL
+) -> Iterator[str]:
     (tmp_path / "database").mkdir()
-    with databases.database(request.param, tmp_path / "database", server, migrated=False) as url:
+    with databases.database(request.param, tmp_path / "database", postgresql_server, migrated=False) as url:
         yield url
 
 
