@@ -104,7 +104,7 @@ def request_of(call: Call[Any]) -> _Sent:
         **{name: quote(str(given[name]), safe="@") for name in operation.path_fields}
     )
     others = {name: value for name, value in given.items() if name in operation.other_fields}
-    if operation.method == "POST":
+    if operation.has_body:
         return _Sent("POST", path, {"json": others} if operation.other_fields else {})
     known = {name: value for name, value in others.items() if value is not None}
     return _Sent(operation.method, path, {"params": known}, is_repeatable=operation.method == "GET")

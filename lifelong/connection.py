@@ -12,6 +12,7 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.operations.operation import Answer, Call, Context
 from lifelong_core.runtime.files import ensure_temporary_folder
 from lifelong_core.store import Store
+from lifelong_core.store.registry.serving import WORKERS_PATIENCE_SECONDS
 
 PATIENCE_SECONDS = 10.0
 """How long a command that only reads waits for a service that is not available."""
@@ -53,4 +54,4 @@ def connect() -> Iterator[Connection]:
     settings = Settings.load()
     ensure_temporary_folder(settings.data_directory)
     with Store.from_settings(settings) as store:
-        yield LocalStore(Context(store, settings, actor()))
+        yield LocalStore(Context(store, settings, actor(), WORKERS_PATIENCE_SECONDS))

@@ -32,6 +32,9 @@ def operation_command(
     below: str | None = None,
     flags: Mapping[str, str] | None = None,
     metavars: Mapping[str, str] | None = None,
+    kinds: Mapping[str, click.ParamType] | None = None,
+    help_text: str | None = None,
+    is_position: Sequence[str] = (),
     examples: Sequence[str] = (),
 ) -> click.Command:
     """Return the command of an operation; with `--json` it prints the answer as a document.
@@ -47,10 +50,13 @@ def operation_command(
         below: the last column of the table, a longer text.
         flags: names of options that differ from their field.
         metavars: names of values in the help.
+        kinds: types of options that the field does not say.
+        help_text: the help, if it is not the description of the operation.
+        is_position: further fields that are arguments.
         examples: command lines for the help.
     """
     operation = call.operation
-    flags, metavars = flags or {}, metavars or {}
+    flags, metavars, kinds = flags or {}, metavars or {}, kinds or {}
 
     def run(*, as_json: bool, **given: Any) -> None:
         chosen = {name: value for name, value in given.items() if value is not None and value != ()}
@@ -68,14 +74,16 @@ def operation_command(
             echo(text(answer, filled))
 
     parameters: list[click.Parameter] = [
-        _argument(name, call.model_fields[name], metavars.get(name)) for name in operation.path_fields
+        _argument(name, call.model_fields[name], metavars.get(name))
+        for name in (*operation.path_fields, *is_position)
     ]
     parameters += [
-        _option(name, call.model_fields[name], flags.get(name), metavars.get(name))
+        _option(name, call.model_fields[name], flags.get(name), metavars.get(name), kinds.get(name))
         for name in operation.other_fields
+        if name not in is_position
     ]
     parameters.append(click.Option(["--json", "as_json"], is_flag=True, help=common.JSON_HELP))
-    description = cleandoc(operation.description)
+    description = cleandoc(help_text or operation.description)
     if examples:
         description += "\n\n\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
     return click.Command(name, callback=run, params=parameters, help=description)
@@ -85,15 +93,16 @@ def _argument(name: str, field: FieldInfo, metavar: str | None) -> click.Argumen
     return click.Argument([name], type=_type(field.annotation, field.metadata), metavar=metavar)
 
 
-def _option(name: str, field: FieldInfo, flag: str | None, metavar: str | None) -> click.Option:
+def _option(
+    name: str, field: FieldInfo, flag: str | None, metavar: str | None, kind: click.ParamType | None
+) -> click.Option:
     words = [flag or f"--{name.replace('_', '-')}", name]
     if field.annotation is bool:
         return click.Option(words, is_flag=True, default=None, help=field.description)
-    kind = _type(field.annotation, field.metadata)
     several = get_origin(_without_none(field.annotation)) in (list, set, tuple)
     return click.Option(
         words,
-        type=kind,
+        type=kind or _type(field.annotation, field.metadata),
         multiple=several,
         required=field.is_required(),
         help=field.description,

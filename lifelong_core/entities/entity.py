@@ -35,8 +35,8 @@ class Entity:
         return document_of(self, type(self))
 
     @classmethod
-    def of(cls, entity: "Entity", **further: Any) -> Self:
-        """Return an entity of this class with the fields that another one has, too, and with further fields."""
+    def of(cls, entity: object, **further: Any) -> Self:
+        """Return an entity of this class with the fields of another object, and with further fields."""
         names = [item.name for item in fields(cast("Any", cls)) if item.name not in further]
         return cls(**{name: getattr(entity, name) for name in names}, **further)
 
@@ -57,7 +57,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 def document_of(value: Any, kind: Any) -> Any:
     """The JSON values of an answer of a declared type; fields that only a subclass has are left out."""
-    return _adapter(kind).dump_python(value, mode="json", warnings=False)
+    return _adapter(kind).dump_python(value, mode="json", by_alias=True, warnings=False)
 
 
 def read_document(document: object, kind: Any) -> Any:

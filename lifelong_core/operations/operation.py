@@ -46,6 +46,8 @@ class Context:
     settings: Settings
     actor: str
     """name of the token or person, for the audit log"""
+    patience_seconds: float
+    """longest wait for workers"""
 
 
 Carry: TypeAlias = Callable[[Context, Any], Answer]
@@ -68,6 +70,8 @@ class Operation(Generic[Answer]):
     """of a successful HTTP answer"""
     example: Call[Answer]
     """a call that the test of all operations sends"""
+    has_body: bool
+    """whether the fields that are no part of the path are in the body; else they are in the query"""
 
     @property
     def name(self) -> str:
@@ -100,7 +104,13 @@ class Operation(Generic[Answer]):
 
 
 def operation(
-    method: Method, path: str, *, scope: Scope, example: Call[Any], status: int = 200
+    method: Method,
+    path: str,
+    *,
+    scope: Scope,
+    example: Call[Any],
+    status: int = 200,
+    has_body: bool | None = None,
 ) -> Callable[[Callable[[Context, Any], Answer]], Operation[Answer]]:
     """Declare that a function is an operation; its annotations name the call and the answer.
 
@@ -110,6 +120,7 @@ def operation(
         scope: that a token must have.
         example: of a call, sent by a test.
         status: of a successful HTTP answer.
+        has_body: whether fields are in the body; None: of POST they are, if there are any.
 
     Raises:
         TypeError: the annotations of the function and of its call disagree.
@@ -118,14 +129,22 @@ def operation(
     def declare(function: Callable[[Context, Any], Answer]) -> Operation[Answer]:
         hints = get_type_hints(function)
         call: type[Call[Any]] = hints["call"]
-        answer = hints["return"]
+        answer = None if hints["return"] is type(None) else hints["return"]
         parent = cast("type[Call[Any]]", call.__mro__[1])
         if parent.__pydantic_generic_metadata__["args"] != (answer,) or type(example) is not call:
             raise TypeError(
                 f"{function.__name__}: expected `class {call.__name__}(Call[{answer}])` and its example."
             )
         declared = Operation(
-            function, call, None if answer is type(None) else answer, method, path, scope, status, example
+            function,
+            call,
+            answer,
+            method,
+            path,
+            scope,
+            status,
+            example,
+            method == "POST" if has_body is None else has_body,
         )
         call.operation = declared
         return declared

@@ -5,6 +5,8 @@ Only this package contains SQL and names of tables.
 
 from lifelong_core.entities.access import AuditEntry, ConsoleSession, Scope, Token
 from lifelong_core.entities.heads import Activation, CalibrationSet, HeadPin, HeadRecord
+from lifelong_core.entities.registry import Model, ModelKind, ModelLoad, Registry, ServingWorker, Task
+from lifelong_core.entities.rollouts import Promotion, Rollout
 from lifelong_core.store.cycles.records import Cycle, Outcome
 from lifelong_core.store.design.records import (
     AttachedRecommendation,
@@ -46,14 +48,12 @@ from lifelong_core.store.log.records import (
 )
 from lifelong_core.store.proposals.records import RetrainingProposal
 from lifelong_core.store.registry.monitors import Heartbeat, MonitorProcess, Tick, Visit
-from lifelong_core.store.registry.records import Model, ModelKind, ModelLoad, Registry, ServingWorker, Task
 from lifelong_core.store.registry.serving import (
     ServingState,
     describe_default_head,
     describe_serving,
     serving_state,
 )
-from lifelong_core.store.rollouts.records import Promotion, Rollout
 from lifelong_core.store.rollouts.trials import StartedTrial, start_trial
 from lifelong_core.store.store import Store
 from lifelong_core.store.trainings.records import StoredTraining

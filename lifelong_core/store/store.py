@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self, overload
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.registry import Model, Registry
 from lifelong_core.store.access.audit_log import AuditLog
 from lifelong_core.store.access.console_sessions import ConsoleSessions
 from lifelong_core.store.access.tokens import Tokens
@@ -44,7 +45,6 @@ from lifelong_core.store.registry.environments import Environments
 from lifelong_core.store.registry.model_removal import remove_model
 from lifelong_core.store.registry.models import Models
 from lifelong_core.store.registry.monitors import Monitors
-from lifelong_core.store.registry.records import Model, Registry
 from lifelong_core.store.registry.registry import load_registry, read_revision
 from lifelong_core.store.registry.tasks import Tasks
 from lifelong_core.store.registry.workers import Workers

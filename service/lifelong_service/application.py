@@ -28,7 +28,6 @@ from lifelong_service.routes import feedback, operations, predictions, probes
 from lifelong_service.routes.admin import (
     affected,
     calibration_sets,
-    environments,
     fingerprints,
     groups,
     history,
@@ -38,18 +37,13 @@ from lifelong_service.routes.admin import (
     labelling_plans,
     labels,
     models,
-    monitors,
     neighbours,
     populations,
     promotion_reports,
     proposals,
     recommendations,
     retrainings,
-    tasks,
-    tokens,
-    trials,
     validations,
-    workers,
 )
 from lifelong_service.transport.root_path import own_path, send_below
 from lifelong_service.worker.worker import Worker
@@ -62,11 +56,9 @@ logger = logging.getLogger(__name__)
 _ROUTERS = (
     predictions,
     feedback,
-    tasks,
     fingerprints,
     retrainings,
     models,
-    trials,
     calibration_sets,
     operations,
     interviews,
@@ -82,11 +74,7 @@ _ROUTERS = (
     neighbours,
     populations,
     labelling_plans,
-    environments,
     groups,
-    tokens,
-    workers,
-    monitors,
     probes,
 )
 

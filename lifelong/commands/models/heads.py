@@ -1,6 +1,7 @@
 """`lifelong heads`: the post-processing heads of a model."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,19 @@ from lifelong.commands.common import (
     model_option,
     open_store,
 )
-from lifelong.commands.operation.workers import format_running, place_name, workers
+from lifelong.commands.operation.workers import place_name
+from lifelong.commands.operation.workers import workers as workers_command
 from lifelong.commands.operation_command import operation_command
 from lifelong.commands.tables import print_rows
-from lifelong.connection import connect
+from lifelong.connection import Connection, connect
 from lifelong.printing import echo
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.entities.heads import HeadInForce, HeadRecord
+from lifelong_core.entities.heads import HeadInForce, HeadRecord, PinAnswer
+from lifelong_core.operations.environments import ListEnvironments
 from lifelong_core.operations.heads import ListHeads, NewHead, NewPin, RollBack, ShowHead, Unpin
+from lifelong_core.operations.models import ShowModel
+from lifelong_core.operations.processes import DEFAULT_HEAD, ListWorkers, WorkerAnswer
 from lifelong_core.store import Cycle
 from lifelong_core.store.heads.outlook import describe_users
 
@@ -46,47 +51,61 @@ def heads() -> None:
 @as_json
 def list_(model: str, *, as_json: bool) -> None:
     """List the heads of MODEL, where each is active, how many workers run it there, and where it is pinned."""
-    with open_store() as store:
-        chosen = store.models.get(model)
-        registry = store.registry()
-        own = {
-            environment: record.version
-            for (model_id, environment), record in registry.heads.items()
-            if model_id == chosen.id
+    with connect() as connection:
+        listed = connection.send(ListHeads(model=model))
+        shown = connection.send(ShowModel(model=model))
+        workers = [worker for worker in connection.send(ListWorkers()).workers if not worker.lost]
+        environments = connection.send(ListEnvironments()).environments
+        is_sound = {
+            pin.environment: not listed.damaged or not _is_damaged(connection, model, pin, listed.damaged)
+            for pin in listed.pins
         }
-        active: dict[int, list[str | None]] = {}
-        for environment, version in own.items():
-            active.setdefault(version, []).append(environment)
-        pinned: dict[int, list[str]] = {}
-        for pin in registry.pins.values():
-            if pin.model_id != chosen.id or (chosen.id, pin.environment) in registry.damaged:
-                continue
-            version = own.get(pin.environment, own.get(None))
-            if version is not None:
-                pinned.setdefault(version, []).append(f"{place_name(pin.environment)}: {pin.reason}")
-        users = describe_users(registry, chosen)
-        alive = [worker for worker in store.workers.list() if not worker.is_lost]
-        rows = [
-            {
-                "version": record.version,
-                "active_in": ", ".join(sorted(place_name(place) for place in active.get(record.version, []))),
-                "workers": format_running(record, active.get(record.version, []), alive),
-                "pinned_in": "; ".join(pinned.get(record.version, [])),
-                "created_at": record.created_at,
-                "created_by": record.created_by,
-                "decision_rule": record.decision_rule_text,
-                "expected": record.expected_criterion_text or "",
-                **_summary(record.head),
-            }
-            for record in store.heads.list(model)
-        ]
-        damaged = [reason for (model_id, _), reason in registry.damaged.items() if model_id == chosen.id]
-        damaged = sorted({*damaged, *store.heads.list_damaged(model).values()})
+    active: dict[int, list[str]] = {}
+    for place, version in shown.heads.items():
+        active.setdefault(version, []).append(place)
+    pinned: dict[int, list[str]] = {}
+    for pin in listed.pins:
+        version = shown.heads.get(pin.environment or DEFAULT_HEAD, shown.heads.get(DEFAULT_HEAD))
+        if version is not None and is_sound[pin.environment]:
+            pinned.setdefault(version, []).append(f"{place_name(pin.environment)}: {pin.reason}")
+    rows = [
+        {
+            "version": head.version,
+            "active_in": ", ".join(sorted(place_name(place) for place in active.get(head.version, []))),
+            "workers": _running(shown.model, head.version, active.get(head.version, []), workers),
+            "pinned_in": "; ".join(pinned.get(head.version, [])),
+            "created_at": head.created_at,
+            "created_by": head.created_by,
+            "decision_rule": head.decision_rule_text,
+            "expected": head.expected_criterion_text or "",
+            **_summary(head.head),
+        }
+        for head in listed.heads
+    ]
     print_rows(rows, as_json=as_json, empty="No head yet: `lifelong calibrate`.", below="assumed_prevalence")
     if rows and not as_json:
-        echo(f"The default head is {users}.")
-    for reason in damaged:
+        own = [place for place in shown.heads if place != DEFAULT_HEAD]
+        echo(f"The default head is {describe_users(own, environments)}.")
+    for reason in sorted(set(listed.damaged.values())):
         echo(f"Warning: {reason}.", err=True)
+
+
+def _is_damaged(connection: Connection, model: str, pin: PinAnswer, damaged: Mapping[int, str]) -> bool:
+    """Whether the newest head of a pinned place is damaged."""
+    activations = connection.send(ListHeads(model=model, environment=pin.environment)).activations
+    return bool(activations) and activations[-1].head_version in damaged
+
+
+def _running(model: str, version: int, places: Sequence[str], workers: Sequence[WorkerAnswer]) -> str:
+    """How many of the workers run an active head in all the places where it is active, e.g. `2/2`."""
+    if not places:
+        return ""
+    running = [
+        worker
+        for worker in workers
+        if all(worker.heads.get(model, {}).get(place) == version for place in places)
+    ]
+    return f"{len(running)}/{len(workers)}"
 
 
 @heads.command()
@@ -311,4 +330,4 @@ def _cut_offs(change: dict[str, float | None] | None) -> list[str]:
     return [f"  cut-off: {now} -> {change['proposed']:.3g}"]
 
 
-heads.add_command(workers)
+heads.add_command(workers_command)

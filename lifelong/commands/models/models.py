@@ -9,17 +9,16 @@ from lifelong.commands.common import (
     CommandGroup,
     Name,
     actor,
-    as_json,
-    model_argument,
     open_store,
     task_option,
 )
 from lifelong.commands.models.evaluations import report, validate
 from lifelong.commands.models.preprocessing import preprocessing as preprocessing_command
 from lifelong.commands.models.trials import canary, promotions, rollback, shadow, trial
-from lifelong.commands.tables import print_rows
+from lifelong.commands.operation_command import operation_command
 from lifelong.commands.training.show import training as training_command
 from lifelong.printing import echo
+from lifelong_core.operations.models import ListModels, PromotedAnswer, PromoteModel, RemoveModel
 
 if TYPE_CHECKING:
     from lifelong_core.deploy import LabeledLogits
@@ -221,86 +220,61 @@ def _checked(
         raise
 
 
-@models.command("list")
-@as_json
-def list_(*, as_json: bool) -> None:
-    """List all models, newest version last."""
-    with open_store() as store:
-        tasks = {task.id: task for task in store.tasks.list()}
-        rows = [
+models.add_command(
+    operation_command(
+        ListModels,
+        "list",
+        help_text="List all models, newest version last.",
+        rows=lambda answer: [
             {
-                "model": model.reference,
-                "task": tasks[model.task_id].name,
+                "model": model.model,
+                "task": model.task,
                 "kind": model.kind,
                 "calibrated": model.calibration_set_id is not None,
-                "promoted": tasks[model.task_id].promoted_model_id == model.id,
+                "promoted": model.promoted,
             }
-            for model in store.models.list()
-        ]
-    print_rows(rows, as_json=as_json, empty="No model yet: `lifelong models add`.")
-
-
-@models.command()
-@model_argument
-@click.option(
-    "--force-because",
-    metavar="REASON",
-    help="Promote it although it misses thresholds, is worse than the promoted model, or was calibrated with another"
-    " preprocessing, or its promotion report advises against it; the reason goes to the audit log.",
+            for model in answer.models
+        ],
+        empty="No model yet: `lifelong models add`.",
+    )
 )
-def promote(model: str, force_because: str | None) -> None:
-    """Let MODEL (name@version) answer the requests that name no model.
-
-    All running workers must have loaded it; the command waits for them. Without a running worker, the graph is checked
-    here.
-
-    A model is refused if it misses the acceptance thresholds of its task or was not validated by them (`lifelong models
-    validate`), if it is far worse on its calibration set than the promoted model on its own, if its newest promotion
-    report (`lifelong models report`) advises against it, or if its calibration set was made with another preprocessing
-    than this installation uses for it.
-    """
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.runtime.graph_check import check_servable
-    from lifelong_core.store import promote_calibrated
-    from lifelong_core.store.design.effects import differing_heads, refit_hint
-    from lifelong_core.store.registry.serving import WORKERS_PATIENCE_SECONDS, describe_serving
-
-    with open_store() as store:
-        check_servable(store, Settings.load(), model, patience_seconds=WORKERS_PATIENCE_SECONDS)
-        former = store.registry().heads
-        promoted = promote_calibrated(store, model, actor=actor(), force_reason=force_because)
-        echo(describe_serving(store, promoted.reference, patience_seconds=WORKERS_PATIENCE_SECONDS))
-        registry = store.registry()
-        task = registry.tasks[promoted.task_id]
-        fitted = [
-            str(place[1])
-            for place, head in registry.heads.items()
-            if place[0] == promoted.id and (place not in former or former[place].version != head.version)
-        ]
-        if fitted:
-            echo(f"Fitted heads for: {', '.join(fitted)}.")
-        differing = differing_heads(registry, task)
-    for head in differing:
-        echo(f"Note: {head.sentence}")
-    if differing:
-        echo(refit_hint(task, differing))
 
 
-@models.command()
-@model_argument
-def remove(model: str) -> None:
-    """Remove the unused MODEL (name@version) with its calibration sets, heads and graph.
+def _promoted(answer: PromotedAnswer, _: PromoteModel) -> str:
+    lines = [answer.serving]
+    if answer.fitted_heads:
+        lines.append(f"Fitted heads for: {', '.join(answer.fitted_heads)}.")
+    lines += [f"Note: {note}" for note in answer.notes[:-1]] + answer.notes[-1:]
+    return "\n".join(lines)
 
-    A model is in use if it is promoted, has logged predictions, or has a head in an environment.
-    """
-    from lifelong_core.values.errors import InvalidInputError
 
-    if "@" not in model:
-        raise InvalidInputError(
-            f"{model!r} names no version.",
-            field="MODEL",
-            hint=f"Name one, as {model}@1: `lifelong models list`.",
-        )
-    with open_store() as store:
-        removed = store.remove_model(model, actor=actor())
-    echo(f"Removed {removed.reference}. Its version is not used again.")
+models.add_command(
+    operation_command(
+        PromoteModel,
+        "promote",
+        help_text="""Let MODEL (name@version) answer the requests that name no model.
+
+        All running workers must have loaded it; the command waits for them. Without a running worker, the graph is
+        checked here.
+
+        A model is refused if it misses the acceptance thresholds of its task or was not validated by them (`lifelong
+        models validate`), if it is far worse on its calibration set than the promoted model on its own, if its newest
+        promotion report (`lifelong models report`) advises against it, or if its calibration set was made with another
+        preprocessing than this installation uses for it.
+        """,
+        text=_promoted,
+        flags={"force_reason": "--force-because"},
+        metavars={"force_reason": "REASON"},
+    )
+)
+models.add_command(
+    operation_command(
+        RemoveModel,
+        "remove",
+        help_text="""Remove the unused MODEL (name@version) with its calibration sets, heads and graph.
+
+        A model is in use if it is promoted, has logged predictions, or has a head in an environment.
+        """,
+        text=lambda answer, _: f"Removed {answer.removed}. Its version is not used again.",
+    )
+)

@@ -1,23 +1,22 @@
 """`lifelong tasks`: classification problems with their class names, confusion costs and decision rule."""
 
-from typing import TYPE_CHECKING, Any
+import json
+from pathlib import Path
+from typing import Any
 
 import click
 
-from lifelong.commands.common import CommandGroup, Name, actor, as_json, open_store
-from lifelong.commands.tables import print_rows
+from lifelong.commands.common import CommandGroup, Name
+from lifelong.commands.operation_command import operation_command
+from lifelong.connection import connect
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong_core.decision_rules.rules import DecisionRule
+from lifelong_core.decision_rules.rules import DecisionRule, rule_document, rule_from_document
+from lifelong_core.operations.tasks import ListTasks, NewTask
+from lifelong_core.values.errors import InvalidInputError
 
 
 def parse_costs(text: str | None, classes: int) -> list[list[float]]:
     """The cost matrix given as JSON text or as the path of a JSON file; 0-1 costs without one."""
-    import json
-    from pathlib import Path
-
-    from lifelong_core.values.errors import InvalidInputError
 
     if text is None:
         return [[float(true != decided) for decided in range(classes)] for true in range(classes)]
@@ -32,13 +31,8 @@ def parse_costs(text: str | None, classes: int) -> list[list[float]]:
     return document
 
 
-def parse_decision_rule(text: str | None) -> "DecisionRule | None":
+def parse_decision_rule(text: str | None) -> DecisionRule | None:
     """The rule given as a word, as JSON text or as the path of a JSON file; None without one."""
-    import json
-    from pathlib import Path
-
-    from lifelong_core.decision_rules.rules import rule_from_document
-    from lifelong_core.values.errors import InvalidInputError
 
     if text is None:
         return None
@@ -86,32 +80,32 @@ def add(
 ) -> None:
     """Add the task NAME."""
     class_names = [part.strip() for part in classes.split(",")]
-    with open_store() as store:
-        task = store.tasks.add(
-            name,
-            class_names,
-            parse_costs(costs, len(class_names)),
-            decision_rule=parse_decision_rule(decision_rule),
-            force_reason=force_because,
-            actor=actor(),
-        )
+    rule = parse_decision_rule(decision_rule)
+    new = NewTask(
+        name=name,
+        classes=class_names,
+        costs=parse_costs(costs, len(class_names)),
+        decision_rule=None if rule is None else rule_document(rule),
+        force_reason=force_because,
+    )
+    with connect() as connection:
+        task = connection.send(new)
     echo(f"Added task {task.name} with classes {', '.join(task.class_names)}.")
 
 
-@tasks.command("list")
-@as_json
-def list_(*, as_json: bool) -> None:
-    """List all tasks."""
-    from lifelong_core.decision_rules.wording import describe_rule
-
-    with open_store() as store:
-        rows = [
+tasks.add_command(
+    operation_command(
+        ListTasks,
+        "list",
+        rows=lambda answer: [
             {
                 "task": task.name,
                 "classes": ", ".join(task.class_names),
                 "costs": task.costs.tolist(),
-                "decision_rule": describe_rule(task.decision_rule, task.class_names),
+                "decision_rule": task.decision_rule_text,
             }
-            for task in store.tasks.list()
-        ]
-    print_rows(rows, as_json=as_json, empty="No task yet: `lifelong tasks add`.")
+            for task in answer.tasks
+        ],
+        empty="No task yet: `lifelong tasks add`.",
+    )
+)

@@ -4,16 +4,19 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lifelong.commands.common import CommandGroup, as_json, format_count, open_store
 from lifelong.commands.tables import print_rows
+from lifelong.connection import connect
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong_core.store.access.audit_log import AuditVerification
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.operations.audit import ListAudit
+from lifelong_core.store.access.audit_anchor import AnchorFile
+from lifelong_core.store.access.audit_chain import Anchor
+from lifelong_core.store.access.audit_log import AuditVerification
 
 
 @click.group(
@@ -61,12 +64,11 @@ def audit(
     """
     if context.invoked_subcommand is not None:
         return
-    from lifelong_core.store.cycles.documents import audit_document
-
-    with open_store() as store:
-        entries = store.audit.list(limit, before, action=action, subject=subject, kind=kind)
+    wanted = ListAudit(limit=limit, before=before, action=action, subject=subject, kind=kind)
+    with connect() as connection:
+        entries = connection.send(wanted).audit
     if as_json:
-        echo(json.dumps([audit_document(entry) for entry in entries]))
+        echo(json.dumps([entry.to_document() for entry in entries]))
         return
     rows = [
         {
@@ -101,10 +103,6 @@ def verify(anchors: tuple[str, ...], *, as_json: bool) -> None:
 
     Exit status: 0 as it was written, 1 a fault was found.
     """
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.store.access.audit_anchor import AnchorFile
-    from lifelong_core.store.access.audit_chain import Anchor
-
     known = [Anchor.parse(text) for text in anchors]
     if (kept := AnchorFile(Settings.load().audit_anchor_file).read()) is not None:
         known.append(kept)
@@ -124,7 +122,7 @@ def verify(anchors: tuple[str, ...], *, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _print_verification(found: "AuditVerification", anchors: int) -> None:
+def _print_verification(found: AuditVerification, anchors: int) -> None:
     for fault in found.faults:
         echo(f"{fault.text[:1].upper()}{fault.text[1:]}", fg="red")
     if not found.faults:

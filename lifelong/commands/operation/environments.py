@@ -2,9 +2,15 @@
 
 import click
 
-from lifelong.commands.common import CommandGroup, Name, actor, as_json, open_store
-from lifelong.commands.tables import print_rows
-from lifelong.printing import echo
+from lifelong.commands.common import CommandGroup
+from lifelong.commands.operation_command import operation_command
+from lifelong_core.operations.environments import (
+    DeleteEnvironment,
+    DisableEnvironment,
+    EnableEnvironment,
+    ListEnvironments,
+    NewEnvironment,
+)
 
 
 @click.group(cls=CommandGroup, short_help="List, add, disable and delete environments.")
@@ -16,46 +22,25 @@ def environments() -> None:
     """
 
 
-@environments.command("list")
-@as_json
-def list_(*, as_json: bool) -> None:
-    """List all environments: when and by whom each was added, and since when it is disabled."""
-    with open_store() as store:
-        rows = [vars(environment) for environment in store.environments.all()]
-    print_rows(rows, as_json=as_json, empty="No environment.")
-
-
-@environments.command()
-@click.argument("name", type=Name())
-def add(name: str) -> None:
-    """Add the environment NAME; an existing one stays as it is."""
-    with open_store() as store:
-        store.environments.add(name, actor=actor())
-    echo(f"The environment {name} is there.")
-
-
-@environments.command()
-@click.argument("name", type=Name())
-def disable(name: str) -> None:
-    """Refuse predictions in the environment NAME; its logged predictions stay and can still get labels."""
-    with open_store() as store:
-        store.environments.disable(name, actor=actor())
-    echo(f"Disabled {name}: predictions there get 403 within a second.")
-
-
-@environments.command()
-@click.argument("name", type=Name())
-def enable(name: str) -> None:
-    """Allow predictions in the environment NAME again."""
-    with open_store() as store:
-        store.environments.enable(name, actor=actor())
-    echo(f"Enabled {name}.")
-
-
-@environments.command()
-@click.argument("name", type=Name())
-def delete(name: str) -> None:
-    """Delete the environment NAME, if nothing was logged or published there; else disable it."""
-    with open_store() as store:
-        store.environments.delete(name, actor=actor())
-    echo(f"Deleted {name}.")
+for command in (
+    operation_command(
+        ListEnvironments,
+        "list",
+        rows=lambda answer: [vars(environment) for environment in answer.details],
+        empty="No environment.",
+    ),
+    operation_command(
+        NewEnvironment,
+        "add",
+        text=lambda _, call: f"The environment {call.name} is there.",
+        is_position=("name",),
+    ),
+    operation_command(
+        DisableEnvironment,
+        "disable",
+        text=lambda _, call: f"Disabled {call.name}: predictions there get 403 within a second.",
+    ),
+    operation_command(EnableEnvironment, "enable", text=lambda _, call: f"Enabled {call.name}."),
+    operation_command(DeleteEnvironment, "delete", text=lambda _, call: f"Deleted {call.name}."),
+):
+    environments.add_command(command)

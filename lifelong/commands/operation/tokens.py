@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
@@ -16,11 +16,13 @@ from lifelong.commands.common import (
     open_store,
 )
 from lifelong.commands.durations import Duration, Moment
+from lifelong.commands.operation_command import operation_command
 from lifelong.commands.tables import print_rows
+from lifelong.connection import connect
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong_core.store import Token
+from lifelong_core.entities.access import Scope, TokenAnswer
+from lifelong_core.operations.environments import ListEnvironments
+from lifelong_core.operations.tokens import ListTokens, NewToken, RevokeToken, Rotation, TokenWithSecret
 
 expires_in: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
     "--expires-in", type=Duration(), metavar="SPAN", help="Lifetime of the token: 90d, 24h."
@@ -63,47 +65,46 @@ def create(
     expires_at: datetime | None,
 ) -> None:
     """Create the token NAME and print its secret (once)."""
-    from lifelong_core.store import Scope
-
-    moment = _expiry(expires_in, expires_at)
-    with open_store() as store:
-        known = store.environments.list()
-        token, secret = store.tokens.create(
-            name,
-            {Scope(scope) for scope in scopes},
-            actor=actor(),
-            expires_at=moment,
-            environments=environment or None,
-        )
-    if new := sorted(set(environment) - set(known)):
-        echo(f"Added the environments: {', '.join(new)}.", err=True)
+    new = NewToken(
+        name=name,
+        scopes={Scope(scope) for scope in scopes},
+        expires_at=_expiry(expires_in, expires_at),
+        environments=list(environment) or None,
+    )
+    with connect() as connection:
+        known = connection.send(ListEnvironments()).environments if environment else ()
+        token = connection.send(new)
+    if added := sorted(set(environment) - set(known)):
+        echo(f"Added the environments: {', '.join(added)}.", err=True)
     if "predict" in scopes and not environment:
         echo(
             "Note: it may predict in every environment. --environment NAME binds a token to those of its client.",
             err=True,
         )
-    _print_secret(token, secret)
+    _print_secret(token)
 
 
-@tokens.command("list")
-@as_json
-def list_(*, as_json: bool) -> None:
-    """List all tokens without their secrets."""
-    with open_store() as store:
-        rows = [
-            {
-                "name": token.name,
-                "scopes": ", ".join(sorted(token.scopes)),
-                "environments": token.binding,
-                "created_at": token.created_at,
-                "rotated_at": token.rotated_at,
-                "expires_at": token.expires_at,
-                "last_used_at": token.last_used_at,
-                "revoked_at": token.revoked_at,
-            }
-            for token in store.tokens.list()
-        ]
-    print_rows(rows, as_json=as_json, empty="No token yet: `lifelong init`.")
+def _row(token: TokenAnswer) -> dict[str, Any]:
+    return {
+        "name": token.name,
+        "scopes": ", ".join(sorted(token.scopes)),
+        "environments": token.binding,
+        "created_at": token.created_at,
+        "rotated_at": token.rotated_at,
+        "expires_at": token.expires_at,
+        "last_used_at": token.last_used_at,
+        "revoked_at": token.revoked_at,
+    }
+
+
+tokens.add_command(
+    operation_command(
+        ListTokens,
+        "list",
+        rows=lambda answer: [_row(token) for token in answer.tokens],
+        empty="No token yet: `lifelong init`.",
+    )
+)
 
 
 @tokens.command()
@@ -123,21 +124,19 @@ def rotate(name: str, overlap: timedelta, expires_in: timedelta | None, expires_
 
     A token that expires gets the same time again, unless another one is named.
     """
-    moment = _expiry(expires_in, expires_at)
-    with open_store() as store:
-        token, secret = store.tokens.rotate(name, actor=actor(), overlap=overlap, expires_at=moment)
+    rotation = Rotation(
+        name=name,
+        overlap_seconds=int(overlap.total_seconds()),
+        expires_at=_expiry(expires_in, expires_at),
+    )
+    with connect() as connection:
+        token = connection.send(rotation)
     if token.previous_expires_at is not None:
         echo(f"The secret before is valid until {_shown(token.previous_expires_at)}.", err=True)
-    _print_secret(token, secret)
+    _print_secret(token)
 
 
-@tokens.command()
-@click.argument("name", type=Name())
-def revoke(name: str) -> None:
-    """Revoke the token NAME; workers refuse it within a second."""
-    with open_store() as store:
-        store.tokens.revoke(name, actor=actor())
-    echo(f"Revoked {name}.")
+tokens.add_command(operation_command(RevokeToken, "revoke", text=lambda _, call: f"Revoked {call.name}."))
 
 
 @tokens.command()
@@ -168,10 +167,10 @@ def _expiry(span: timedelta | None, moment: datetime | None) -> datetime | None:
         raise click.UsageError("--expires-in leads beyond the calendar; leave it out.") from error
 
 
-def _print_secret(token: "Token", secret: str) -> None:
+def _print_secret(token: TokenWithSecret) -> None:
     until = "" if token.expires_at is None else f", valid until {_shown(token.expires_at)}"
     echo(f"Token {token.name}{until}; its secret is shown only now:", err=True)
-    echo(secret)
+    echo(token.secret)
 
 
 def _shown(moment: datetime) -> str:

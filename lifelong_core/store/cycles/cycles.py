@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from lifelong_core.configuration.policy_fields import Mode
 from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.entities.registry import Model
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.cycles.affected_counts import add_swap
 from lifelong_core.store.cycles.records import Cycle, Outcome, Rejection
@@ -25,7 +26,6 @@ from lifelong_core.store.heads.heads import publish_head, subject_of
 from lifelong_core.store.heads.pins import refuse_pinned
 from lifelong_core.store.log.records import Population
 from lifelong_core.store.registry.models import model_with_id
-from lifelong_core.store.registry.records import Model
 from lifelong_core.store.registry.registry import bump_revision, change_registry
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError

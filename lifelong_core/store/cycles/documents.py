@@ -4,13 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, TextIO
 
-from lifelong_core.entities.access import AuditEntry
+from lifelong_core.entities.registry import Model
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.affected_decisions import AffectedList, AffectedPrediction
 from lifelong_core.store.cycles.affected_periods import AffectedPeriod
 from lifelong_core.store.cycles.records import Cycle, Rejection
 from lifelong_core.store.log.identifiers import logged_at
-from lifelong_core.store.registry.records import Model
 from lifelong_core.values.csv_files import csv_writer
 
 _COLUMNS: tuple[str, ...] = (
@@ -46,21 +45,6 @@ def cycle_document(
         "log_position": cycle.log_position,
         "affected": None if affected is None else figures_document(affected),
         "report": cycle.report,
-    }
-
-
-def audit_document(entry: AuditEntry) -> dict[str, Any]:
-    """An audit entry as JSON values: actor, action, subject, time and source, with its digests (see `audit_chain`)."""
-    return {
-        "id": entry.id,
-        "at": entry.at.isoformat(),
-        "actor": entry.actor,
-        "action": entry.action,
-        "subject": entry.subject,
-        "details": entry.details,
-        "source": entry.source,
-        "previous_digest": entry.previous_digest,
-        "digest": entry.digest,
     }
 
 

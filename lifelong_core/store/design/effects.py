@@ -8,9 +8,9 @@ import numpy as np
 
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.entities.heads import HeadRecord
+from lifelong_core.entities.registry import Registry, Task
 from lifelong_core.store.design.records import AttachedRecommendation
 from lifelong_core.store.heads.refitting import is_same_mix, stated_prevalences
-from lifelong_core.store.registry.records import Registry, Task
 from lifelong_core.store.store import Store
 from lifelong_core.values.arrays import Floats
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from uuid import UUID
 
 from lifelong_core.entities.heads import HeadRecord
+from lifelong_core.entities.registry import Model
 from lifelong_core.store.engine.documents import damage_error, read_kept, text_digest
-from lifelong_core.store.registry.records import Model
 
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation

@@ -7,10 +7,10 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from lifelong_core.entities.heads import Activation
+from lifelong_core.entities.registry import Model
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.heads.rows import activation_of, environment_key
-from lifelong_core.store.registry.records import Model
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError
 

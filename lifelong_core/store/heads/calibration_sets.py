@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
 from lifelong_core.entities.heads import CalibrationSet, HeadRecord
+from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import now
@@ -17,7 +18,6 @@ from lifelong_core.store.heads.rows import calibration_set_of
 from lifelong_core.store.jobs.rows import is_needed
 from lifelong_core.store.lifecycle.privacy import holds_group_keys, without_group_keys
 from lifelong_core.store.registry.models import model_referenced, model_with_id
-from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.schema import tables

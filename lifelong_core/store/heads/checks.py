@@ -4,7 +4,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.store.registry.records import Model, Task
+from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import InvalidInputError
 

@@ -7,11 +7,11 @@ from types import MappingProxyType
 import sqlalchemy as sa
 
 from lifelong_core.entities.heads import HeadPopulation, HeadRecord
+from lifelong_core.entities.registry import Registry, Task
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.documents import as_bytes
 from lifelong_core.store.heads.checks import check_fit
 from lifelong_core.store.heads.rows import head_of
-from lifelong_core.store.registry.records import Registry, Task
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import InvalidInputError, UnavailableError
 

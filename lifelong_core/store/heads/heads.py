@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from lifelong_core.configuration.plausibility import check_costs
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.entities.heads import Activation, HeadPin, HeadRecord
+from lifelong_core.entities.registry import Model
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
@@ -18,7 +19,6 @@ from lifelong_core.store.heads.damaged_heads import DamagedHeadError, read_heads
 from lifelong_core.store.heads.rows import head_of
 from lifelong_core.store.registry.environments import ensure_environment, expect_environment
 from lifelong_core.store.registry.models import model_referenced
-from lifelong_core.store.registry.records import Model
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.schema import tables

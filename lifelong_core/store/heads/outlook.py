@@ -1,24 +1,28 @@
 """What the next cycles may do to a head in force, in words."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from lifelong_core.entities.registry import Model, Registry
 from lifelong_core.store.registry.monitors import MonitorProcess, strictest_mode
-from lifelong_core.store.registry.records import Model, Registry
 from lifelong_core.store.store import Store
 
 MOST_NAMES = 5
 """Environments that a sentence names."""
 
 
-def describe_users(registry: Registry, model: Model) -> str:
-    """Which environments use the default head of a model: those without a head of their own."""
-    own = sorted(place for model_id, place in registry.heads if model_id == model.id and place is not None)
-    others = sorted(registry.environments.difference(own))
+def describe_users(own: Collection[str], environments: Collection[str]) -> str:
+    """Which environments use the default head of a model.
+
+    Args:
+        own: environments in which the model has a head of their own.
+        environments: all environments.
+    """
+    others = sorted(set(environments).difference(own))
     users = f"used in {_names([*(repr(name) for name in others), 'every new environment'])}"
-    without = f"not in {_names([repr(name) for name in own])}, where the model has another head"
+    without = f"not in {_names([repr(name) for name in sorted(own)])}, where the model has another head"
     return f"{users}; {without}" if own else users
 
 
@@ -35,7 +39,11 @@ def describe_outlook(store: Store, model: Model, environment: str | None, *, at:
         UnavailableError: the database does not answer.
     """
     registry = store.registry()
-    users = "Default head: " + describe_users(registry, model) + ". " if environment is None else ""
+    users = (
+        "Default head: " + describe_users(_own(registry, model), registry.environments) + ". "
+        if environment is None
+        else ""
+    )
     pin = registry.pins.get((model.id, None)) if environment is None else registry.pin_for(model, environment)
     if pin is not None:
         return f"{users}It is pinned by {pin.pinned_by} ({pin.reason!r}): no cycle replaces it."
@@ -54,6 +62,10 @@ def describe_outlook(store: Store, model: Model, environment: str | None, *, at:
         f" {_when(living, environment or '', at)}. To prevent that:"
         f" `lifelong heads pin {model.reference}{option} --reason ...`."
     )
+
+
+def _own(registry: Registry, model: Model) -> set[str]:
+    return {place for model_id, place in registry.heads if model_id == model.id and place is not None}
 
 
 def _when(living: Sequence[MonitorProcess], environment: str, at: datetime) -> str:

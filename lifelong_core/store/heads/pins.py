@@ -3,10 +3,10 @@
 import sqlalchemy as sa
 
 from lifelong_core.entities.heads import HeadPin
+from lifelong_core.entities.registry import Model
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.heads import activations
 from lifelong_core.store.heads.rows import environment_key, pin_of
-from lifelong_core.store.registry.records import Model
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError
 

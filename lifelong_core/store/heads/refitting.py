@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from lifelong_core.deploy import PostProcessingHead, fit_head
 from lifelong_core.deploy.criterion.head_expectation import with_expectation
 from lifelong_core.entities.heads import HeadPin, HeadRecord
+from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store.design.recommendations import attach_recommendation, task_after
 from lifelong_core.store.design.records import KeptHead, PublishedHead, Refit
 from lifelong_core.store.heads.checks import follows_task
@@ -18,7 +19,6 @@ from lifelong_core.store.heads.damaged_heads import read_heads, split_damaged
 from lifelong_core.store.heads.heads import publish_head, put_in_force
 from lifelong_core.store.heads.pins import all_pins
 from lifelong_core.store.registry.models import model_with_id
-from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.store.registry.registry import active_versions, change_registry
 from lifelong_core.store.registry.tasks import task_named
 from lifelong_core.store.schema import tables

@@ -14,6 +14,7 @@ from lifelong_core.deploy.calibration_acceptance.report import (
 )
 from lifelong_core.deploy.criterion.head_expectation import with_expectation
 from lifelong_core.entities.heads import HeadRecord
+from lifelong_core.entities.registry import Model, Task
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store.evaluations.acceptance import check_accepted
 from lifelong_core.store.evaluations.comparisons import advice_against
@@ -29,7 +30,6 @@ from lifelong_core.store.registry.models import (
     model_with_id,
     promote_model,
 )
-from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.rollouts.candidate_heads import fit_candidate_heads, publish_candidate_heads

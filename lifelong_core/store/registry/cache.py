@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from lifelong_core.deploy.documents import canonical, parse_document
+from lifelong_core.entities.registry import Registry
 from lifelong_core.store.engine.database import database_origin
 from lifelong_core.store.files import write_whole
 from lifelong_core.store.registry.documents import registry_document, registry_from
-from lifelong_core.store.registry.records import Registry
 from lifelong_core.values.errors import LifelongError, UnavailableError
 
 SCHEMA_VERSION = 1

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.registry import Model
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import now
@@ -15,7 +16,6 @@ from lifelong_core.store.engine.database import Database
 from lifelong_core.store.evaluations.evaluations import artifacts_of, evaluations_of
 from lifelong_core.store.jobs.rows import is_needed
 from lifelong_core.store.registry.models import model_referenced
-from lifelong_core.store.registry.records import Model
 from lifelong_core.store.registry.registry import active_versions, change_registry
 from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.rollouts.history import open_rollouts, rollback_models

@@ -7,6 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from lifelong_core.configuration.plausibility import check_normalisation
+from lifelong_core.entities.registry import Model, ModelKind
+from lifelong_core.entities.rollouts import PromotionReason
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store.access.audit_log import REFUSED_GRAPH, write_audit
 from lifelong_core.store.artifacts import Artifacts, DamagedArtifactError
@@ -14,12 +16,10 @@ from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.heads.activations import serving_version
-from lifelong_core.store.registry.records import Model, ModelKind
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.rows import model_of
 from lifelong_core.store.registry.tasks import task_named, task_with_id
 from lifelong_core.store.rollouts.history import add_promotion, close_rollout, open_rollout
-from lifelong_core.store.rollouts.records import PromotionReason
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.values.names import check_name

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from lifelong_core.configuration.monitor_settings import describe_differences
 from lifelong_core.configuration.policy_fields import Mode
+from lifelong_core.entities.entity import Entity, Moment
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.database import Database
@@ -26,12 +27,12 @@ _monitors = tables.monitors
 
 
 @dataclass(frozen=True)
-class Tick:
+class Tick(Entity):
     """The newest tick of a monitor, by its own clock."""
 
-    due_at: datetime
-    started_at: datetime
-    finished_at: datetime | None
+    due_at: Moment
+    started_at: Moment
+    finished_at: Moment | None
     """None: it has not ended"""
     problem: str | None = None
     """error of the tick as a whole; None: it did not fail"""

@@ -9,13 +9,13 @@ import sqlalchemy as sa
 
 from lifelong_core.entities.access import Token
 from lifelong_core.entities.heads import HeadPopulation, HeadRecord
+from lifelong_core.entities.registry import Registry
 from lifelong_core.store.access.rows import tokens_by_secret
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.heads.damaged_heads import read_heads, split_damaged
 from lifelong_core.store.heads.pins import all_pins
 from lifelong_core.store.heads.preprocessing import active_digests
 from lifelong_core.store.heads.rows import activation_of
-from lifelong_core.store.registry.records import Registry
 from lifelong_core.store.registry.rows import model_of, task_of
 from lifelong_core.store.rollouts.history import (
     answering_models,

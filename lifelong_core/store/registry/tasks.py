@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 from lifelong_core.configuration.plausibility import check_costs
 from lifelong_core.decision_rules.rules import BayesRule, DecisionRule, check_rule, rule_document
 from lifelong_core.deploy.checks import as_new_class_names
+from lifelong_core.entities.registry import Task
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.registry.records import Task
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.rows import task_of
 from lifelong_core.store.schema import tables
@@ -88,6 +88,11 @@ class Tasks:
         """
         with self._database.read() as connection:
             return task_named(connection, name)
+
+    def with_id(self, task_id: int) -> Task:
+        """The task with an id, which exists."""
+        with self._database.read() as connection:
+            return task_with_id(connection, task_id)
 
     def list(self) -> list[Task]:
         """All tasks, oldest first."""

@@ -7,11 +7,11 @@ from types import MappingProxyType
 import sqlalchemy as sa
 
 from lifelong_core.entities.heads import HeadPopulation
+from lifelong_core.entities.registry import ModelLoad, ServingWorker
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.statements import upsert_into
-from lifelong_core.store.registry.records import ModelLoad, ServingWorker
 from lifelong_core.store.schema import tables
 
 LOST_AFTER = timedelta(minutes=1)

@@ -2,11 +2,12 @@
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.registry import Model, Task
+from lifelong_core.entities.rollouts import Promotion
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.registry.models import check_graph_is_stored, model_with_id, put_model_in_force
-from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_named
 from lifelong_core.store.rollouts.history import (
@@ -15,7 +16,6 @@ from lifelong_core.store.rollouts.history import (
     open_rollout,
     rollback_target,
 )
-from lifelong_core.store.rollouts.records import Promotion
 from lifelong_core.values.errors import ConflictError
 
 

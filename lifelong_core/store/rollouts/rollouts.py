@@ -5,15 +5,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.registry import Model, Task
+from lifelong_core.entities.rollouts import Rollout, Stage
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.registry.models import check_has_head, model_with_id
-from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_named, task_with_id
 from lifelong_core.store.rollouts.history import close_rollout, open_rollout, rollout_of
-from lifelong_core.store.rollouts.records import Rollout, Stage
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 

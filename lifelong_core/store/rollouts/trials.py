@@ -6,13 +6,14 @@ A population shows estimates and labelled decisions of the candidate and of the 
 from dataclasses import dataclass
 from typing import Any
 
+from lifelong_core.entities.entity import Entity
+from lifelong_core.entities.registry import Model, ModelRole, Task
+from lifelong_core.entities.rollouts import Rollout, Stage
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.heads.registration import check_promotion
 from lifelong_core.store.registry.models import check_graph_is_stored, model_with_id
-from lifelong_core.store.registry.records import Model, ModelRole, Task
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.rollouts.candidate_heads import fit_candidate_heads, publish_candidate_heads
-from lifelong_core.store.rollouts.records import Rollout, Stage
 from lifelong_core.store.rollouts.rollouts import check_candidate, check_share, put_on_trial
 from lifelong_core.store.store import Store
 
@@ -85,7 +86,7 @@ def start_trial(
 
 
 @dataclass(frozen=True)
-class LabelledFigures:
+class LabelledFigures(Entity):
     """How good the newest labelled decisions of a population are."""
 
     samples: int

@@ -20,10 +20,10 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy import FittedQuantifier
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.entities.registry import Model
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.leases import Lease, hold_lease
 from lifelong_core.store.log.identifiers import logged_at
-from lifelong_core.store.registry.records import Model
 from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.check import differences
 from lifelong_core.store.summaries.folding import Step, SummaryFolding

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lifelong_core.entities.registry import Model, Task
 from lifelong_core.images.image_counts import count_images
-from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.values.errors import InvalidInputError, LifelongError, NotFoundError
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.deploy import LabeledLogits
+from lifelong_core.entities.registry import Model
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
@@ -17,7 +18,6 @@ from lifelong_core.store.heads.calibration_sets import insert_calibration_set
 from lifelong_core.store.knowledge.changes import remove_unneeded, restore_missing
 from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.registry.models import insert_model, model_referenced, model_with_id
-from lifelong_core.store.registry.records import Model
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.schema import tables
 from lifelong_core.store.trainings.records import StoredTraining

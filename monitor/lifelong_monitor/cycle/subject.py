@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits, quantifier
 from lifelong_core.entities.heads import HeadRecord
+from lifelong_core.entities.registry import Model, Registry, Task
 from lifelong_core.store import Store
-from lifelong_core.store.registry.records import Model, Registry, Task
 from lifelong_core.values.errors import (
     ConfigurationError,
     ConflictError,

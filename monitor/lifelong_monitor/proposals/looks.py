@@ -14,8 +14,8 @@ from lifelong_core.deploy.adaptation.retraining import (
     MissedThreshold,
     class_performances,
 )
+from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store import AttachedRecommendation, Cycle, Store
-from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.values.errors import LifelongError
 from lifelong_monitor.realised.recommended_metrics import compute_recommended_metrics
 from lifelong_monitor.realised.records import RealisedMetric

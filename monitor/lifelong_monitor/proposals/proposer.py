@@ -8,8 +8,8 @@ from itertools import chain
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy.adaptation.retraining import Look, RetrainingReason, judge_retraining
+from lifelong_core.entities.registry import Model, Registry
 from lifelong_core.store import Cycle, RetrainingProposal, Store
-from lifelong_core.store.registry.records import Model, Registry
 from lifelong_core.values.errors import LifelongError
 from lifelong_monitor.exporter.exporter import ProposalMetrics
 from lifelong_monitor.proposals.looks import (

@@ -12,6 +12,7 @@ import numpy as np
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store import LabelledPredictions, Store, logged_at
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.watching import LabelState, NewestCycle
@@ -25,7 +26,6 @@ from lifelong_core.store.performance.records import (
     PopulationPerformance,
 )
 from lifelong_core.store.performance.rule_metric import RealisedRuleMetric
-from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import NotFoundError, UnavailableError
 from lifelong_monitor.cycle.context import list_head_services

@@ -17,9 +17,9 @@ from lifelong_core.deploy import FittedQuantifier
 from lifelong_core.deploy.performance.labelled.difference import combined_with, difference_estimate
 from lifelong_core.deploy.performance.labelled.weighted import weighted_estimate
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
+from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store import Store
 from lifelong_core.store.labelling.records import LabellingPlan, PlannedPrediction
-from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, Integers
 from lifelong_monitor.cycle.subject import FittedQuantifiers

@@ -9,10 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.registry import Task
 from lifelong_core.store import Store, attach_and_refit
 from lifelong_core.store.design.effects import effects_of
 from lifelong_core.store.heads.checks import follows_task
-from lifelong_core.store.registry.records import Task
 from lifelong_core.values.errors import ConflictError, InvalidInputError, LifelongError
 from lifelong_service.console.interview_pages import interview_page
 from lifelong_service.console.pages import page, see_other

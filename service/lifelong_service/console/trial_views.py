@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from lifelong_core.entities.registry import ModelRole
 from lifelong_core.store import Registry, Store, Task
-from lifelong_core.store.registry.records import ModelRole
 from lifelong_core.store.rollouts.trials import TrialPopulation, trial_populations
 from lifelong_service.console.head_views import decision_view
 

@@ -7,8 +7,8 @@ from pydantic_core import to_json
 
 from lifelong_core.deploy.head import HeadOutput
 from lifelong_core.entities.heads import HeadRecord
+from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store.log.records import Prediction
-from lifelong_core.store.registry.records import Model, Task
 
 
 @dataclass(frozen=True)

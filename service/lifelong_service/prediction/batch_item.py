@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from lifelong_core.deploy.head import HeadOutput
 from lifelong_core.entities.heads import HeadRecord
+from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store.log.records import LogEntry, Prediction, RequestKey
-from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.values.arrays import Logits
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.prediction.answers import DecidedRequest, image_answer, logits_answer

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy.head import HeadOutput
+from lifelong_core.entities.registry import Model
 from lifelong_core.images import model_input
 from lifelong_core.store.lifecycle.privacy import group_hash
 from lifelong_core.store.log.identifiers import new_prediction_ids
 from lifelong_core.store.log.records import LogEntry, Prediction
-from lifelong_core.store.registry.records import Model
 from lifelong_core.values.errors import InvalidInputError, LifelongError, UnavailableError
 from lifelong_service import metrics
 from lifelong_service.clients.addresses import ANONYMOUS

@@ -10,9 +10,9 @@ from typing import TypeAlias
 import numpy as np
 
 from lifelong_core.entities.heads import HeadRecord
+from lifelong_core.entities.registry import Model
 from lifelong_core.store.log.recent_requests import Claim, RecentRequests
 from lifelong_core.store.log.records import LogEntry, RequestKey, StoredRequest
-from lifelong_core.store.registry.records import Model
 from lifelong_core.store.spool.spool import Spool
 from lifelong_core.values.errors import ConflictError, UnavailableError
 from lifelong_service.prediction.batch_item import BatchItem, encode_outcome, run_stage

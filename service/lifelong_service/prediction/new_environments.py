@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Final
 
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.entities.registry import unlisted_environment
 from lifelong_core.store.registry.environments import too_fast, too_many
-from lifelong_core.store.registry.records import unlisted_environment
 from lifelong_core.values.names import check_name
 from lifelong_service.prediction.database_calls import DATABASE_FAILURES, DatabaseCalls
 

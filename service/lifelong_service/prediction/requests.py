@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.entities.access import Token
-from lifelong_core.store.registry.records import Model
-from lifelong_core.store.rollouts.records import Rollout
+from lifelong_core.entities.registry import Model
+from lifelong_core.entities.rollouts import Rollout
 from lifelong_core.values.arrays import (
     Logits,
     expect_logits,

@@ -2,9 +2,9 @@
 
 import logging
 
+from lifelong_core.entities.registry import Model
+from lifelong_core.entities.rollouts import Rollout
 from lifelong_core.store.log.records import RequestKey
-from lifelong_core.store.registry.records import Model
-from lifelong_core.store.rollouts.records import Rollout
 from lifelong_service import metrics
 from lifelong_service.graphs.classifier import GraphTimeoutError
 from lifelong_service.prediction.requests import (

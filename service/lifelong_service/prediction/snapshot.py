@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Self
 
-from lifelong_core.store.registry.records import Model, ModelLoad, Registry, Task, without_head
+from lifelong_core.entities.registry import Model, ModelLoad, Registry, Task, without_head
 from lifelong_core.values.errors import ConflictError, InvalidInputError, UnavailableError
 from lifelong_service.graphs.classifier import Classifier
 

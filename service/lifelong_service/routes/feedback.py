@@ -5,9 +5,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from lifelong_core.entities.access import Scope, Token
+from lifelong_core.entities.registry import Registry
 from lifelong_core.store import Store
 from lifelong_core.store.log.records import NewLabel
-from lifelong_core.store.registry.records import Registry
 from lifelong_core.values.errors import (
     ConflictError,
     ForbiddenError,

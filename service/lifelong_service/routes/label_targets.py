@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lifelong_core.entities.access import Token
+from lifelong_core.entities.registry import Registry
 from lifelong_core.store import Store
 from lifelong_core.store.log.records import Prediction, RequestKey, StoredRequest
-from lifelong_core.store.registry.records import Registry
 from lifelong_core.values.class_labels import class_index, describe_labels
 from lifelong_core.values.errors import ConflictError, ForbiddenError, InvalidInputError
 from lifelong_service.schemas.labels import Label

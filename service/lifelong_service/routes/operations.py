@@ -12,14 +12,35 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from lifelong_core.entities.entity import document_of
-from lifelong_core.operations import calibration_sets, heads
+from lifelong_core.operations import (
+    audit,
+    calibration_sets,
+    environments,
+    heads,
+    models,
+    processes,
+    tasks,
+    tokens,
+    trials,
+)
 from lifelong_core.operations.operation import Context, Operation, operations_of
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.validation_errors import as_input_error
+from lifelong_service.bodies.parameters import check_parameters
 from lifelong_service.guard.access import access, actor_of, worker_of
 from lifelong_service.guard.route import GuardedRoute
 
-MODULES: tuple[ModuleType, ...] = (calibration_sets, heads)
+MODULES: tuple[ModuleType, ...] = (
+    tasks,
+    models,
+    trials,
+    calibration_sets,
+    heads,
+    environments,
+    tokens,
+    processes,
+    audit,
+)
 """The modules of operations that are served, in the order of the description of the API."""
 
 
@@ -41,6 +62,9 @@ def _endpoint(operation: Operation[Any]) -> Any:
     """A function whose signature tells the framework what to read; what was read becomes the call."""
 
     def endpoint(request: Request, **given: Any) -> Response:
+        if operation.method == "POST" and not operation.has_body:
+            # An ignored parameter would do harm.
+            check_parameters(request.query_params, operation.other_fields)
         body = given.pop("body", None)
         if body is not None:
             given |= {name: getattr(body, name) for name in body.model_fields_set}
@@ -49,7 +73,10 @@ def _endpoint(operation: Operation[Any]) -> Any:
         except ValidationError as error:  # of several fields together; each alone is already checked
             raise as_input_error(error, operation.call) from error
         worker = worker_of(request)
-        answer = operation(Context(worker.store, worker.settings, actor_of(request)), call)
+        # The rest of the time of the request is for the answer.
+        patience_seconds = worker.settings.request_timeout_seconds / 2
+        context = Context(worker.store, worker.settings, actor_of(request), patience_seconds)
+        answer = operation(context, call)
         if operation.answer is None:
             return Response(status_code=operation.status)
         return JSONResponse(document_of(answer, operation.answer), status_code=operation.status)
@@ -66,7 +93,7 @@ def _parameters(operation: Operation[Any]) -> list[Parameter]:
     fields = operation.call.model_fields
     parameters = [Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)]
     parameters += [_parameter(name, fields[name], Path) for name in operation.path_fields]
-    if operation.method != "POST":
+    if not operation.has_body:
         parameters += [_parameter(name, fields[name], Query) for name in operation.other_fields]
     elif operation.other_fields:
         parameters.append(Parameter("body", Parameter.KEYWORD_ONLY, annotation=_body(operation)))

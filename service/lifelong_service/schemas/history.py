@@ -1,32 +1,13 @@
 """Answers about environments, cycles, the audit log, tokens, workers and groups."""
 
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, NotRequired
 
 from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypedDict
 
-from lifelong_core.entities.access import Scope
 from lifelong_core.entities.heads import HeadParameters
 from lifelong_core.store.cycles.records import Outcome
 from lifelong_service.schemas.affected import AffectedFiguresAnswer
-
-
-class EnvironmentAnswer(TypedDict):
-    """An environment; `created_by` is null where it is not known."""
-
-    name: str
-    created_at: str
-    created_by: str | None
-    disabled_at: Annotated[
-        str | None, Field(description="From then on predictions there get 403; null: in use.")
-    ]
-
-
-class EnvironmentList(TypedDict):
-    """All environments: their names, sorted, and the same with details."""
-
-    environments: list[str]
-    details: list[EnvironmentAnswer]
 
 
 class ReasonDocument(TypedDict):
@@ -157,137 +138,6 @@ class CycleList(TypedDict):
     """Cycles, newest first."""
 
     cycles: list[CycleAnswer]
-
-
-class AuditAnswer(TypedDict):
-    """An entry of the audit log: a change, or refused requests, with actor, time and address."""
-
-    id: int
-    at: str
-    actor: str
-    action: str
-    subject: str
-    details: Annotated[
-        dict[str, Any], Field(description="What the action changed; the keys depend on the action.")
-    ]
-    source: Annotated[
-        str | None,
-        Field(description="Address of the client; local: command line or monitor."),
-    ]
-    previous_digest: Annotated[str, Field(description="Of the entry before; 64 zeros before the first one.")]
-    digest: Annotated[str, Field(description="SHA-256 of the entry with the digest of the one before it.")]
-
-
-class AuditList(TypedDict):
-    """Changes and refused requests, newest first."""
-
-    audit: list[AuditAnswer]
-
-
-class TokenAnswer(TypedDict):
-    """A token without its secret."""
-
-    name: str
-    scopes: list[Scope]
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
-    environments: Annotated[
-        list[str] | None, Field(description="The only ones in which it may predict and label; null: all.")
-    ]
-    rotated_at: Annotated[
-        str | None, Field(description="When it got its present secret; null: never rotated.")
-    ]
-    previous_expires_at: Annotated[
-        str | None, Field(description="Until when the secret before that is valid; null: there is none.")
-    ]
-    last_used_at: Annotated[str | None, Field(description="To a minute; null: not known to have been used.")]
-
-
-class TokenWithSecret(TokenAnswer):
-    """A new token; its secret is shown only once."""
-
-    secret: str
-
-
-class TokenList(TypedDict):
-    """All tokens."""
-
-    tokens: list[TokenAnswer]
-
-
-class LoadAnswer(TypedDict):
-    """The execution provider of a model in a worker, or the reason why it cannot be loaded."""
-
-    provider: str | None
-    failure: str | None
-
-
-class WorkerAnswer(TypedDict):
-    """A serving process; `heads`: model -> environment -> version, where `*` is the default head."""
-
-    worker: str
-    host: str
-    process: int
-    started_at: str
-    seen_at: str
-    lost: bool
-    revision: int
-    heads: dict[str, dict[str, int]]
-    models: dict[str, LoadAnswer]
-
-
-class WorkerList(TypedDict):
-    """The serving processes of all machines; `revision` is the present revision of the registry."""
-
-    revision: int
-    workers: list[WorkerAnswer]
-
-
-class TickAnswer(TypedDict):
-    """One pass of a monitor over all populations; `finished_at` is null while it runs."""
-
-    due_at: str
-    started_at: str
-    finished_at: str | None
-    problem: str | None
-
-
-class VisitAnswer(TypedDict):
-    """The latest visit to a population; `watched_at`: latest cycle, or latest visit without new predictions."""
-
-    model: str
-    environment: str
-    visited_at: str
-    outcome: str
-    reason: str
-    watched_at: str | None
-
-
-class MonitorAnswer(TypedDict):
-    """A monitor, its latest tick, and its latest visit to each population."""
-
-    monitor: str
-    host: str
-    process: int
-    started_at: str
-    seen_at: str
-    lost: bool
-    interval_seconds: float
-    mode: str
-    environment_modes: dict[str, str]
-    settings: Annotated[
-        dict[str, Any] | None,
-        Field(description="What decides what the monitor does, by name; null: unknown."),
-    ]
-    tick: TickAnswer | None
-    populations: list[VisitAnswer]
-
-
-class MonitorList(TypedDict):
-    """The monitors of all machines, newest heartbeat first."""
-
-    monitors: list[MonitorAnswer]
 
 
 class ErasedAnswer(TypedDict):

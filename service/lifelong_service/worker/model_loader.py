@@ -17,9 +17,9 @@ from typing import Final, TypeAlias
 from lifelong_core.configuration.gpu import GpuUse
 from lifelong_core.configuration.serving_plan import serving_plan
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store import Store
 from lifelong_core.store.artifacts import Artifacts
-from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.values.errors import LifelongError, UnavailableError
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.graphs.limits import RunLimit

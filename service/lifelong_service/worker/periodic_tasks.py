@@ -5,8 +5,8 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from lifelong_core.entities.registry import Registry
 from lifelong_core.runtime.background import BackgroundThread
-from lifelong_core.store.registry.records import Registry
 from lifelong_core.values.errors import LifelongError
 from lifelong_service.worker.tasks import AuditTask, CacheKeeper, Heartbeat
 

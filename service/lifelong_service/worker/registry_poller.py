@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
+from lifelong_core.entities.registry import Registry
 from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.runtime.deadline import DeadlineThread
 from lifelong_core.store.heads.damaged_heads import keep_last_good
 from lifelong_core.store.registry.changes import Changes
-from lifelong_core.store.registry.records import Registry
 from lifelong_core.values.errors import ConflictError, LifelongError, UnavailableError
 from lifelong_service import metrics
 from lifelong_service.graphs.classifier import Classifier

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from lifelong_core.entities.access import Token
-from lifelong_core.store.registry.records import ModelLoad, Registry
+from lifelong_core.entities.registry import ModelLoad, Registry
 from lifelong_core.values.errors import UnavailableError
 from lifelong_service.prediction.snapshot import Snapshot
 

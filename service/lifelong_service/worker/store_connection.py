@@ -4,9 +4,9 @@ import threading
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.entities.access import Token
+from lifelong_core.entities.registry import Registry
 from lifelong_core.store import Store
 from lifelong_core.store.registry.changes import Changes
-from lifelong_core.store.registry.records import Registry
 from lifelong_core.values.errors import LifelongError, UnavailableError
 from lifelong_service.worker.group_keyring import GroupKeyring
 from lifelong_service.worker.serving_state import ServingState

@@ -4,8 +4,8 @@ import gc
 import logging
 
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.entities.registry import Model
 from lifelong_core.store import Store
-from lifelong_core.store.registry.records import Model
 from lifelong_service.clients.limits import OpenStreams
 from lifelong_service.graphs.captures import DEVICE
 from lifelong_service.graphs.classifier import Classifier

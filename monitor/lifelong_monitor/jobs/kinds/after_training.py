@@ -15,13 +15,13 @@ from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.develop.knowledge.entry import Training
 from lifelong_core.develop.knowledge.transferable import INITIAL_WEIGHTS
 from lifelong_core.develop.training.result import TrainingResult
+from lifelong_core.entities.registry import Model, Task
 from lifelong_core.images.preprocessing_digest import OtherPreprocessingError
 from lifelong_core.metrics import compute_metrics
 from lifelong_core.promotion import PromotionReport
 from lifelong_core.promotion.document import LocalizationComparison
 from lifelong_core.promotion.page import promotion_html
 from lifelong_core.store import Job, RefusedCalibrationError, Store, StoredTraining, register_calibration
-from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.values.errors import (
     ConflictError,
     LifelongError,

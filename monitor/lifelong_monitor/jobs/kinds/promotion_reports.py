@@ -6,6 +6,7 @@ from typing import Any
 
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
 from lifelong_core.design import Recommendation
+from lifelong_core.entities.registry import Model, Registry, Task
 from lifelong_core.promotion import (
     ComparedModel,
     HeldOutCases,
@@ -17,7 +18,6 @@ from lifelong_core.promotion import (
 from lifelong_core.promotion.document import LocalizationComparison, RuntimeCost
 from lifelong_core.promotion.page import promotion_html
 from lifelong_core.store import Store
-from lifelong_core.store.registry.records import Model, Registry, Task
 from lifelong_core.store.rollouts.candidate_heads import known_prevalences
 from lifelong_core.values.arrays import Logits
 from lifelong_core.values.errors import InvalidInputError, LifelongError, NotFoundError

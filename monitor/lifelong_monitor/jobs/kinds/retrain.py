@@ -10,9 +10,9 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.develop.training.progress import TrainingProgress
 from lifelong_core.develop.training.recipe import Recipe
+from lifelong_core.entities.registry import Task
 from lifelong_core.images.preprocessing_digest import preprocessing_digest
 from lifelong_core.store import Job, Store
-from lifelong_core.store.registry.records import Task
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.names import Name
 from lifelong_monitor.jobs.kinds.after_training import AfterTraining

@@ -16,9 +16,9 @@ from lifelong_core.design.report.pages import validation_html
 from lifelong_core.design.validation.result import Aggregation, ValidationResult
 from lifelong_core.design.validation.uncertainty.document import UncertaintySettings
 from lifelong_core.design.validation.validate import validate
+from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store import Job, Store
 from lifelong_core.store.heads.calibration_sets import check_classes
-from lifelong_core.store.registry.records import Model, Task
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.documents import FrozenDocument
 from lifelong_core.values.errors import InvalidInputError

@@ -1,4 +1,4 @@
-"""`/v1/admin/cycles` and `/audit`: past cycles, proposals, and the audit log."""
+"""`/v1/admin/cycles`: past cycles and their proposals."""
 
 from collections.abc import Sequence
 from typing import Annotated, cast
@@ -10,8 +10,7 @@ from starlette.responses import JSONResponse
 
 from lifelong_core.entities.access import Scope
 from lifelong_core.store import Store
-from lifelong_core.store.access.audit_log import AuditKind
-from lifelong_core.store.cycles.documents import audit_document, cycle_document
+from lifelong_core.store.cycles.documents import cycle_document
 from lifelong_core.store.cycles.records import Cycle, Outcome
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.names import Name
@@ -19,7 +18,7 @@ from lifelong_service.guard.access import access, actor_of, worker_of
 from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.jobs import accept_job
 from lifelong_service.schemas.design import JobAnswer
-from lifelong_service.schemas.history import AuditAnswer, AuditList, CycleAnswer, CycleList
+from lifelong_service.schemas.history import CycleAnswer, CycleList
 
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
@@ -94,25 +93,6 @@ def replay_cycle(request: Request, cycle: UUID) -> JSONResponse:
     store = worker_of(request).store
     payload = {"cycle": str(store.cycles.get(cycle).id)}
     return accept_job(store.jobs.submit("replay", payload, actor=actor_of(request)))
-
-
-@router.get("/v1/admin/audit")
-@access(Scope.READ)
-def list_audit(
-    request: Request,
-    limit: Limit = 100,
-    before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
-    action: Annotated[str | None, Query(min_length=1, max_length=64)] = None,
-    subject: Annotated[str | None, Query(min_length=1, max_length=256)] = None,
-    kind: AuditKind | None = None,
-) -> AuditList:
-    """The newest changes and refused requests, newest first.
-
-    `before` is the last id of the previous page; `action` is complete (`heads.rollback`) or the resource (`heads`);
-    `subject` is a part of the changed object's name; `kind` selects only changes or only refusals.
-    """
-    entries = worker_of(request).store.audit.list(limit, before, action=action, subject=subject, kind=kind)
-    return {"audit": [cast("AuditAnswer", audit_document(entry)) for entry in entries]}
 
 
 def _cycles(store: Store, cycles: Sequence[Cycle]) -> list[CycleAnswer]:

@@ -14,9 +14,10 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 
 from lifelong_core.configuration.plausibility import check_normalisation
+from lifelong_core.entities.registry import ModelAnswer, ModelKind
 from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.operations.models import model_answer
 from lifelong_core.runtime.graph_check import Precision, check_new_graph
-from lifelong_core.store.registry.records import ModelKind
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
 from lifelong_core.values.names import Name
@@ -24,9 +25,7 @@ from lifelong_service.bodies.json_documents import parse_document
 from lifelong_service.bodies.limits import media_type
 from lifelong_service.bodies.parameters import check_fields
 from lifelong_service.bodies.parsing import parse_in_turn
-from lifelong_service.documents.registry import model_document
 from lifelong_service.guard.access import actor_of, worker_of
-from lifelong_service.schemas.registry import ModelAnswer
 from lifelong_service.worker.worker import Worker
 
 MAXIMUM_DATA_FILES = 1000
@@ -186,7 +185,7 @@ def _register(worker: Worker, new: NewModel, graph: Path | None, actor: str) -> 
         force_reason=new.force_reason,
         actor=actor,
     )
-    return model_document(model, task)
+    return model_answer(model, task)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from lifelong_core.configuration.monitor_settings import monitor_settings
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits, quantifier
 from lifelong_core.deploy.quantification.summaries.codebook import Codebook
+from lifelong_core.entities.registry import ModelLoad
 from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.images.preprocessing_digest import preprocessing_digest
 from lifelong_core.runtime.graph_check import UsableProviders
@@ -39,7 +40,6 @@ from lifelong_core.store import (
 )
 from lifelong_core.store.access.audit_anchor import AnchorFile
 from lifelong_core.store.log import identifiers
-from lifelong_core.store.registry.records import ModelLoad
 from lifelong_core.store.schema import tables
 from lifelong_core.store.spool.spool import Spool
 from lifelong_core.values.errors import InvalidInputError

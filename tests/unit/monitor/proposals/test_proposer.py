@@ -295,7 +295,16 @@ def test_a_candidate_is_judged_by_its_trial(
     proposer = RetrainingProposer(store, once, exporter.proposals)
     registry, cycle = store.registry(), store.cycles.list()[0]
     assert registry is not None
-    trial = Rollout(1, model.task_id, model.id, "shadow", 0.0, cycle.started_at, "ann", cycle.started_at)
+    trial = Rollout(
+        id=1,
+        task_id=model.task_id,
+        model_id=model.id,
+        stage="shadow",
+        share=0.0,
+        started_at=cycle.started_at,
+        started_by="ann",
+        changed_at=cycle.started_at,
+    )
     on_trial = replace(registry, rollouts=MappingProxyType({model.task_id: trial}))
     assert proposer.judge(model, cycle, on_trial) == []
     assert len(proposer.judge(model, cycle, registry)) == 1

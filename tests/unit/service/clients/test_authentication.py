@@ -19,7 +19,7 @@ NOW = datetime.now(UTC)
 
 
 def token(name: str = "ci", **changes: Any) -> Token:
-    return Token(1, name, frozenset({Scope.PREDICT}), NOW, **changes)
+    return Token(id=1, name=name, scopes=frozenset({Scope.PREDICT}), created_at=NOW, **changes)
 
 
 class Tokens:
@@ -91,7 +91,9 @@ def test_a_token_that_was_made_a_moment_ago_is_asked_for(
 
 
 def test_a_known_token_without_the_scope_is_forbidden(authenticator: Authenticator, tokens: Tokens) -> None:
-    tokens.known[hash_secret("reader")] = Token(1, "reader", frozenset({Scope.READ}), NOW)
+    tokens.known[hash_secret("reader")] = Token(
+        id=1, name="reader", scopes=frozenset({Scope.READ}), created_at=NOW
+    )
     assert isinstance(outcomes(authenticator, "reader")[0], ForbiddenError)
 
 

@@ -21,9 +21,9 @@ import sqlalchemy as sa
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.entities.heads import HeadRecord
+from lifelong_core.entities.registry import Model, Registry, Task
+from lifelong_core.entities.rollouts import Rollout
 from lifelong_core.store.registry.changes import Changes
-from lifelong_core.store.registry.records import Model, Registry, Task
-from lifelong_core.store.rollouts.records import Rollout
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, InvalidInputError, UnavailableError
 from lifelong_service import metrics
@@ -40,7 +40,17 @@ HEAD = PostProcessingHead(1.0, [0, 0], [[0, 1], [1, 0]], [0.5, 0.5], ("no", "yes
 
 
 def model(identifier: int) -> Model:
-    return Model(identifier, 1, "m", identifier, "onnx", "digest", None, None, NOW)
+    return Model(
+        id=identifier,
+        task_id=1,
+        name="m",
+        version=identifier,
+        kind="onnx",
+        artifact="digest",
+        preprocessing=None,
+        calibration_set_id=None,
+        created_at=NOW,
+    )
 
 
 def registry(revision: int, models: int, promoted: int, versions: dict[int, int] | None = None) -> Registry:
@@ -57,7 +67,18 @@ def registry(revision: int, models: int, promoted: int, versions: dict[int, int]
     }
     return Registry(
         revision,
-        MappingProxyType({1: Task(1, "t", ("no", "yes"), np.zeros((2, 2)), promoted, NOW)}),
+        MappingProxyType(
+            {
+                1: Task(
+                    id=1,
+                    name="t",
+                    class_names=("no", "yes"),
+                    costs=np.zeros((2, 2)),
+                    promoted_model_id=promoted,
+                    created_at=NOW,
+                )
+            }
+        ),
         MappingProxyType({identifier: model(identifier) for identifier in range(1, models + 1)}),
         MappingProxyType(heads),
         frozenset({"default"}),
@@ -143,7 +164,16 @@ def test_heads_do_not_wait_for_graphs(poller: RegistryPoller, source: Source) ->
 
 
 def trial(registry: Registry, candidate: int) -> Registry:
-    rollout = Rollout(1, 1, candidate, "canary", 0.5, NOW, "test", NOW)
+    rollout = Rollout(
+        id=1,
+        task_id=1,
+        model_id=candidate,
+        stage="canary",
+        share=0.5,
+        started_at=NOW,
+        started_by="test",
+        changed_at=NOW,
+    )
     return replace(registry, rollouts=MappingProxyType({1: rollout}))
 
 

@@ -19,6 +19,6 @@ GRANTS = {
 
 @given(st.frozensets(st.sampled_from(Scope)))
 def test_a_token_allows_what_its_scopes_include(scopes: frozenset[Scope]):
-    token = Token(1, "ci", scopes, NOW)
+    token = Token(id=1, name="ci", scopes=scopes, created_at=NOW)
     allowed = {scope for scope in Scope if token.allows(scope)}
     assert allowed == set().union(*(GRANTS[scope] for scope in scopes))

@@ -12,13 +12,33 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def model(model_id: int, name: str, version: int, task_id: int = 1) -> Model:
-    return Model(model_id, task_id, name, version, "external", None, None, None, NOW)
+    return Model(
+        id=model_id,
+        task_id=task_id,
+        name=name,
+        version=version,
+        kind="external",
+        artifact=None,
+        preprocessing=None,
+        calibration_set_id=None,
+        created_at=NOW,
+    )
 
 
 def registry(
     *models: Model, promoted: dict[int, int | None], heads: dict[tuple[int, str | None], int] | None = None
 ):
-    tasks = {one: Task(one, f"task-{one}", CLASSES, COSTS, promoted[one], NOW) for one in promoted}
+    tasks = {
+        one: Task(
+            id=one,
+            name=f"task-{one}",
+            class_names=CLASSES,
+            costs=COSTS,
+            promoted_model_id=promoted[one],
+            created_at=NOW,
+        )
+        for one in promoted
+    }
     records = {
         key: HeadRecord(model_id=key[0], version=version, head=head(), created_at=NOW, created_by="me")
         for key, version in (heads or {}).items()
@@ -76,7 +96,20 @@ def test_a_model_has_one_role_and_requests_of_earlier_stages_are_found():
     ]
     known = replace(
         registry(*models, promoted={1: 1, 2: None}),
-        rollouts=MappingProxyType({1: Rollout(7, 1, 2, "canary", 0.5, NOW, "me", NOW)}),
+        rollouts=MappingProxyType(
+            {
+                1: Rollout(
+                    id=7,
+                    task_id=1,
+                    model_id=2,
+                    stage="canary",
+                    share=0.5,
+                    started_at=NOW,
+                    started_by="me",
+                    changed_at=NOW,
+                )
+            }
+        ),
         answering=MappingProxyType({1: frozenset({1, 2, 3, 99})}),  # 99 was removed
     )
     roles = [known.role(one.id) for one in models]

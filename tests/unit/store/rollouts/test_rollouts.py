@@ -13,7 +13,16 @@ from tests.unit.store.samples import add_model, record_report
 
 def canary(share: float, *, rollout_id: int = 1) -> Rollout:
     moment = datetime(2026, 1, 1, tzinfo=UTC)
-    return Rollout(rollout_id, 1, 2, "canary", share, moment, "me", moment)
+    return Rollout(
+        id=rollout_id,
+        task_id=1,
+        model_id=2,
+        stage="canary",
+        share=share,
+        started_at=moment,
+        started_by="me",
+        changed_at=moment,
+    )
 
 
 def test_a_trial_goes_through_its_stages_and_ends_with_the_promotion(store: Store):
@@ -132,5 +141,14 @@ def test_the_choice_never_changes_between_versions():
 
 def test_a_shadow_chooses_nothing():
     moment = datetime(2026, 1, 1, tzinfo=UTC)
-    shadow = Rollout(1, 1, 2, "shadow", 1.0, moment, "me", moment)
+    shadow = Rollout(
+        id=1,
+        task_id=1,
+        model_id=2,
+        stage="shadow",
+        share=1.0,
+        started_at=moment,
+        started_by="me",
+        changed_at=moment,
+    )
     assert not any(shadow.chooses(f"g{number}".encode()) for number in range(100))

@@ -3,15 +3,18 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from lifelong_core.decision_rules.rules import BayesRule, DecisionRule
+from pydantic import Field, PlainSerializer, PlainValidator, computed_field
+
+from lifelong_core.decision_rules.rules import BayesRule, DecisionRule, rule_document, rule_from_document
+from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.entities.access import Token
-from lifelong_core.entities.heads import HeadPin, HeadPopulation, HeadRecord
+from lifelong_core.entities.entity import Entity, Matrix, Moment
+from lifelong_core.entities.heads import DecisionRuleDocument, HeadPin, HeadPopulation, HeadRecord
+from lifelong_core.entities.rollouts import Rollout
 from lifelong_core.images.preprocessing import Preprocessing
-from lifelong_core.store.rollouts.records import Rollout
 from lifelong_core.values.array_value import ArrayValue
-from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import (
     ConflictError,
     ForbiddenError,
@@ -21,37 +24,80 @@ from lifelong_core.values.errors import (
 )
 
 ModelKind: TypeAlias = Literal["onnx", "external"]
+Rule: TypeAlias = Annotated[
+    DecisionRule,
+    PlainSerializer(rule_document, return_type=DecisionRuleDocument),
+    PlainValidator(rule_from_document, json_schema_input_type=DecisionRuleDocument),
+]
 ModelRole: TypeAlias = Literal["promoted", "canary", "shadow", "former", "other"]
 """`former`: it was promoted or on trial earlier; `other`: only requests that name it reach it"""
 
 
-@dataclass(frozen=True, eq=False)
-class Task(ArrayValue):
-    """A classification problem: class names, confusion costs (rows true class, columns decision) and decision rule."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TaskFields(ArrayValue, Entity):
+    """A task: class names in the order of the logits, costs (rows true class, columns decision) and decision rule."""
 
-    id: int
     name: str
-    class_names: tuple[str, ...]
-    costs: Floats
-    promoted_model_id: int | None
-    created_at: datetime
-    decision_rule: DecisionRule = field(default_factory=BayesRule)
+    class_names: Annotated[tuple[str, ...], Field(alias="classes")]
+    costs: Matrix
+    decision_rule: Rule = field(default_factory=BayesRule)
     """for heads fitted from now on"""
+    created_at: Moment
+
+    @computed_field
+    @property
+    def decision_rule_text(self) -> str:
+        """The decision rule as a phrase."""
+        return describe_rule(self.decision_rule, self.class_names)
 
 
-@dataclass(frozen=True)
-class Model:
-    """One version of a model. `artifact` is the digest of the ONNX file; None when `kind` is external."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TaskAnswer(TaskFields):
+    """A task: class names in the order of the logits, costs (rows true class, columns decision) and decision rule."""
+
+    promoted_model: str | None
+    """name@version of the model that is served"""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Task(TaskFields):
+    """A classification problem: a row of `tasks`."""
 
     id: int
-    task_id: int
+    promoted_model_id: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFields(Entity):
+    """One version of a model."""
+
     name: str
     version: int
     kind: ModelKind
     artifact: str | None
+    """SHA-256 of the graph; null: the model runs elsewhere"""
     preprocessing: Preprocessing | None
     calibration_set_id: int | None
-    created_at: datetime
+    created_at: Moment
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelAnswer(ModelFields):
+    """One version of a model, with the name and classes of its task."""
+
+    model: str
+    """name@version"""
+    task: str
+    classes: list[str]
+    promoted: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model(ModelFields):
+    """One version of a model: a row of `models`."""
+
+    id: int
+    task_id: int
 
     @property
     def reference(self) -> str:
@@ -255,19 +301,19 @@ class Registry:
 
 
 @dataclass(frozen=True)
-class Environment:
+class Environment(Entity):
     """A source of predictions: a hospital, a scanner, a season."""
 
     name: str
-    created_at: datetime
+    created_at: Moment
     created_by: str | None = None
-    """name of the token, person or process; None: unknown"""
-    disabled_at: datetime | None = None
-    """time from which predictions are refused; None: not disabled"""
+    """name of the token, person or process; null: not known"""
+    disabled_at: Moment | None = None
+    """from then on predictions there get 403; null: in use"""
 
 
 @dataclass(frozen=True)
-class ModelLoad:
+class ModelLoad(Entity):
     """Result of loading a model's graph in one worker: exactly one field is None."""
 
     provider: str | None
