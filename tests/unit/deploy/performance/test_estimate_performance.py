@@ -104,7 +104,7 @@ def test_warnings_state_what_fails():
     assert estimate_performance(fitted(), window, head()).warnings == ()
 
 
-@pytest.mark.parametrize("method", PERFORMANCE_METHODS)
+@pytest.mark.parametrize("method", ["posteriors", "rates", "matched", "AC", "DoC", "ATC", "CS-TS"])
 def test_a_summary_gives_the_estimate_of_its_rows(method):
     window = sample([1400, 400, 200], 5).logits
     groups = np.arange(2000) // 4
@@ -219,7 +219,7 @@ def test_an_infinite_metric_is_undefined_so_that_the_document_is_legal_json() ->
     assert PerformanceEstimate.from_document(document) == found
 
 
-@pytest.mark.parametrize("method", PERFORMANCE_METHODS)
+@pytest.mark.parametrize("method", [method for method in PERFORMANCE_METHODS if method != "auto"])
 @pytest.mark.parametrize(
     "window",
     [np.ones((1, 3)) * [1, 2, 0], np.tile([[1, 2, 0]], (50, 1)), np.zeros((20, 3)), 1e30 * np.eye(3)],
