@@ -155,16 +155,16 @@ def adapt(
     if followed.pattern is not None:
         is_followed = bool(followed.changes)
         report = report.because(reasons.prevalence_fluctuates(followed.pattern, is_followed=is_followed))
-    found = Findings(fitted, followed, head, policy, analysis, metrics)
-    report = replace(report, performance=found.performance(head))
+    findings = Findings(fitted, followed, head, policy, analysis, metrics)
+    report = replace(report, performance=findings.performance(head))
     report, analysis = _add_labels(report, analysis)
-    if analysis is not found.analysis:  # else what the findings have computed of it is used again
-        found = replace(found, analysis=analysis)
-    report = replace(report, criterion=found.criterion(head, analysis, report.seed))
+    if analysis is not findings.analysis:  # else what the findings have computed of it is used again
+        findings = replace(findings, analysis=analysis)
+    report = replace(report, criterion=findings.criterion(head, analysis, report.seed))
     too_small = _too_small(analysis, policy)
     if too_small is not None:
         return _end(report, "keep", too_small)
-    return _judge(report, found)
+    return _judge(report, findings)
 
 
 def _add_labels(report: AdaptationReport, analysis: Analysis) -> tuple[AdaptationReport, Analysis]:
@@ -185,21 +185,21 @@ def _add_labels(report: AdaptationReport, analysis: Analysis) -> tuple[Adaptatio
     return report.because(reason), combined
 
 
-def _judge(report: AdaptationReport, found: Findings) -> AdaptationReport:
+def _judge(report: AdaptationReport, findings: Findings) -> AdaptationReport:
     """Do steps 2 to 5 on a window that is large enough."""
-    policy, estimate, head = report.policy, found.analysis.estimate, found.head
+    policy, estimate, head = report.policy, findings.analysis.estimate, findings.head
     shift = _shift_test(report.evidence, estimate, head, policy)
-    kind = found.assumption_test
+    kind = findings.assumption_test
     report = replace(report, shift_test=shift, assumption_test=kind)
-    if not shift.rejected and not found.superseded:
-        report = report.because(_no_shift(report, found, shift))
+    if not shift.rejected and not findings.superseded:
+        report = report.because(_no_shift(report, findings, shift))
         return report.because(reasons.assumption_violated(kind)) if kind.rejected else report
-    if found.superseded:
+    if findings.superseded:
         text = "The head was fitted on another calibration set."
         report = report.because(Reason("calibration_changed", text))
     if shift.rejected:
         report = report.because(reasons.shifted(estimate, head, shift))
-    report, refitted = refit(report, found)
+    report, refitted = refit(report, findings)
     if kind.rejected:
         report = report.because(reasons.assumption_violated(kind, report.worst_case_cost_increase))
         if policy.assumption_violated == "refuse":
@@ -207,17 +207,17 @@ def _judge(report: AdaptationReport, found: Findings) -> AdaptationReport:
     return _decide(report, refitted)
 
 
-def _no_shift(report: AdaptationReport, found: Findings, test: ShiftTest) -> Reason:
+def _no_shift(report: AdaptationReport, findings: Findings, test: ShiftTest) -> Reason:
     """Reason to keep the head: there is no shift, or too little evidence to tell."""
     evidence, policy = report.evidence, report.policy
     if evidence is None:
         return reasons.unchanged(test, None)
-    estimate, head = found.analysis.estimate, found.head
+    estimate, head = findings.analysis.estimate, findings.head
     missing = None
     if prevalence_shift_test(estimate, head.assumed_prevalence, policy.level).rejected:
         missing = samples_to_alarm(
             evidence,
-            found.calibration.score_reference(head),
+            findings.calibration.score_reference(head),
             estimate.prevalence,
             tolerance=policy.tolerance,
             average_run_length=policy.average_run_length,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a cycle knows of its window and of the present head."""
+    """Estimates of a cycle for its window and the present head."""
 
     fitted: FittedQuantifier
     followed: FollowedWindow
@@ -63,12 +63,13 @@ class Findings:
         """Performance of a head in this window."""
         if self.metrics is None:
             return None
+        # Here and not above: a service never comes here, and starts earlier without the metric pool.
         from lifelong_core.deploy.performance.estimate_performance import judge_head
 
         return judge_head(self._unlabelled_window, head, self.assumption_test, self.metrics)
 
     def criterion(self, head: PostProcessingHead, analysis: Analysis, seed: int) -> ExpectedCriterion | None:
-        """What the decision rule of a head reaches in the population that was analysed."""
+        """Expected metric of a head's decision rule in the population that was analysed."""
         data, estimate = self.fitted.calibration, analysis.estimate
         prevalence = add_pseudo_samples(estimate, data.samples)
         return expected_criterion(

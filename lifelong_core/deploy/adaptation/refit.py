@@ -48,22 +48,22 @@ class Refitted:
     going_back: bool
 
 
-def refit(report: AdaptationReport, found: Findings) -> tuple[AdaptationReport, Refitted]:
+def refit(report: AdaptationReport, findings: Findings) -> tuple[AdaptationReport, Refitted]:
     """Fit the candidate; add its gains and its worst case to the report."""
-    head, policy, context = found.head, report.policy, report.context
-    analysis, further, data = found.analysis, None, found.fitted.calibration
+    head, policy, context = findings.head, report.policy, report.context
+    analysis, further, data = findings.analysis, None, findings.fitted.calibration
     pooled = pool_analysis(analysis, context.others) if policy.pooling else None
     if pooled is not None:
         report = replace(report, pooled=pooled.analysis.estimate)
         report = report.because(reasons.pooled(analysis.estimate, pooled, head))
         analysis, further = pooled.analysis, pooled.spread
         # Both heads are judged in the same population.
-        report = replace(report, criterion=found.criterion(head, analysis, report.seed))
+        report = replace(report, criterion=findings.criterion(head, analysis, report.seed))
     wanted = add_pseudo_samples(analysis.estimate, data.samples)
     target = limit_step(head.assumed_prevalence, wanted, policy.maximum_step)
-    held_out = found.calibration.held_out_output(head)
+    held_out = findings.calibration.held_out_output(head)
     candidate = _candidate(data, head, target, report)
-    own = found.calibration.held_out_output(candidate) if target is wanted else None
+    own = findings.calibration.held_out_output(candidate) if target is wanted else None
     compared = step = HeadComparison.of(data, head, wanted, held_out, own)
     gain = expected_gain(compared, analysis, policy.confidence, further_covariance=further)
     by_probability = expected_probability_gain(
@@ -74,20 +74,20 @@ def refit(report: AdaptationReport, found: Findings) -> tuple[AdaptationReport, 
         report = report.because(reasons.step_limited(head, wanted, policy.maximum_step))
         step = HeadComparison.of(data, head, target, held_out)
         step_by_rule = rule_gain(step, analysis, further_covariance=further)
-    reached = found.criterion(candidate, analysis, report.seed)
+    reached = findings.criterion(candidate, analysis, report.seed)
     if reached is not None and target is wanted:
         # For a limited step the head assumes another prevalence than the one for which this is expected.
         expected = {"expected_criterion": reached.to_document()}
         candidate = replace(candidate, provenance={**candidate.provenance, **expected})
     report = replace(
         report,
-        candidate_performance=found.performance(candidate),
+        candidate_performance=findings.performance(candidate),
         candidate_criterion=reached,
         rule_gain=by_rule,
     )
     if report.criterion is not None and reached is not None:
         report = report.because(gain_reasons.rule_refitted(report.criterion, reached, head))
-    harm = worst_case_cost_increase(*points_of(found.window), head, candidate)
+    harm = worst_case_cost_increase(*points_of(findings.window), head, candidate)
     report = replace(
         report, expected_gain=gain, expected_probability_gain=by_probability, worst_case_cost_increase=harm
     )

@@ -35,7 +35,7 @@ LOOK_FIRST: Final[Mapping[RetrainingReason, str]] = MappingProxyType(
         " place.",
     }
 )
-"""What a person should look at before a retraining."""
+"""Checks for a person before a retraining."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class MissedThreshold:
 
 @dataclass(frozen=True)
 class Look:
-    """What one cycle saw of a population."""
+    """Results of one cycle of a population that count for a retraining."""
 
     cycle: str
     """id of the cycle"""

@@ -1,4 +1,4 @@
-"""What the metric of a decision rule will be in a population, from the calibration set."""
+"""Value that the metric of a decision rule will have in a population, from the calibration set."""
 
 from dataclasses import dataclass
 
@@ -46,7 +46,7 @@ class ExpectedCriterion(FlatDocument):
 
     @property
     def requirement(self) -> Target | None:
-        """What the rule demands of the metric; None: it is optimised."""
+        """Requirement of the rule on its metric; None: the metric is optimised."""
         return None if self.target is None else Target(self.metric, self.target)
 
     @property
@@ -132,7 +132,7 @@ def expected_criterion(
 
 
 def describe_criterion(found: ExpectedCriterion) -> str:
-    """What a rule will reach, as a sentence.
+    """Describe the value that a rule will reach in a sentence.
 
     Examples:
         >>> describe_criterion(ExpectedCriterion("TPR", 0.9, 0.86, 0.93, 0.95, 0.9, True, 0.31, 200, None))

@@ -17,7 +17,7 @@ KEY = "expected_criterion"
 
 
 def with_expectation(head: PostProcessingHead, calibration: LabeledLogits) -> PostProcessingHead:
-    """The head with what its rule's metric will be in a population of the assumed prevalence, in its provenance.
+    """Add the expected metric of the head's rule, in a population of the assumed prevalence, to the provenance.
 
     Heads whose cut-off was not searched stay as they are; digests do not change.
 
@@ -68,7 +68,7 @@ def describe_head_rule(head: PostProcessingHead) -> str:
 
 
 def describe_expectation(head: PostProcessingHead) -> str | None:
-    """What the rule's metric will be in the head's population; None: the head does not say.
+    """Describe the expected metric of the rule in the head's population; None: the head holds no expectation.
 
     Examples:
         >>> import numpy as np

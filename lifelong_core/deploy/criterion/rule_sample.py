@@ -95,7 +95,7 @@ class RuleSample:
 
 @dataclass(frozen=True)
 class Resampled:
-    """What draws of the calibration set and of the prevalence show, in the link's scale."""
+    """Values of the metric in draws of the calibration set and of the prevalence, in the link's scale."""
 
     differences: Floats
     """shape (B,): what the calibration set shows at the draw's cut-off, less what the draw shows there"""

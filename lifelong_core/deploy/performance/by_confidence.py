@@ -27,7 +27,7 @@ _MOST_ROWS = 4096
 
 @dataclass(frozen=True, eq=False)
 class ConfidenceEstimate:
-    """What a confidence method says about one head in one window."""
+    """Estimate of one head's performance in one window by a confidence method."""
 
     confusion: Floats
     """shape (C, D), shares"""

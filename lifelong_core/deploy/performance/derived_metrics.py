@@ -198,7 +198,7 @@ def _one(shares: Floats, acronym: str, costs: Floats, beta: float) -> tuple[Floa
 
 
 def _per_class(shares: Floats, acronym: str, beta: float) -> tuple[Floats, Floats]:
-    """By the four counts of each class against the rest, of which the metric is a function."""
+    """Values and derivatives of a metric that is a function of the four counts of each class against the rest."""
     classes = shares.shape[0]
     counts = one_versus_rest(shares)
     pairs = np.stack(

@@ -38,11 +38,11 @@ class Effects:
         )
 
     def with_doubt(self, doubt: Floats) -> Self:
-        """The same with more doubt, shape (K,)."""
+        """Return these effects with more doubt, shape (K,)."""
         return replace(self, doubt=self.doubt + doubt)
 
     def select(self, columns: slice) -> Self:
-        """Some of the statistics."""
+        """Select some of the statistics."""
         return type(self)(
             self.values[columns],
             self.window[:, columns],
@@ -52,7 +52,7 @@ class Effects:
         )
 
     def with_more(self, other: Self) -> Self:
-        """These statistics and others of the same window."""
+        """Append other statistics of the same window."""
         return type(self)(
             np.concatenate([self.values, other.values]),
             np.hstack([self.window, other.window]),
@@ -91,7 +91,7 @@ class Effects:
 
 @dataclass(frozen=True, eq=False)
 class TrueClasses:
-    """What the unknown true classes of the window's samples add to K statistics of it, given their posteriors."""
+    """Effects of the unknown true classes of the window's samples on K statistics of it, given their posteriors."""
 
     means: Floats
     """shape (U, K), expected effect of each row's true class"""
@@ -99,11 +99,11 @@ class TrueClasses:
     """shape (K,), mean variance of the effect of a sample's true class"""
 
     def select(self, columns: slice) -> Self:
-        """Of some of the statistics."""
+        """Select some of the statistics."""
         return type(self)(self.means[:, columns], self.variances[columns])
 
     def with_more(self, other: Self) -> Self:
-        """Of these statistics and others of the same window."""
+        """Append other statistics of the same window."""
         return type(self)(
             np.hstack([self.means, other.means]), np.concatenate([self.variances, other.variances])
         )

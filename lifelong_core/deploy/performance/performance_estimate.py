@@ -25,7 +25,7 @@ ASSUMPTIONS: Mapping[str, str] = MappingProxyType(
         " have changed, nothing else. A constant shift of one class's logit biases the estimate.",
     }
 )
-"""What the methods assume that use the estimated prevalence."""
+"""Assumptions of the methods that use the estimated prevalence."""
 
 
 class EstimatedMetric(NamedTuple):

@@ -137,7 +137,7 @@ class JudgedHead:
 
 
 def combined(method: str, posteriors: Floats, rates: Floats) -> Floats:
-    """Of a value by posteriors and the same by rates, what a method makes: one of them or their mean."""
+    """Combine a value by posteriors and the same value by rates as the method does: one of the two, or their mean."""
     if method == MATCHED:
         return (posteriors + rates) / 2
     return np.asarray(rates if method == RATES else posteriors, dtype=np.float64)

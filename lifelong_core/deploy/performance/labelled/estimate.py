@@ -15,7 +15,7 @@ from lifelong_core.values.arrays import Floats, Integers, as_column, as_costs, a
 from lifelong_core.values.errors import InvalidInputError
 
 Target: TypeAlias = Literal["population", "window"]
-"""What an interval covers: performance in the population from which the window comes, or on the window's samples."""
+"""Target of an interval: performance in the population from which the window comes, or on the window's samples."""
 
 
 class MetricSpread(NamedTuple):
