@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from tests.behaviour import inputs
+from tests.behaviour.processes import until
 from tests.behaviour.recording import Api, CommandLine
 
 LISTS = """
@@ -76,6 +77,9 @@ def monitored(run: CommandLine, api: Api) -> None:
     )
     run(f"cycles replay {swap}")
     run(f"cycles replay {refusal} --json")
+    run("knowledge refit")
+    until(lambda: not api.peek("jobs?kind=rank&state=queued")["jobs"], "the ranking")
+    until(lambda: not api.peek("jobs?kind=rank&state=running")["jobs"], "the ranking")
     run.both("retrain skin --data images --model net --detach")
     run.both("search-augmentation skin --data images --trials 2 --detach")
     show(run, Path("validation.html"), Path("promotion.html"), Path("plan.csv"))

@@ -70,8 +70,11 @@ class Console:
         )
         while page:
             forms = [form for form in Forms.of(self.get(page)) if form.action.endswith(wanted)]
-            known = {name: value or "1" for name, value in forms[0].fields.items()} if forms else {}
-            page = self.post(forms[0].action, known) if forms else ""
+            if not forms:
+                break
+            known = {name: value or "1" for name, value in forms[0].fields.items()}
+            text = {"value": "patient"} if known.get("field") == "grouping_variable" else {}
+            page = self.post(forms[0].action, known | text)
         self.post("/console/interviews", {"classes": "a, b"})
         self.submit("/console/interviews", "/discard", {})
         decisions = (("/accept", {}), ("/dismiss", {"reason": "a broken scanner"}))

@@ -114,6 +114,7 @@ def record(folder: Path, database: str, port: int) -> None:
                 tour.predict(api)
                 tour.heads(api)
                 tour.design(api)
+                tour.knowledge(api)
                 tour.jobs(api, str(work))
                 tell("monitor")
                 with running("monitor", log):
@@ -135,10 +136,10 @@ def record(folder: Path, database: str, port: int) -> None:
                 console.refuse()
                 commands.last(run)
                 missing(recording, api, run, console)
-            tell("done")
         finally:
             os.chdir(here)
             recording.write()
+            tell("written")
 
 
 def monitored(api: Api, run: CommandLine, port: int) -> None:
@@ -152,8 +153,6 @@ def monitored(api: Api, run: CommandLine, port: int) -> None:
     def idle() -> bool:
         return not any(job["state"] in ("queued", "running") for job in api.peek("jobs?limit=100")["jobs"])
 
-    tour.knowledge(api)
-    until(idle, "the ranking")
     tour.judge(api)
     until(idle, "the first jobs")
     api.post("populations/remote@1/balanced/labelling-plan", size=20)

@@ -179,7 +179,8 @@ def jobs(api: Api, roots: str) -> None:
     ):
         api.post(f"jobs/{job['id']}/cancel")
     api.post("tasks/skin/fingerprints", path=path)
-    api.post("jobs/cancel?kind=fingerprint")
+    for kind in ("fingerprint", "rank"):  # a ranking beside the first cycles would come at no certain time
+        api.post(f"jobs/cancel?kind={kind}")
 
 
 def judge(api: Api) -> None:
