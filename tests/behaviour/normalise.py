@@ -24,7 +24,8 @@ _PLAIN = {
     r'(log_position"?: |commit_order: )\d+': r"\1<POSITION>",
     r'("seed": )\d{6,}': r"\1<SEED>",
     r'("new_digest": ")[0-9a-f]{64}': r"\1<DIGEST-OF-IDS>",
-    r'"outcome": "(?:keep|skip)",(\s+)"reason": "[^"]*"': r'"outcome": "keep or skip",\1"reason": <REASON>',
+    r'"outcome": "[a-z ]+",(\s+)"reason": (?:"[^"]*"|<REASON>)': r'"outcome": <OUTCOME>,\1"reason": <REASON>',
+    r'^(lifelong_cycles_total\{.*outcome="skip".*\} )\S+$': r"\1<VALUE>",
     r"expires=\w{3}, [^;]+": "expires=<TIME>",
     r"lifelong_console=[\w-]+": "lifelong_console=<SESSION>",
     r'"last_used_at": (?:null|"<TIME>")': '"last_used_at": <TIME>',
@@ -38,10 +39,11 @@ _PLAIN = {
 _DRAWN = {
     r"(?<![\w.])\d\.\d+(?:e-\d+)?": "<DRAWN>",
     r'("decision": )\d': r"\1<DRAWN>",
-    r"^(<ID-\d+>,.*,)\d(,<DRAWN>,\d+,<TIME>)$": r"\1<DRAWN>\2",
+    r"<ID-\d+>": "<ID>",
+    r"^(<ID>,.*,)\d(,<DRAWN>,\d+,<TIME>)$": r"\1<DRAWN>\2",
 }
 """For plans of labelling, which draw predictions with a seed of their own."""
-_DRAWN_ITEMS = re.compile(r"advise|plan")
+_DRAWN_ITEMS = re.compile(r"advise|plan|labels_\{id\}")
 
 
 def normalise(text: str, literal: Mapping[str, str], item: str = "") -> str:
