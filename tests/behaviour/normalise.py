@@ -24,8 +24,9 @@ _PLAIN = {
     r'(log_position"?: |commit_order: )\d+': r"\1<POSITION>",
     r'("seed": )\d{6,}': r"\1<SEED>",
     r'("new_digest": ")[0-9a-f]{64}': r"\1<DIGEST-OF-IDS>",
-    r'"outcome": "[a-z ]+",(\s+)"reason": (?:"[^"]*"|<REASON>)': r'"outcome": <OUTCOME>,\1"reason": <REASON>',
     r'^(lifelong_cycles_total\{.*outcome="skip".*\} )\S+$': r"\1<VALUE>",
+    r"^(lifelong_jobs_waiting )\S+$": r"\1<VALUE>",
+    r"^lifelong_job_waiting_since_timestamp_seconds\{.*\n": "",
     r"expires=\w{3}, [^;]+": "expires=<TIME>",
     r"lifelong_console=[\w-]+": "lifelong_console=<SESSION>",
     r'"last_used_at": (?:null|"<TIME>")': '"last_used_at": <TIME>',
@@ -36,14 +37,19 @@ _PLAIN = {
 """Replacements by pattern: times, durations, chained digests, and places on the time axis of a chart."""
 
 
-_DRAWN = {
-    r"(?<![\w.])\d\.\d+(?:e-\d+)?": "<DRAWN>",
-    r'("decision": )\d': r"\1<DRAWN>",
-    r"<ID-\d+>": "<ID>",
-    r"^(<ID>,.*,)\d(,<DRAWN>,\d+,<TIME>)$": r"\1<DRAWN>\2",
+_OF_ITEMS = {
+    r"advise|plan|labels_\{id\}": {
+        r"(?<![\w.])\d\.\d+(?:e-\d+)?": "<DRAWN>",
+        r'("decision": )\d': r"\1<DRAWN>",
+        r"<ID-\d+>": "<ID>",
+        r"^(<ID>,.*,)\d(,<DRAWN>,\d+,<TIME>)$": r"\1<DRAWN>\2",
+    },
+    r"monitors": {
+        r'"outcome": "[a-z ]+",(\s+)"reason": (?:"[^"]*"|<REASON>)': r'"outcome": <OUTCOME>,\1"reason": <REASON>'
+    },
 }
-"""For plans of labelling, which draw predictions with a seed of their own."""
-_DRAWN_ITEMS = re.compile(r"advise|plan|labels_\{id\}")
+"""By pattern of the item: plans of labelling draw predictions with a seed of their own, and what a monitor did last to a
+population depends on its ticks."""
 
 
 def normalise(text: str, literal: Mapping[str, str], item: str = "") -> str:
@@ -64,7 +70,9 @@ def normalise(text: str, literal: Mapping[str, str], item: str = "") -> str:
     for name, pattern in _NUMBERED.items():
         numbers: dict[str, int] = {}
         text = re.sub(pattern, lambda m, n=numbers, k=name: f"<{k}-{n.setdefault(m[0], len(n) + 1)}>", text)
-    drawn = _DRAWN if _DRAWN_ITEMS.search(item) else {}
-    for pattern, placeholder in (_PLAIN | drawn).items():
+    replacements = dict(_PLAIN)
+    for pattern, more in _OF_ITEMS.items():
+        replacements |= more if re.search(pattern, item) else {}
+    for pattern, placeholder in replacements.items():
         text = re.sub(pattern, placeholder, text, flags=re.MULTILINE)
     return text
