@@ -317,6 +317,15 @@ class TestManyClasses:
         wanted = confusion_matrix(self.DATA[0], decided, classes=3)
         assert result.confusion.counts == tuple(map(tuple, wanted.tolist()))
 
+    def test_other_cases_need_every_class_of_use(self):
+        labels, probabilities = self.OTHER
+        rows = labels > 0
+        in_use = {**PREVALENCES, "target_prevalences": (0.5, 0.3, 0.2)}
+        answers = {**target("TPR", 0.9, **in_use), "number_of_classes": 3, "target_class": 2}
+        result = judged(answers, data=self.DATA, cut_off_data=(labels[rows], probabilities[rows]))
+        assert result.decisions.source == "likeliest"
+        assert "class 0, which occurs in use, does not occur among the 200 cases" in result.decisions.reason
+
     def test_the_best_balanced_accuracy_weighs_classes_by_their_share(self):
         labels, p = self.DATA
         shares = (0.2, 0.5, 0.3)
