@@ -12,6 +12,7 @@ from lifelong_core.store.access.audit_chain import GENESIS, Anchor, chain_entrie
 from lifelong_core.store.access.audit_log import LOCAL, Refusals, audit_source
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, InvalidInputError
+from tests.databases import sqlite_only
 from tests.unit.store.samples import (
     CLASSES,
     COSTS,
@@ -185,7 +186,7 @@ def test_a_tail_that_was_cut_off_is_found_by_an_anchor(store: Store, entries: li
     assert faults(store, anchor) == [("cut", 1, 7)]
 
 
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # PostgreSQL takes no such values
+@sqlite_only  # PostgreSQL takes no such values
 def test_an_entry_that_cannot_be_read_is_found(store: Store, entries: list[AuditEntry]):
     del entries
     execute(store, sa.text("UPDATE audit SET details = 'no JSON', at = 'never' WHERE id = 3"))

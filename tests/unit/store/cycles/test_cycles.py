@@ -88,7 +88,6 @@ def test_of_monitors_that_finish_the_same_cycle_one_records_it(store: Store, out
     assert len(store.heads.list("dermatology")) == (2 if outcome == "swap" else 1)
 
 
-@sqlite_only
 @pytest.mark.parametrize("expected_sequence", [None, 0])
 @pytest.mark.parametrize("changed", ["site-a", None])
 def test_a_head_that_changed_meanwhile_stops_the_swap(
@@ -107,7 +106,6 @@ def test_a_head_that_changed_meanwhile_stops_the_swap(
     assert (store.registry(), store.audit.list(), store.cycles.list()) == (*before, [])
 
 
-@sqlite_only
 def test_a_swap_is_refused_by_the_sequence_although_the_same_head_serves_again(store: Store):
     model, _ = add_serving_model(store)
     store.heads.publish("dermatology", head(5), environment=SITE, actor="ann")

@@ -344,7 +344,7 @@ def test_a_damaged_one_is_named_when_it_is_read_and_keeps_no_other_from_being_re
         _ = first.thresholds
 
 
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@sqlite_only
 @pytest.mark.parametrize("column", ["document", "thresholds"])
 def test_text_that_is_not_utf_8_damages_its_own_recommendation_only(store: Store, column: str):
     """PostgreSQL refuses such text; in a file, a bit may have turned."""

@@ -15,6 +15,7 @@ from lifelong_core.store import Store
 from lifelong_core.store.engine.leases import Lease, hold_lease
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, UnavailableError
+from tests.databases import sqlite_only
 from tests.unit.store.samples import add_serving_model, cycle, head
 
 NAME = "cycle/1/site-a"
@@ -178,7 +179,7 @@ else:
 
 
 @pytest.mark.parametrize(("seconds", "stopped_for", "said"), [(60, 0, "wrote\n"), (0.5, 0.7, "lost it\n")])
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@sqlite_only
 def test_a_process_that_was_stopped_too_long_writes_nothing(
     store: Store, artifacts_url: str, seconds: float, stopped_for: float, said: str
 ):

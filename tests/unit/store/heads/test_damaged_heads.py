@@ -51,6 +51,7 @@ DAMAGE = {
 }
 
 
+@sqlite_only
 @pytest.mark.parametrize("document", DAMAGE.values(), ids=DAMAGE)
 def test_a_damaged_head_is_named_and_the_others_are_served(store: Store, document: str):
     model, default = add_serving_model(store)
@@ -65,7 +66,7 @@ def test_a_damaged_head_is_named_and_the_others_are_served(store: Store, documen
         registry.head_for(model, SITE)
 
 
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@sqlite_only
 def test_text_that_is_not_utf_8_damages_its_own_head_only(store: Store):
     """PostgreSQL refuses such text; in a file, a bit may have turned."""
     model, default = add_serving_model(store)
@@ -77,7 +78,7 @@ def test_text_that_is_not_utf_8_damages_its_own_head_only(store: Store):
     assert store.heads.list("dermatology") == [default]
 
 
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@sqlite_only
 def test_whatever_bytes_stand_in_a_document_the_registry_is_read(store: Store):
     add_serving_model(store)
     store.heads.publish("dermatology", head(1.0), environment=SITE, actor="ann")

@@ -258,7 +258,6 @@ MEANWHILE: dict[str, Callable[[Store], Any]] = {
 }
 
 
-@sqlite_only
 @pytest.mark.parametrize("meanwhile", MEANWHILE.values(), ids=MEANWHILE)
 def test_what_changes_while_heads_are_fitted_is_a_conflict_and_nothing_is_written(
     store: Store, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[Store], Any]

@@ -232,7 +232,7 @@ with Store.open(sys.argv[1], "memory://artifacts") as store:
 """
 
 
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@sqlite_only
 def test_the_job_of_a_process_that_was_killed_is_claimed_again(store: Store):
     submit(store)
     url = store.database.url.render_as_string(hide_password=False)
@@ -266,7 +266,7 @@ def test_payloads_and_results_may_take_just_so_many_bytes(store: Store):
     assert store.jobs.succeed(job, filled(LARGEST_RESULT)).state == "succeeded"
 
 
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@sqlite_only
 def test_illegal_kinds_and_payloads_are_refused(store: Store):
     for name in ("", "Validate", "a b", "a" * 33):
         with pytest.raises(InvalidInputError, match=r"^kind"):
@@ -279,7 +279,7 @@ def test_illegal_kinds_and_payloads_are_refused(store: Store):
 
 
 @pytest.mark.parametrize("document", ["", "{", "[]", '"text"'])
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@sqlite_only
 def test_a_damaged_job_holds_no_other_up(store: Store, document: str):
     damaged, sound = submit(store), submit(store, sound=True)
     rows = tables.jobs

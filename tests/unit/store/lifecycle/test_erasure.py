@@ -19,6 +19,7 @@ from lifelong_core.store.log import identifiers, label_writing
 from lifelong_core.store.log.writing import insert_entries
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import InvalidInputError, UnavailableError
+from tests.databases import sqlite_only
 from tests.unit.store.samples import add_serving_model, calibration, ids_of, prediction, read_all
 
 OLD_KEY, KEY = b"o" * 32, b"k" * 32
@@ -249,7 +250,7 @@ def test_only_hashes_are_taken(store: Store, hashes: list[bytes]):
             call(hashes)
 
 
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@sqlite_only
 @pytest.mark.parametrize("is_overwritten", [True, False])
 def test_nothing_is_left_in_the_file(
     store: Store, tmp_path: Path, is_overwritten: bool, monkeypatch: pytest.MonkeyPatch

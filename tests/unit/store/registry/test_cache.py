@@ -109,7 +109,7 @@ def test_the_file_is_its_owners_and_holds_no_secret(store: Store, cache: Registr
     assert sorted(path.name for path in cache.path.parent.iterdir()) == ["registry.json"]
 
 
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@sqlite_only
 def test_wherever_the_file_is_cut_or_changed_it_is_refused(store: Store, cache: RegistryCache):
     registry, _ = filled(store)
     cache.save(registry)
@@ -131,7 +131,7 @@ def test_wherever_the_file_is_cut_or_changed_it_is_refused(store: Store, cache: 
     assert cache.load() == registry
 
 
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@sqlite_only
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -150,7 +150,7 @@ def test_another_version_or_checksum_is_refused_with_words(
         cache.load()
 
 
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@sqlite_only
 def test_the_registry_of_another_database_is_refused(store: Store, cache: RegistryCache):
     registry, _ = filled(store)
     cache.save(registry)
@@ -164,7 +164,7 @@ def test_the_registry_of_another_database_is_refused(store: Store, cache: Regist
         cache.load()
 
 
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@sqlite_only
 def test_what_is_damaged_and_the_last_good_head_are_kept_too(store: Store, cache: RegistryCache):
     registry, _ = filled(store)
     place = next(iter(registry.heads))
@@ -173,7 +173,7 @@ def test_what_is_damaged_and_the_last_good_head_are_kept_too(store: Store, cache
     assert cache.load() == changed
 
 
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@sqlite_only
 def test_drafts_of_killed_writers_are_swept_away_and_those_of_living_ones_are_not(
     store: Store, cache: RegistryCache
 ):
@@ -188,7 +188,7 @@ def test_drafts_of_killed_writers_are_swept_away_and_those_of_living_ones_are_no
     assert (dead.exists(), alive.exists()) == (False, True)
 
 
-@pytest.mark.parametrize("kind", ["sqlite"], indirect=True)
+@sqlite_only
 def test_a_folder_that_cannot_be_written_is_explained(store: Store, tmp_path: Path):
     registry, _ = filled(store)
     (tmp_path / "file").write_text("no folder")

@@ -111,7 +111,6 @@ def test_heads_that_the_candidate_has_are_kept_and_only_those_of_a_trial_follow(
     assert heads[two.id, "a"].head.digest == head(2.0).digest
 
 
-@sqlite_only
 def test_nothing_is_published_when_the_task_changed_meanwhile(store: Store):
     one = add_calibrated(store)
     store.heads.publish(one.reference, head(), environment="site-a", actor="me")

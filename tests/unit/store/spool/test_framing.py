@@ -2,7 +2,6 @@
 
 import io
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -113,8 +112,7 @@ def test_a_search_is_not_slowed_down_by_bytes_that_look_like_records():
     assert find_record(data, file=7, offset=0, after=0) is None
 
 
-@pytest.mark.parametrize("cut", range(HEADER_BYTES))
-def test_a_header_that_is_cut_is_no_record(cut: int):
+def test_a_header_that_is_cut_is_no_record():
     data = pack_record(b"", kind=1, file=7, offset=0)
     assert len(read(data)) == 1
-    assert read(data[:cut]) == []
+    assert [cut for cut in range(HEADER_BYTES) if read(data[:cut])] == []
