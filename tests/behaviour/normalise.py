@@ -48,8 +48,8 @@ _OF_ITEMS = {
         r'"outcome": "[a-z ]+",(\s+)"reason": (?:"[^"]*"|<REASON>)': r'"outcome": <OUTCOME>,\1"reason": <REASON>'
     },
 }
-"""By pattern of the item: plans of labelling draw predictions with a seed of their own, and what a monitor did last to a
-population depends on its ticks."""
+"""By pattern of the item: plans of labelling draw predictions with a seed of their own, and what a monitor did last in
+a population depends on its ticks."""
 
 
 def normalise(text: str, literal: Mapping[str, str], item: str = "") -> str:
