@@ -188,7 +188,6 @@ def judge(api: Api) -> None:
     validated, compared = inputs.npz(**inputs.labelled()), inputs.npz(**inputs.paired())
     api.send("models/linear@1/validations?replicates=100", validated, "x-npz")
     api.send("models/linear@2/reports?replicates=100&against=linear@1", compared, "x-npz")
-    api.get("jobs")
 
 
 def read(api: Api) -> None:
@@ -236,8 +235,8 @@ def refuse(api: Api) -> None:
     for method, template in api.operations:
         if template == "/metrics":  # open to all
             continue
-        path = re.sub(r"\{(task|environment|reference|name)\}", "absent", template)
-        path = re.sub(r"\{\w+\}", ABSENT, re.sub(r"\{(version|identifier)\}", "1", path))
+        path = re.sub(r"\{(interview|job|cycle|proposal|prediction|plan)\}", ABSENT, template)
+        path = re.sub(r"\{\w+\}", "absent", re.sub(r"\{(version|identifier)\}", "1", path))
         body = {} if method in ("GET", "DELETE") else {"json": {"nonsense": 1}}
         for token in (None, "ll_" + "x" * 43, api.secrets["scraper"]):
             api(method, path, token=token, status=ANY, folder="refused", **body)
