@@ -19,7 +19,7 @@ LAYERS: Final[Mapping[str, Sequence[str]]] = {
         "lifelong_service/clients/",
         "lifelong_service/routes/",
         "lifelong_service/application.py",
-        "lifelong_core/store/access/bearer.py",
+        "lifelong_core/store/access/token_lookup.py",
         "lifelong_core/store/access/",
     ),
     "batcher": ("lifelong_service/prediction/", "lifelong_service/worker/", "lifelong_core/runtime/"),

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
-from lifelong_core.store.performance.class_mixes import ClassMix, MetricAtClassMix
+from lifelong_core.store.performance.figures import ClassMix, MetricAtClassMix
 from lifelong_core.store.performance.records import (
     ComparedPeriod,
     Estimated,

@@ -21,8 +21,8 @@ from lifelong_core.store.access.audit_chain import (
     compare_anchor,
     find_faults,
 )
-from lifelong_core.store.access.rows import audit_entry_of
 from lifelong_core.store.engine.clock import now
+from lifelong_core.store.engine.columns import read_record
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.schema import tables
 
@@ -156,7 +156,7 @@ class AuditLog:
             is_refusal = entries.action.in_(REFUSALS)
             query = query.where(is_refusal if kind == "refusals" else ~is_refusal)
         with self._database.read() as connection:
-            return [audit_entry_of(row) for row in connection.execute(query)]
+            return [read_record(row, AuditEntry) for row in connection.execute(query)]
 
     def note_refusals(self, refusals: Sequence[Refusals]) -> None:
         """Write entries about refused requests, all or none.
@@ -217,7 +217,7 @@ class AuditLog:
             query = sa.select(_audit).where(_audit.c.id > after).order_by(_audit.c.id).limit(_PAGE)
             try:
                 with self._database.read() as connection:
-                    page = [audit_entry_of(row) for row in connection.execute(query)]
+                    page = [read_record(row, AuditEntry) for row in connection.execute(query)]
             except ValueError:  # a column holds no time or no JSON: another program wrote it
                 page = self._one_by_one(after)
             yield from page
@@ -233,7 +233,7 @@ class AuditLog:
             for number in connection.execute(numbers).scalars().all():
                 try:
                     row = connection.execute(sa.select(_audit).where(_audit.c.id == number)).one()
-                    page.append(audit_entry_of(row))
+                    page.append(read_record(row, AuditEntry))
                 except ValueError:
                     page.append(AuditEntry(number, now(), "", "", ""))
         return page

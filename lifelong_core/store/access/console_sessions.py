@@ -13,8 +13,7 @@ import sqlalchemy as sa
 
 from lifelong_core.entities.access import ConsoleSession, Token
 from lifelong_core.store.access.audit_log import write_audit
-from lifelong_core.store.access.rows import token_of
-from lifelong_core.store.access.token_lookup import hash_secret, named_token, valid_token
+from lifelong_core.store.access.token_lookup import hash_secret, named_token, token_of, valid_token
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import Moment, read_record
 from lifelong_core.store.engine.database import Database

@@ -1,18 +1,20 @@
-"""Finds tokens by the hash of a secret, or by name."""
+"""Finds tokens by the hash of a secret, or by name; the bearer token of a request (RFC 6750) and its scope."""
 
 import hashlib
 import hmac
+from dataclasses import replace
 
 import sqlalchemy as sa
 
-from lifelong_core.entities.access import Token
-from lifelong_core.store.access.rows import tokens_by_secret
+from lifelong_core.entities.access import Scope, Token
 from lifelong_core.store.engine.clock import now
-from lifelong_core.store.engine.columns import Row
+from lifelong_core.store.engine.columns import Row, read_record
 from lifelong_core.store.schema import tables
-from lifelong_core.values.errors import NotFoundError
+from lifelong_core.values.errors import ForbiddenError, NotFoundError, UnauthenticatedError
 
 _tokens = tables.tokens
+FIELD = "Authorization"
+HINT = "Send the header 'Authorization: Bearer TOKEN' with a token that `lifelong init` or an administrator made."
 
 
 def hash_secret(secret: str) -> bytes:
@@ -66,3 +68,60 @@ def named_token(connection: sa.Connection, name: str) -> Row:
             f"there is no token {name[:80]!r}.", field="name", hint="List them: `lifelong tokens list`."
         )
     return row
+
+
+def token_of(row: Row) -> Token:
+    """The token of a row of `tokens`, without the hash of its secret."""
+    scopes = frozenset(Scope(scope) for scope in row.scopes)
+    environments = None if row.environments is None else frozenset(row.environments)
+    return read_record(row, Token, scopes=scopes, environments=environments)
+
+
+def tokens_by_secret(row: Row) -> dict[bytes, Token]:
+    """The token of a row of `tokens`, by the hashes of its present and its previous secret."""
+    token = token_of(row)
+    tokens = {bytes(row.secret_hash): token}
+    if row.previous_secret_hash is not None:
+        tokens[bytes(row.previous_secret_hash)] = replace(token, expires_at=token.previous_expires_at)
+    return tokens
+
+
+def bearer_secret(header: str | None) -> str:
+    """The secret in an Authorization header.
+
+    Raises:
+        UnauthenticatedError: there is no secret.
+
+    Examples:
+        >>> bearer_secret("Bearer ll_abc")
+        'll_abc'
+    """
+    kind, _, secret = (header or "").partition(" ")
+    if kind.lower() != "bearer" or not secret.strip():
+        raise UnauthenticatedError("a bearer token is needed.", field=FIELD, hint=HINT)
+    return secret.strip()
+
+
+def invalid_token(token: Token | None) -> UnauthenticatedError:
+    """The error that a token has expired or, if None, is unknown."""
+    has_expired = token is not None and token.revoked_at is None
+    message = "the token has expired." if has_expired else "the token is unknown, expired or revoked."
+    error = UnauthenticatedError(message, field=FIELD, hint=HINT)
+    error.actor = None if token is None else token.name
+    return error
+
+
+def check_scope(token: Token, scope: Scope) -> None:
+    """Make sure that a token has a scope.
+
+    Raises:
+        ForbiddenError: it lacks the scope.
+    """
+    if not token.allows(scope):
+        error = ForbiddenError(
+            f"the token {token.name!r} lacks the scope {scope.value!r}.",
+            field=FIELD,
+            hint=f"Use a token with the scope {scope.value!r}.",
+        )
+        error.actor = token.name
+        raise error

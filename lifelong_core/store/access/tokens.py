@@ -10,8 +10,7 @@ import sqlalchemy as sa
 from lifelong_core.entities.access import BOUND_SCOPES, Scope, Token
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.access.console_sessions import end_sessions
-from lifelong_core.store.access.rows import token_of
-from lifelong_core.store.access.token_lookup import hash_secret, named_token, token_of_secret
+from lifelong_core.store.access.token_lookup import hash_secret, named_token, token_of, token_of_secret
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.database import Database

@@ -8,8 +8,7 @@ from uuid import UUID
 
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
-from lifelong_core.store.performance.class_mixes import MetricAtClassMix
-from lifelong_core.store.performance.rule_metric import RealisedRuleMetric
+from lifelong_core.store.performance.figures import MetricAtClassMix, RealisedRuleMetric
 from lifelong_core.values.errors import InvalidInputError
 
 METRICS = ("AC", "EC")

@@ -8,9 +8,8 @@ from typing import Any
 from lifelong_core.decision_rules.wording import METRIC_NAMES
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
-from lifelong_core.store.performance.class_mixes import CLASS_MIXES, MetricAtClassMix
+from lifelong_core.store.performance.figures import CLASS_MIXES, MetricAtClassMix, RealisedRuleMetric
 from lifelong_core.store.performance.records import ComparedPeriod, PopulationPerformance
-from lifelong_core.store.performance.rule_metric import RealisedRuleMetric
 from lifelong_core.values.errors import NotFoundError
 
 TITLES = {"AC": "accuracy", "EC": "expected cost"}

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from lifelong_core.entities.access import Token
 from lifelong_core.entities.heads import HeadPopulation, HeadRecord
 from lifelong_core.entities.registry import Registry
-from lifelong_core.store.access.rows import tokens_by_secret
+from lifelong_core.store.access.token_lookup import tokens_by_secret
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.heads.damaged_heads import read_heads, split_damaged
 from lifelong_core.store.heads.pins import all_pins

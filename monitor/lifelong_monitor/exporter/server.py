@@ -18,8 +18,7 @@ from prometheus_client.exposition import ThreadingWSGIServer, make_wsgi_app
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.deadline import DeadlineThread
 from lifelong_core.store import Scope, Store, Token
-from lifelong_core.store.access.bearer import bearer_secret, check_scope, invalid_token
-from lifelong_core.store.access.token_lookup import hash_secret
+from lifelong_core.store.access.token_lookup import bearer_secret, check_scope, hash_secret, invalid_token
 from lifelong_core.store.registry.cache import RegistryCache
 from lifelong_core.values.errors import (
     ForbiddenError,

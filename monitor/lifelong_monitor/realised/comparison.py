@@ -18,14 +18,13 @@ from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.watching import LabelState, NewestCycle
 from lifelong_core.store.engine.clock import midnight
 from lifelong_core.store.heads.damaged_heads import DamagedHeadError
-from lifelong_core.store.performance.class_mixes import MetricAtClassMix
+from lifelong_core.store.performance.figures import MetricAtClassMix, RealisedRuleMetric
 from lifelong_core.store.performance.records import (
     ComparedPeriod,
     HeadSwap,
     LabelCheck,
     PopulationPerformance,
 )
-from lifelong_core.store.performance.rule_metric import RealisedRuleMetric
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import NotFoundError, UnavailableError
 from lifelong_monitor.cycle.context import list_head_services

@@ -9,8 +9,7 @@ import anyio.to_thread
 
 from lifelong_core.entities.access import Scope, Token
 from lifelong_core.runtime.deadline import DeadlineThread
-from lifelong_core.store.access.bearer import bearer_secret, check_scope, invalid_token
-from lifelong_core.store.access.token_lookup import hash_secret
+from lifelong_core.store.access.token_lookup import bearer_secret, check_scope, hash_secret, invalid_token
 from lifelong_core.values.errors import ForbiddenError, UnavailableError
 from lifelong_service.clients.addresses import network_of
 from lifelong_service.clients.sharing import FairSlots

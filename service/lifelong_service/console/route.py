@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.entities.access import Token
-from lifelong_core.store.access.bearer import check_scope
+from lifelong_core.store.access.token_lookup import check_scope
 from lifelong_core.values.errors import ForbiddenError, LifelongError, NotFoundError, UnauthenticatedError
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.guard.access import client_address

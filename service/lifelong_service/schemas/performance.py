@@ -6,7 +6,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from lifelong_core.deploy.performance.labelled.agreement import Verdict
-from lifelong_core.store.performance.class_mixes import ClassMix
+from lifelong_core.store.performance.figures import ClassMix
 
 Metrics = Annotated[
     dict[str, list[float | None]],

@@ -14,7 +14,7 @@ from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.store import LabelledPredictions, Model, Store
 from lifelong_core.store.log.identifiers import first_id_at
-from lifelong_core.store.performance.class_mixes import MetricAtClassMix
+from lifelong_core.store.performance.figures import MetricAtClassMix
 from lifelong_core.store.performance.statements import warn_of_class_mixes
 from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.exporter.exporter import Exporter
