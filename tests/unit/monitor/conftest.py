@@ -1,3 +1,4 @@
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,12 +49,24 @@ def settings(database_kind: str, tmp_path: Path, request: pytest.FixtureRequest)
         yield population.settings_for(tmp_path, database_url=url)
 
 
+@pytest.fixture(scope="session")
+def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory on SQLite that holds the calibrated model of `population`; tests copy it."""
+    folder = tmp_path_factory.mktemp("calibrated")
+    with population.open_store(population.settings_for(folder)) as opened:
+        population.add_model(opened)
+    return folder
+
+
 @pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
+def store(settings: Settings, database_kind: str, request: pytest.FixtureRequest) -> Iterator[Store]:
+    """A store of its own; on SQLite it holds the calibrated model already, if the test uses `model`."""
+    if database_kind == "sqlite" and "model" in request.fixturenames:
+        shutil.copytree(request.getfixturevalue("calibrated"), settings.data_directory, dirs_exist_ok=True)
     with Store.from_settings(settings) as opened:
         yield opened
 
 
 @pytest.fixture
 def model(store: Store) -> Model:
-    return population.add_model(store)
+    return next(iter(store.models.list()), None) or population.add_model(store)

@@ -29,7 +29,7 @@ MALIGNANT = 2
 @pytest.fixture
 def model(store: Store) -> Model:
     """Its heads keep a precision of malignant."""
-    return add_model(store, rule=TargetValue("PPV", TARGET, MALIGNANT))
+    return add_model(store, "rules", rule=TargetValue("PPV", TARGET, MALIGNANT))
 
 
 def in_mode(settings: Settings, mode: str) -> Settings:
@@ -176,7 +176,7 @@ def test_a_least_cost_task_shows_none(store: Store, settings: Settings) -> None:
 def test_a_head_that_cannot_be_read_leaves_the_realised_metric_out(store: Store, model: Model) -> None:
     drawn = draw(BALANCED, 300, seed=2)
     label(store, predict(store, model, "clinic", drawn, head_version=77), drawn.labels.tolist())
-    comparer, task = PerformanceComparer(store, Settings()), store.tasks.get("lesions")
+    comparer, task = PerformanceComparer(store, Settings()), store.tasks.get("rules")
     found = comparer.compare(task, model, "clinic", inputs="0", now=datetime.now(UTC))
     assert found is not None
     assert found.rule_metric is None

