@@ -123,7 +123,7 @@ def compare_localization(
     Args:
         new: the model that may be promoted.
         current: the model that serves now.
-        images: read one after the other; independent of each other, for the intervals (`image_sample`).
+        images: read one after the other; independent of each other, for the intervals (see `sample_images`).
         decide: decisions of the new model; None: its largest logit. Where it abstains, its largest logit counts.
         grid: edge of the grid of patches. Each model computes grid * grid + 1 images for each image.
         fill: what hides a patch.
