@@ -11,6 +11,11 @@ from tests.unit.service.documented import check_answer
 from tests.unit.service.routes.test_operations import error_of
 
 
+@pytest.fixture
+def service(shared: Service) -> Service:
+    return shared.counting_anew()
+
+
 @pytest.mark.parametrize("path", ["/openapi.json", "/console/console.css"])
 def test_a_client_that_has_a_document_does_not_get_it_again(service: Service, path: str) -> None:
     answer = service.client.get(path)
