@@ -60,12 +60,12 @@ def parse_document(body: bytes, document: type[Document]) -> Document:
     """
     _check_size(body)
     try:
-        found = read_json(document, body, is_request=True)
+        parsed = read_json(document, body, is_request=True)
     except InvalidInputError as error:
         raise body_error(error) from error
     if (field := field_with_nul(body)) is not None:
         raise InvalidInputError(f"{NUL}.", field=field, hint="Send it without.")
-    return found
+    return parsed
 
 
 def _check_size(body: bytes) -> None:

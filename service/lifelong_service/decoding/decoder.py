@@ -109,7 +109,7 @@ class ImageDecoder:
         self, pixels: Callable[[Preprocessing, int, int], int], size: tuple[int, int], snapshot: Snapshot
     ) -> int:
         """The largest number of pixels that an image may have, over all models that may take it."""
-        counts = (pixels(one.preprocessing, *size) for one in snapshot.classifiers.values())
+        counts = (pixels(graph.preprocessing, *size) for graph in snapshot.classifiers.values())
         # A larger one is refused, which costs nothing.
         return max((count for count in counts if count <= self._maximum_pixels), default=0)
 

@@ -58,11 +58,11 @@ def largest_difference(original: Classifier, converted: Classifier, preprocessin
         InvalidInputError: a logit in half precision is not finite.
     """
     images = random_colours(converted.trial_shape, preprocessing, COMPARED_IMAGES)
-    found = converted.logits(images)
-    if not np.isfinite(found).all():
+    logits = converted.logits(images)
+    if not np.isfinite(logits).all():
         raise InvalidInputError(
             "in half precision the model gives NaN or infinity: values exceed 65,504.",
             field=_FIELD,
             hint="Add it as it is, without half precision.",
         )
-    return float(np.abs(original.logits(images) - found).max())
+    return float(np.abs(original.logits(images) - logits).max())

@@ -113,11 +113,11 @@ def read_input(graph: Path | bytes, preprocessing: Preprocessing) -> GraphInput:
         providers=["CPUExecutionProvider"],
     )
     described = session.get_inputs()[0]
-    one = image_shape(described.shape, preprocessing)
+    shape = image_shape(described.shape, preprocessing)
     content = graph if isinstance(graph, bytes) else graph.read_bytes()
     return GraphInput(
         described.name,
-        None if one is None else (1, *one),
+        None if shape is None else (1, *shape),
         not isinstance(described.shape[0], int),
         computes_in_half(session),
         hashlib.sha256(content).hexdigest(),

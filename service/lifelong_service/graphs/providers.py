@@ -127,7 +127,11 @@ def _check_name(name: str, available: Sequence[str]) -> None:
             field=FIELD,
             hint="Install the extra gpu in place of cpu for CUDA and TensorRT, or change the setting.",
         )
-    spellings = {one.lower().removesuffix(end): one for one in known for end in ("", "executionprovider")}
+    spellings = {
+        provider.lower().removesuffix(end): provider
+        for provider in known
+        for end in ("", "executionprovider")
+    }
     close = difflib.get_close_matches(name.lower(), list(spellings), n=1)
     meant = spellings[close[0]] if close else None
     raise ConfigurationError(

@@ -56,10 +56,10 @@ def check_rules(model: onnx.ModelProto, *, permitted: Collection[str] = ()) -> N
     Raises:
         InvalidInputError: a rule is broken.
     """
-    functions = {(one.domain, one.name): one for one in model.functions}
+    functions = {(function.domain, function.name): function for function in model.functions}
     if len(functions) < len(model.functions):
         raise _refused("two functions of the graph have the same name.")
-    if any(one.domain in DOMAINS for one in model.functions):
+    if any(function.domain in DOMAINS for function in model.functions):
         # ONNX Runtime would run its own operator of that name instead.
         raise _refused("a function of the graph is in a domain of ONNX Runtime's own operators.")
     _check_size(model, functions)
@@ -110,7 +110,7 @@ def check_evaluation_mode(model: onnx.ModelProto, *, permitted: Collection[str] 
     Raises:
         InvalidInputError: it does, or a dropout has a mode that is no constant.
     """
-    functions = {(one.domain, one.name): one for one in model.functions}
+    functions = {(function.domain, function.name): function for function in model.functions}
     used = _used(model.graph)
     nodes = [node for node in model.graph.node if not used.isdisjoint(node.output)]
     _check_mode(nodes, _single_values(model.graph.initializer), functions, permitted)
@@ -158,7 +158,9 @@ def _training(node: onnx.NodeProto, known: Mapping[str, float]) -> str | None:
     kind = node.op_type
     if kind in RANDOM:
         return "it draws random numbers, so one image gets different answers"
-    if kind == "BatchNormalization" and any(one.name == "training_mode" and one.i for one in node.attribute):
+    if kind == "BatchNormalization" and any(
+        attribute.name == "training_mode" and attribute.i for attribute in node.attribute
+    ):
         return "it is in training mode and uses the statistics of the batch"
     if kind in _DROPOUTS:
         ratio, mode = (node.input[place] if place < len(node.input) else "" for place in _DROPOUTS[kind])

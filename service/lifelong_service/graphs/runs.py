@@ -144,8 +144,8 @@ class BoundRun:
         with DEVICE.taken():
             buffers.capture(len(self._captured) + 1)
         with DEVICE.used():
-            found = [buffers.run([image], onnxruntime.RunOptions()) for image in images]
-        if not np.allclose(found, expected, rtol=_TOLERANCE, atol=_TOLERANCE, equal_nan=True):
+            replayed = [buffers.run([image], onnxruntime.RunOptions()) for image in images]
+        if not np.allclose(replayed, expected, rtol=_TOLERANCE, atol=_TOLERANCE, equal_nan=True):
             raise CaptureError(f"the captured kernels of batches of {size} give other outputs.")
         self._captured[shape] = buffers
 

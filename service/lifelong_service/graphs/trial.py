@@ -57,9 +57,9 @@ def check_outputs(classifier: Classifier, images: Sequence[NDArray[np.float32]],
         )
     size = classifier.batch_sizes[-1] if classifier.has_fixed_batch and classifier.batch_sizes else 1
     order = [place % len(images) for place in range(max(size, len(images)))]
-    for one in (order, order[::-1]):
-        together = classifier.logits([images[k] for k in one])
-        if not np.allclose(together, alone[one], rtol=0, atol=tolerance * largest + _ROUNDING):
+    for places in (order, order[::-1]):
+        together = classifier.logits([images[place] for place in places])
+        if not np.allclose(together, alone[places], rtol=0, atol=tolerance * largest + _ROUNDING):
             raise InvalidInputError(
                 "the model mixes the images of a batch: the same image got another answer beside another one.",
                 field="onnx",

@@ -103,8 +103,10 @@ async def on_validation_error(request: Request, error: Exception) -> Response:
     problems = [problem | {"loc": _inside(problem)} for problem in invalid.errors()]
     route = request.scope.get("route")
     body = route.body_field if isinstance(route, APIRoute) else None
-    found = describe_problems(problems, None if body is None else body.field_info.annotation, is_request=True)
-    return error_response(body_error(found))
+    described = describe_problems(
+        problems, None if body is None else body.field_info.annotation, is_request=True
+    )
+    return error_response(body_error(described))
 
 
 def _inside(problem: dict[str, Any]) -> tuple[int | str, ...]:

@@ -71,10 +71,10 @@ class GuardedRoute(APIRoute):
         Raises:
             TypeError: the endpoint has none.
         """
-        found = getattr(self.endpoint, "__access__", None)
-        if not isinstance(found, Access):
+        rule = getattr(self.endpoint, "__access__", None)
+        if not isinstance(rule, Access):
             raise TypeError(f"{self.path} does not say who may call it: decorate its endpoint with @access")
-        return found
+        return rule
 
     async def authorize(self, request: Request, worker: Worker) -> Token | None:
         """Return the token of a request; None where none is needed.

@@ -111,15 +111,17 @@ class AnsweredRequests:
     def settle(self, claimed: "ClaimedEntries", written: Sequence[bool]) -> None:
         """Keep the answers that were logged; forget own claims to requests that another entry has answered."""
         logged, lost, renewed = set[RequestKey](), set[RequestKey](), list[LogEntry]()
-        for entry, one, is_new in zip(claimed.entries, claimed.to_log, written, strict=True):
-            if one.request is None:
+        for entry, logged_entry, is_new in zip(claimed.entries, claimed.to_log, written, strict=True):
+            request = logged_entry.request
+            if request is None:
                 continue
-            if is_new and one is entry and one.request in claimed.others:
-                renewed.append(one)  # the first answer was erased, or made to another body and not logged
-            elif is_new or one is not entry:
-                logged.add(one.request)
-            elif one.request not in claimed.others:
-                lost.add(one.request)
+            if is_new and logged_entry is entry and request in claimed.others:
+                # The first answer was erased, or made to another body and not logged.
+                renewed.append(logged_entry)
+            elif is_new or logged_entry is not entry:
+                logged.add(request)
+            elif request not in claimed.others:
+                lost.add(request)
         self._recent.confirm(logged)
         self._recent.replace(renewed)
         self._recent.withdraw(lost - logged)
@@ -127,7 +129,7 @@ class AnsweredRequests:
     def withdraw(self, claimed: "ClaimedEntries") -> None:
         """Forget own claims to requests that the log refuses."""
         pairs = zip(claimed.entries, claimed.to_log, strict=True)
-        own = {one.request for entry, one in pairs if one is entry and one.request is not None}
+        own = {entry.request for entry, to_log in pairs if to_log is entry and entry.request is not None}
         self._recent.withdraw(own - claimed.others)
 
     def head(self, model: str, version: int) -> HeadRecord:
@@ -146,21 +148,21 @@ class AnsweredRequests:
     def _look_up(self, keys: Collection[RequestKey]) -> tuple[dict[RequestKey, StoredRequest], str | None]:
         """Return the answered requests, and why the database could not be asked about the others."""
         # The spool first: records that are delivered during the search are then found in the database.
-        found: dict[RequestKey, StoredRequest] = {}
+        answered: dict[RequestKey, StoredRequest] = {}
         if self._has_backlog():
-            found = {key: stored for key in keys if (stored := self._spool.find(key)) is not None}
-        rest = [key for key in keys if key not in found]
+            answered = {key: stored for key in keys if (stored := self._spool.find(key)) is not None}
+        rest = [key for key in keys if key not in answered]
         if not rest:
-            return found, None
+            return answered, None
         problem = self._database.outage
         if problem is None:
             try:
-                return found | self._database.call(lambda store: store.predictions.requests(rest)), None
+                return answered | self._database.call(lambda store: store.predictions.requests(rest)), None
             except DATABASE_FAILURES as error:
                 self._database.report_failure(error)
                 problem = str(error)
-        found |= self._recent.find(rest)
-        return found, None if len(found) == len(keys) else problem
+        answered |= self._recent.find(rest)
+        return answered, None if len(answered) == len(keys) else problem
 
 
 def _with_first_answer(entry: LogEntry, claims: Mapping[RequestKey, Claim]) -> LogEntry:
@@ -172,7 +174,9 @@ def _with_first_answer(entry: LogEntry, claims: Mapping[RequestKey, Claim]) -> L
     if claim is None or claim.is_logged or claim.first.body_digest != entry.body_digest:
         return entry
     pairs = zip(claim.first.predictions, entry.predictions, strict=True)
-    return replace(entry, predictions=tuple(replace(one, group_hash=own.group_hash) for one, own in pairs))
+    return replace(
+        entry, predictions=tuple(replace(first, group_hash=own.group_hash) for first, own in pairs)
+    )
 
 
 class Idempotency:
@@ -233,9 +237,9 @@ class Idempotency:
                 item.outcome = error
             return
         for item in keyed:
-            found = [stored[key] for key in keys_of(item) if key in stored]
-            if found:
-                first = min(found, key=StoredRequest.age)
+            answers = [stored[key] for key in keys_of(item) if key in stored]
+            if answers:
+                first = min(answers, key=StoredRequest.age)
                 run_stage([item], lambda item, first=first: self._answer_again(item, first, snapshot))
 
     def _answer_again(self, item: BatchItem, stored: StoredRequest, snapshot: Snapshot) -> None:

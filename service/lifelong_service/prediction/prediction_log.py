@@ -165,7 +165,7 @@ class PredictionLog:
             raise
         self.answered.settle(claimed, written)
         steps = zip(claimed.entries, claimed.to_log, written, strict=True)
-        return tuple(is_new and one is entry for entry, one, is_new in steps)
+        return tuple(is_new and logged is entry for entry, logged, is_new in steps)
 
     def _write(self, claimed: ClaimedEntries) -> tuple[bool, ...]:
         entries = claimed.to_log

@@ -172,7 +172,7 @@ class Shadow:
         if self._outage() is not None:
             metrics.DROPPED_SHADOWS.labels("outage").inc(len(images))
             return
-        decisions = [one for image in images if (one := self._decision(image)) is not None]
+        decisions = [decision for image in images if (decision := self._decision(image)) is not None]
         if not decisions:
             return
         try:

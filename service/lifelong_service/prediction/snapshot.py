@@ -41,13 +41,13 @@ class Snapshot:
             task.id: _keeping_served(task, previous, registry, classifiers)
             for task in registry.tasks.values()
         }
-        rollouts = {task: one for task, one in registry.rollouts.items() if one.model_id in classifiers}
+        rollouts = {task: trial for task, trial in registry.rollouts.items() if trial.model_id in classifiers}
         shown = replace(registry, tasks=MappingProxyType(tasks), rollouts=MappingProxyType(rollouts))
         return cls(shown, MappingProxyType(dict(classifiers)), MappingProxyType(dict(failures)))
 
     def loads(self) -> dict[int, ModelLoad]:
         """Loaded and failed graphs by model id, without those that are being loaded."""
-        loaded = {key: ModelLoad(one.provider, None) for key, one in self.classifiers.items()}
+        loaded = {key: ModelLoad(graph.provider, None) for key, graph in self.classifiers.items()}
         return loaded | {key: ModelLoad(None, reason) for key, reason in self.failures.items()}
 
     def task(self, model: Model) -> Task:
@@ -110,19 +110,23 @@ class Snapshot:
     def providers(self) -> dict[str, str]:
         """The ONNX Runtime execution provider that runs each loaded model, by its reference."""
         models = self.registry.models
-        return {models[key].reference: one.provider for key, one in self.classifiers.items() if key in models}
+        return {
+            models[key].reference: graph.provider for key, graph in self.classifiers.items() if key in models
+        }
 
     def unused_gpu(self) -> list[str]:
         """Why graphs run on the CPU although CUDA is installed; empty: there is nothing to tell."""
-        return sorted({one.unused_gpu for one in self.classifiers.values() if one.unused_gpu is not None})
+        return sorted(
+            {graph.unused_gpu for graph in self.classifiers.values() if graph.unused_gpu is not None}
+        )
 
     def calibrated_otherwise(self) -> list[str]:
         """References of loaded models whose active calibration set was made with another preprocessing."""
         models, recorded = self.registry.models, self.registry.preprocessing_digests
         return [
             models[key].reference
-            for key, one in self.classifiers.items()
-            if key in models and recorded.get(key, one.preprocessing_digest) != one.preprocessing_digest
+            for key, graph in self.classifiers.items()
+            if key in models and recorded.get(key, graph.preprocessing_digest) != graph.preprocessing_digest
         ]
 
     def failed(self) -> dict[str, str]:

@@ -109,11 +109,14 @@ class DeliveryThread:
         except DATABASE_FAILURES as error:
             self._circuit_breaker.open(error)
             raise
-        for one in delivered.repetitions:
+        for repetition in delivered.repetitions:
             # Only ids: request ids of clients may identify patients.
-            details = {"left_out": [*map(str, one.predictions)], "first": [*map(str, one.first)]}
+            details = {
+                "left_out": [*map(str, repetition.predictions)],
+                "first": [*map(str, repetition.first)],
+            }
             logger.warning("a request was answered by two machines", extra={"details": details})
-            metrics.REPEATED_PREDICTIONS.inc(len(one.predictions))
+            metrics.REPEATED_PREDICTIONS.inc(len(repetition.predictions))
 
     def _is_writable(self) -> bool:
         try:

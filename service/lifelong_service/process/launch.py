@@ -119,7 +119,7 @@ def environment(settings: Settings) -> dict[str, str]:
             field="LIFELONG_DATA_DIRECTORY",
             hint="Give the service a folder of its own that it can write to, on a disk with room.",
         ) from error
-    found = {
+    variables = {
         "BENTOML_HOME": str(home),
         # Workers may start in another folder than the caller's.
         "LIFELONG_DATA_DIRECTORY": str(settings.data_directory.resolve()),
@@ -129,8 +129,8 @@ def environment(settings: Settings) -> dict[str, str]:
     }
     file = Path(os.environ.get("LIFELONG_CONFIG", "lifelong.toml"))
     if file.is_file():
-        found["LIFELONG_CONFIG"] = str(file.resolve())
-    return found
+        variables["LIFELONG_CONFIG"] = str(file.resolve())
+    return variables
 
 
 def parent_process() -> int:

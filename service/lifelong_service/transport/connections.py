@@ -2,13 +2,14 @@
 
 A connection waits for its client (for the first bytes, the rest of a head or a body, the next request, or until an
 answer is read), or it waits for the service: a request has arrived, and its answer is due. At the limit, one that waits
-for its client is closed: of the owner with the most of them the one that has waited longest. So neither half-open
-connections nor slow bodies can block others.
+for its client is closed: the owner with the most such connections loses the one that has waited longest. So neither
+half-open connections nor slow bodies can block others.
 """
 
 import ipaddress
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple, Protocol, TypeAlias
 
 from lifelong_service.clients.addresses import network_of
@@ -92,7 +93,7 @@ class Connections:
         return True
 
     def own(self, connection: Connection, owner: Owner) -> None:
-        """Note who sends the present request of a connection."""
+        """Note the client that sends the present request of a connection."""
         if connection not in self._open or self._owners[connection] == owner:
             return
         is_waiting = self._stop_waiting(connection)
@@ -161,9 +162,9 @@ class Connections:
         """Close a connection from this network, one with a token last; return whether there was one."""
         if waiting := self._waiting.get(Owner(network)):
             return self._close(next(iter(waiting)))
-        several = (one for waiting in self._waiting.values() for one in waiting)
-        found = next((one for one in several if self._open[one] == network), None)
-        return found is not None and self._close(found)
+        waiting_ones = chain.from_iterable(self._waiting.values())
+        connection = next((other for other in waiting_ones if self._open[other] == network), None)
+        return connection is not None and self._close(connection)
 
     def _close(self, connection: Connection) -> bool:
         self.remove(connection)

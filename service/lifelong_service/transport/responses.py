@@ -68,6 +68,6 @@ class FixedDocument:
     def answer(self, request: Request) -> Response:
         """Return the document, or 304 to a client that has it."""
         known = request.headers.get("if-none-match", "")
-        if any(one.strip().removeprefix("W/") in (self._headers["ETag"], "*") for one in known.split(",")):
+        if any(tag.strip().removeprefix("W/") in (self._headers["ETag"], "*") for tag in known.split(",")):
             return Response(status_code=304, headers=self._headers)
         return Response(self._content, media_type=self._media_type, headers=self._headers)

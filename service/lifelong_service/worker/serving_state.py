@@ -76,7 +76,9 @@ class ServingState:
     def unused_gpu(self) -> list[str]:
         """Sentences on CUDA that is installed, but not used."""
         reasons = [] if self.snapshot is None else self.snapshot.unused_gpu()
-        return [f"graphs run on the CPU, CUDA is installed and cannot be started: {one}" for one in reasons]
+        return [
+            f"graphs run on the CPU, CUDA is installed and cannot be started: {reason}" for reason in reasons
+        ]
 
     def calibrated_otherwise(self) -> list[str]:
         """A sentence per model whose active calibration set was made with another preprocessing than that here."""

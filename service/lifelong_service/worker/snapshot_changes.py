@@ -41,10 +41,10 @@ def _count_providers(previous: Snapshot | None, snapshot: Snapshot) -> None:
 
 def _compare_preprocessing(previous: Snapshot | None, snapshot: Snapshot) -> None:
     """Report models whose active calibration set was made with another preprocessing: in the log once, as a metric."""
-    found = snapshot.calibrated_otherwise()
-    metrics.OTHER_PREPROCESSING.set(len(found))
+    models = snapshot.calibrated_otherwise()
+    metrics.OTHER_PREPROCESSING.set(len(models))
     known = () if previous is None else previous.calibrated_otherwise()
-    for model in found:
+    for model in models:
         if model not in known:
             logger.warning(
                 "the calibration set of a model was made with another preprocessing",
