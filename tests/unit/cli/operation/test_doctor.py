@@ -336,11 +336,11 @@ def test_heads_that_decide_otherwise_than_their_task(store: Store):
     expect("heads", "warning", "lesions: the default head of net@1", "still has", "--refit-head")
 
 
-def test_a_rule_that_an_older_version_did_not_execute(store: Store):
+def test_a_rule_that_is_not_the_recommended_one(store: Store):
     store.recommendations.attach("lesions", recommendation_without_costs(), actor="tests")
     acknowledge(store)
     expect("recommendations", "ok", "1 attached", only=False)
-    update(store, sa.update(tables.tasks).values(decision_rule=sa.null()))
+    update(store, sa.update(tables.tasks).values(decision_rule={"kind": "bayes"}))
     asked = (
         "lesions decides by this rule: least expected cost. Its recommendation asks for another one: highest"
     )
