@@ -61,12 +61,9 @@ def normalise(text: str, literal: Mapping[str, str], item: str = "") -> str:
         item: its name.
     """
     for old in sorted(literal, key=len, reverse=True):
-        # A port is no part of a longer number.
-        text = (
-            re.sub(rf"(?<![\w.]){old}(?!\w)", literal[old], text)
-            if old.isdigit()
-            else text.replace(old, literal[old])
-        )
+        # A port or the name of the host is no part of a longer number, secret or word.
+        whole = rf"(?<![\w.-]){re.escape(old)}(?![\w-])"
+        text = text.replace(old, literal[old]) if "/" in old else re.sub(whole, literal[old], text)
     for name, pattern in _NUMBERED.items():
         numbers: dict[str, int] = {}
         text = re.sub(pattern, lambda m, n=numbers, k=name: f"<{k}-{n.setdefault(m[0], len(n) + 1)}>", text)
