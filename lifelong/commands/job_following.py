@@ -1,25 +1,43 @@
 """Follows a job until it ends: its log lines, and its progress as a bar on a terminal or as lines."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
+
+from lifelong_core.entities.jobs import Job, JobAnswer, LogLine
+from lifelong_core.store import Store
+from lifelong_core.values.errors import UnavailableError
 
 if TYPE_CHECKING:
     from lifelong.rich_console import Console
-    from lifelong_core.store import Job, Store
 
 POLL_SECONDS = 0.5
 _AGAIN_SECONDS = 2.0
 Value = TypeVar("Value")
+Shown = TypeVar("Shown", Job, JobAnswer)
 
 
-def follow_job(store: "Store", job: "Job", console: "Console") -> "Job":
+def follow_job(store: Store, job: Job, console: "Console") -> Job:
+    """Write log and progress of a job of this machine's store until it has ended; see `follow_until_end`."""
+    return follow_until_end(
+        store.jobs.get, lambda job_id, after: store.jobs.log(job_id, after=after), job.id, console
+    )
+
+
+def follow_until_end(
+    look: Callable[[UUID], Shown],
+    read_log: Callable[[UUID, int], Sequence[LogLine]],
+    job_id: UUID,
+    console: "Console",
+) -> Shown:
     """Write log and progress of a job until it has ended; return it. An outage of the database is waited for.
 
     Args:
-        store: holds the job.
-        job: submitted.
+        look: returns the present state of the job with an id.
+        read_log: returns the lines of its log behind the one with a number.
+        job_id: of a job that exists.
         console: where it is written.
 
     Raises:
@@ -32,8 +50,8 @@ def follow_job(store: "Store", job: "Job", console: "Console") -> "Job":
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
         bar = bars.add_task("", total=1.0)
         while True:
-            job = _patiently(partial(store.jobs.get, job.id), console)
-            for line in _patiently(partial(store.jobs.log, job.id, after=after), console):
+            job = _patiently(partial(look, job_id), console)
+            for line in _patiently(partial(read_log, job_id, after), console):
                 after = line.number
                 _print(console, line.text)
             fraction = (job.progress or {}).get("fraction", 0.0)
@@ -46,7 +64,7 @@ def follow_job(store: "Store", job: "Job", console: "Console") -> "Job":
             time.sleep(POLL_SECONDS)
 
 
-def describe_progress(job: "Job") -> str:
+def describe_progress(job: Job | JobAnswer) -> str:
     """State of a job; while it runs, its phase and epoch with the loss and the time left."""
     progress: dict[str, Any] = job.progress or {}
     if job.state == "running" and job.cancelled_at is not None:
@@ -79,8 +97,6 @@ def format_seconds(seconds: float) -> str:
 
 def _patiently(ask: Callable[[], Value], console: "Console") -> Value:
     """The answer of the database, as soon as it gives one."""
-    from lifelong_core.values.errors import UnavailableError
-
     is_said = False
     while True:
         try:

@@ -2,25 +2,27 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_args
 from uuid import UUID
 
 import click
 
 from lifelong.commands.common import CommandGroup, actor, as_json, open_store
 from lifelong.commands.durations import Duration
+from lifelong.commands.job_following import Shown, follow_until_end
 from lifelong.commands.tables import print_rows, wrap_text
+from lifelong.connection import connect
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong_core.store import Job, Store
+from lifelong_core.entities.jobs import Job, JobAnswer, JobState, LogLine
+from lifelong_core.operations.jobs import CancelJob, ListJobs, ShowJob, ShowLog
+from lifelong_core.store import Store
+from lifelong_core.values.errors import ConflictError, UnavailableError
 
 POLL_SECONDS = 0.2
 FAILED = 1
 """Exit status where the shown job has failed or was cancelled."""
-STATES = ("queued", "running", "succeeded", "failed", "cancelled")
 
 timeout_option = click.option(
     "--timeout",
@@ -31,7 +33,7 @@ timeout_option = click.option(
 )
 
 
-def run_job(store: "Store", kind: str, payload: Mapping[str, Any], timeout: timedelta) -> "Job":
+def run_job(store: Store, kind: str, payload: Mapping[str, Any], timeout: timedelta) -> Job:
     """Submit a job and wait until a monitor has done it.
 
     Args:
@@ -51,38 +53,34 @@ def run_job(store: "Store", kind: str, payload: Mapping[str, Any], timeout: time
     return finish_job(store, store.jobs.submit(kind, payload, actor=actor()), timeout)
 
 
-def expect_monitor(store: "Store") -> None:
+def expect_monitor(store: Store) -> None:
     """Make sure that a monitor runs, which does the jobs.
 
     Raises:
         UnavailableError: none runs.
     """
-    from lifelong_core.values.errors import UnavailableError
-
     if all(monitor.is_lost for monitor in store.monitors.list(visits=False)):
         raise UnavailableError(
             "no monitor runs, and monitors do the jobs.", hint="Start one: `lifelong monitor`."
         )
 
 
-def finish_job(store: "Store", job: "Job", timeout: timedelta) -> "Job":
+def finish_job(store: Store, job: Job, timeout: timedelta) -> Job:
     """The job when it has succeeded.
 
     Raises:
         UnavailableError: it did not end in time.
         ConflictError: it failed or was cancelled.
     """
-    return expect_success(await_job(store, job, timeout))
+    return expect_success(await_job(store.jobs.get, job, timeout))
 
 
-def expect_success(job: "Job") -> "Job":
+def expect_success(job: Job) -> Job:
     """The job itself, which has ended.
 
     Raises:
         ConflictError: it failed or was cancelled.
     """
-    from lifelong_core.values.errors import ConflictError
-
     if job.state != "succeeded":
         error = job.error or {}
         message = error.get("message") or f"the job was {job.state}."
@@ -90,14 +88,17 @@ def expect_success(job: "Job") -> "Job":
     return job
 
 
-def await_job(store: "Store", job: "Job", timeout: timedelta) -> "Job":
+def await_job(look: Callable[[UUID], Shown], job: Shown, timeout: timedelta) -> Shown:
     """The job when it has ended.
+
+    Args:
+        look: returns the present state of the job with an id.
+        job: submitted.
+        timeout: longest time to wait.
 
     Raises:
         UnavailableError: it did not end in time.
     """
-    from lifelong_core.values.errors import UnavailableError
-
     until = time.monotonic() + timeout.total_seconds()
     while job.finished_at is None:
         if time.monotonic() >= until:
@@ -106,7 +107,7 @@ def await_job(store: "Store", job: "Job", timeout: timedelta) -> "Job":
                 hint=f"It goes on: `lifelong jobs show {job.id}`. `lifelong monitors` lists the monitors.",
             )
         time.sleep(POLL_SECONDS)
-        job = store.jobs.get(job.id)
+        job = look(job.id)
     return job
 
 
@@ -117,13 +118,14 @@ def jobs() -> None:
 
 @jobs.command("list")
 @click.option("--kind", help="Only jobs of this kind, such as fingerprint.")
-@click.option("--state", type=click.Choice(STATES), help="Only jobs in this state.")
+@click.option("--state", type=click.Choice(get_args(JobState)), help="Only jobs in this state.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Number of jobs.")
 @as_json
 def list_jobs(kind: str | None, state: Any, limit: int, *, as_json: bool) -> None:
     """List the newest jobs, newest first."""
-    with open_store() as store:
-        rows = [_row(job) for job in store.jobs.list(kind, state, limit)]
+    with connect() as connection:
+        listed = connection.send(ListJobs(kind=kind, state=state, limit=limit))
+    rows = [_row(job) for job in listed.jobs]
     if not as_json:
         for row in rows:
             row["error"] = " ".join(text for text in (row["error"], row.pop("hint")) if text) or None
@@ -137,11 +139,11 @@ def list_jobs(kind: str | None, state: Any, limit: int, *, as_json: bool) -> Non
 @as_json
 def show(job: UUID, timeout: timedelta, *, wait: bool, as_json: bool) -> None:
     """Show the request, state, progress and result of a job. Exit status 1: it has failed or was cancelled."""
-    with open_store() as store:
-        found = store.jobs.get(job)
+    with connect() as connection:
+        shown = connection.send(ShowJob(job=job))
         if wait:
-            found = await_job(store, found, timeout)
-    document = _document(found)
+            shown = await_job(lambda job: connection.send(ShowJob(job=job)), shown, timeout)
+    document = shown.to_document()
     if as_json:
         echo(json.dumps(document))
     else:
@@ -149,7 +151,7 @@ def show(job: UUID, timeout: timedelta, *, wait: bool, as_json: bool) -> None:
             text = json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
             if text is not None:
                 echo(wrap_text(str(text), first=f"{name.replace('_', ' '):14}", indent=" " * 14))
-    _exit_unless_well(found)
+    _exit_unless_well(shown)
 
 
 @jobs.command()
@@ -159,11 +161,17 @@ def follow(job: UUID) -> None:
 
     Ctrl-C ends the command, not the job.
     """
-    from lifelong.commands.job_following import follow_job
     from lifelong.rich_console import Console
 
-    with open_store() as store:
-        ended = follow_job(store, store.jobs.get(job), Console())
+    with connect() as connection:
+
+        def look(job: UUID) -> JobAnswer:
+            return connection.send(ShowJob(job=job))
+
+        def read_log(job: UUID, after: int) -> list[LogLine]:
+            return connection.send(ShowLog(job=job, after=after)).lines
+
+        ended = follow_until_end(look, read_log, look(job).id, Console())
     error = ended.error or {}
     for text in (error.get("message"), error.get("hint")):
         if text:
@@ -181,24 +189,25 @@ def cancel(job: UUID | None, created_by: str | None, kind: str | None) -> None:
     """Cancel a job: one that waits ends at once, a running one within seconds."""
     if (job is None) == (created_by is None) or (job is not None and kind is not None):
         raise click.UsageError("expected the id of a job, or --created-by NAME with or without --kind.")
-    with open_store() as store:
-        if job is None:
+    if job is None:
+        with open_store() as store:
             cancelled = store.jobs.cancel_queued(created_by or "", kind=kind, actor=actor())
-            echo(f"{cancelled} queued jobs of {created_by} are cancelled.")
-            return
-        asked = store.jobs.cancel(job, actor=actor())
+        echo(f"{cancelled} queued jobs of {created_by} are cancelled.")
+        return
+    with connect() as connection:
+        asked = connection.send(CancelJob(job=job))
     if asked.finished_at is None:
         echo(f"The job {job} is ended by its monitor: `lifelong jobs follow {job}`.")
     else:
         echo(f"The job {job} is cancelled.")
 
 
-def _exit_unless_well(job: "Job") -> None:
+def _exit_unless_well(job: JobAnswer) -> None:
     if job.state in ("failed", "cancelled"):
         raise click.exceptions.Exit(FAILED)
 
 
-def _row(job: "Job") -> dict[str, Any]:
+def _row(job: JobAnswer) -> dict[str, Any]:
     fraction = (job.progress or {}).get("fraction")
     return {
         "id": str(job.id),
@@ -211,22 +220,4 @@ def _row(job: "Job") -> dict[str, Any]:
         "created_by": job.created_by,
         "error": (job.error or {}).get("message"),
         "hint": (job.error or {}).get("hint"),
-    }
-
-
-def _document(job: "Job") -> dict[str, Any]:
-    """The job as the API shows it."""
-    times = {name: getattr(job, name) for name in ("created_at", "started_at", "finished_at", "cancelled_at")}
-    return {
-        "id": str(job.id),
-        "kind": job.kind,
-        "state": job.state,
-        "attempts": job.attempts,
-        "created_by": job.created_by,
-        **{name: None if moment is None else moment.isoformat() for name, moment in times.items()},
-        "cancelled_by": job.cancelled_by,
-        "progress": job.progress,
-        "payload": job.payload,
-        "result": job.result,
-        "error": job.error,
     }

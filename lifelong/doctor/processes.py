@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.entities.jobs import TRAINING_KINDS
 from lifelong_core.store import Job, Store
-from lifelong_core.store.jobs.records import TRAINING_KINDS
 from lifelong_core.values.errors import UnavailableError
 
 _CATCHING_UP_SECONDS = 2.0

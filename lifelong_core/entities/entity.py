@@ -4,17 +4,20 @@ An entity is a frozen dataclass. The text under a field is its meaning, and its 
 derives the JSON document, its schema and the way back; making an entity costs nothing more than a dataclass.
 """
 
+from collections.abc import Callable
 from dataclasses import fields
 from datetime import datetime
 from functools import cache
-from typing import Annotated, Any, Self, TypeAlias, cast
+from typing import Annotated, Any, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict, PlainSerializer, PlainValidator, TypeAdapter, ValidationError
 
 from lifelong_core.values.arrays import Floats, read_only
-from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.errors import InvalidInputError, UnavailableError
+
+Value = TypeVar("Value")
 
 
 class Entity:
@@ -72,6 +75,23 @@ def read_document(document: object, kind: Any) -> Any:
         problem = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in problem["loc"]) or None
         raise InvalidInputError(f"{problem['msg']}.", field=place) from error
+
+
+def read_kept(read: Callable[[str], Value], text: str, *, name: str) -> Value:
+    """Parse a stored text with `read`.
+
+    Raises:
+        UnavailableError: `read` refuses the text: it was changed, or a newer version wrote it.
+    """
+    try:
+        return read(text)
+    except InvalidInputError as error:
+        raise damage_error(name, str(error)) from error
+
+
+def damage_error(name: str, reason: str) -> UnavailableError:
+    """Return the error for a stored document that was changed."""
+    return UnavailableError(f"{name} is damaged: {reason}", hint="Bring the row back from a backup.")
 
 
 def _numbers(array: NDArray[Any]) -> list[Any]:

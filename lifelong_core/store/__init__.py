@@ -5,6 +5,7 @@ Only this package contains SQL and names of tables.
 
 from lifelong_core.entities.access import AuditEntry, ConsoleSession, Scope, Token
 from lifelong_core.entities.heads import Activation, CalibrationSet, HeadPin, HeadRecord
+from lifelong_core.entities.jobs import Job, JobState
 from lifelong_core.entities.registry import Model, ModelKind, ModelLoad, Registry, ServingWorker, Task
 from lifelong_core.entities.rollouts import Promotion, Rollout
 from lifelong_core.store.cycles.records import Cycle, Outcome
@@ -31,7 +32,6 @@ from lifelong_core.store.heads.registration import (
     publish_candidate,
     register_calibration,
 )
-from lifelong_core.store.jobs.records import Job, JobState
 from lifelong_core.store.lifecycle.privacy import group_hash, load_group_key
 from lifelong_core.store.log.identifiers import logged_at, logged_on, new_prediction_id
 from lifelong_core.store.log.records import (

@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 from uuid import UUID
 
+from lifelong_core.entities.entity import damage_error, read_kept
 from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.entities.registry import Model
-from lifelong_core.store.engine.documents import damage_error, read_kept, text_digest
+from lifelong_core.store.engine.documents import text_digest
 
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation

@@ -1,18 +1,16 @@
-"""Documents stored as unchanged text, limited in size on write and parsed on demand."""
+"""Documents stored as unchanged text, limited in size; `entities.entity.read_kept` parses them on demand."""
 
 import hashlib
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import sqlalchemy as sa
 
 from lifelong_core.deploy.documents import canonical
-from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
+from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
 
 LARGEST_DOCUMENT = 4 * 2**20
 """Largest size in bytes of an interview or a recommendation: enough for a cost matrix of about 500 classes."""
-
-Value = TypeVar("Value")
 
 
 def document_text(write: Callable[[], str], *, field: str) -> str:
@@ -44,28 +42,11 @@ def values_text(values: Mapping[str, Any], *, most: int, field: str) -> str:
     return _bounded(lambda: canonical(values), most, field)
 
 
-def read_kept(read: Callable[[str], Value], text: str, *, name: str) -> Value:
-    """Parse a stored text with `read`.
-
-    Raises:
-        UnavailableError: `read` refuses the text: it was changed, or a newer version wrote it.
-    """
-    try:
-        return read(text)
-    except InvalidInputError as error:
-        raise damage_error(name, str(error)) from error
-
-
 def as_bytes(connection: sa.Connection, column: sa.Column[str]) -> sa.ColumnElement[Any]:
     """Return a text column, cast to bytes on SQLite, whose driver refuses a whole result for one text not in UTF-8."""
     if connection.dialect.name == "sqlite":
         return sa.cast(column, sa.LargeBinary).label(column.name)
     return column
-
-
-def damage_error(name: str, reason: str) -> UnavailableError:
-    """Return the error for a stored document that was changed."""
-    return UnavailableError(f"{name} is damaged: {reason}", hint="Bring the row back from a backup.")
 
 
 def text_digest(*texts: str) -> str:

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.deploy.paired_set import MODELS, PairedSet
+from lifelong_core.entities.jobs import Job
 from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store.evaluations.validations import check_metadata, recommendation_version
 from lifelong_core.store.heads.calibration_sets import check_classes
-from lifelong_core.store.jobs.records import Job
 from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.store import Store
 from lifelong_core.values.arrays import expect_logits

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lifelong_core.deploy.labelled_set import LabelledSet
+from lifelong_core.entities.jobs import Job
 from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store.heads.calibration_sets import check_classes
-from lifelong_core.store.jobs.records import Job
 from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.store import Store
 from lifelong_core.values.arrays import expect_logits, softmax

@@ -5,9 +5,9 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.jobs import Job, JobState
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import database_time
-from lifelong_core.store.jobs.records import Job, JobState
 from lifelong_core.store.jobs.rows import change_job, error_text, existing_job, is_free, job_of
 from lifelong_core.store.schema import tables
 

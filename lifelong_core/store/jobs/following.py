@@ -12,12 +12,12 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.jobs import Job, JobsState, JobState, LogLine
 from lifelong_core.store.artifacts import Artifacts, digest_of
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import read_record
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import values_text
-from lifelong_core.store.jobs.records import Job, JobsState, JobState, LogLine
 from lifelong_core.store.jobs.rows import change_job, existing_job, job_of, lock_job, state_of_jobs
 from lifelong_core.store.schema import tables
 from lifelong_core.values.control_characters import escape_controls

@@ -20,6 +20,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.jobs import Job, JobState
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import digest_of_file
 from lifelong_core.store.engine.clock import database_time, days_before, now
@@ -37,7 +38,6 @@ from lifelong_core.store.jobs.ending import (
     request_cancellation,
 )
 from lifelong_core.store.jobs.following import FollowedJobs, delete_lines, remove_checkpoints
-from lifelong_core.store.jobs.records import Job, JobState
 from lifelong_core.store.jobs.rows import (
     artifacts_of,
     change_job,

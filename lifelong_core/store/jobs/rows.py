@@ -12,8 +12,8 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.jobs import Job, JobsState
 from lifelong_core.store.engine.columns import Row, read_record
-from lifelong_core.store.jobs.records import Job, JobsState
 from lifelong_core.store.schema import tables
 from lifelong_core.values.control_characters import escape_controls
 from lifelong_core.values.errors import ConflictError, LifelongError, NotFoundError

@@ -5,10 +5,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.jobs import Job
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.documents import values_text
-from lifelong_core.store.jobs.records import Job
 from lifelong_core.store.jobs.rows import claim_values, job_of
 from lifelong_core.store.log.identifiers import new_prediction_id
 from lifelong_core.store.schema import tables

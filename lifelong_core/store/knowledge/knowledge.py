@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.jobs import Job
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts, digest_of
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import document_text
-from lifelong_core.store.jobs.records import Job
 from lifelong_core.store.knowledge.changes import (
     NewFingerprint,
     delete_entry,

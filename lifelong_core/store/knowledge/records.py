@@ -10,8 +10,8 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from lifelong_core.entities.entity import damage_error, read_kept
 from lifelong_core.store.artifacts import digest_of
-from lifelong_core.store.engine.documents import damage_error, read_kept
 
 if TYPE_CHECKING:
     from lifelong_core.develop.knowledge.entry import KnowledgeEntry

@@ -8,11 +8,12 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.deploy.documents import parse_document
+from lifelong_core.entities.entity import read_kept
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row, read_record
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.engine.documents import read_kept, values_text
+from lifelong_core.store.engine.documents import values_text
 from lifelong_core.store.heads.heads import subject_of
 from lifelong_core.store.labelling.records import (
     LabellingPlan,

@@ -4,8 +4,8 @@ from typing import Annotated, Self
 
 from pydantic import Field
 
+from lifelong_core.entities.jobs import Job
 from lifelong_core.entities.registry import Model
-from lifelong_core.store.jobs.records import Job
 from lifelong_core.store.store import Store
 from lifelong_core.values.documents import FrozenDocument
 from lifelong_core.values.errors import ConflictError

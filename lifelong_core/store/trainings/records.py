@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from lifelong_core.store.engine.documents import read_kept
+from lifelong_core.entities.entity import read_kept
 
 if TYPE_CHECKING:
     from lifelong_core.develop.training.recipe import Recipe

@@ -1,5 +1,5 @@
 """Records as the JSON documents of answers.
 
-- `registry`: tasks, models, calibration sets, heads, workers
-- `design`: interviews, recommendations and jobs
+- `design`: interviews and recommendations
+- `knowledge`: entries of the knowledge base
 """

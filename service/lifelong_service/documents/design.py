@@ -1,4 +1,4 @@
-"""Interviews, recommendations and jobs as JSON documents.
+"""Interviews and recommendations as JSON documents.
 
 The design loop is imported inside the functions that need it: a worker starts without it.
 """
@@ -13,8 +13,6 @@ from lifelong_service.schemas.design import (
     EffectsAnswer,
     InterviewAnswer,
     InterviewSummary,
-    JobAnswer,
-    LogLineAnswer,
     MetricAnswer,
     QuestionAnswer,
     RecommendationAnswer,
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from lifelong_core.design.recommendation.wording import MetricView
     from lifelong_core.store.design.effects import AttachmentEffects
     from lifelong_core.store.design.records import AttachedRecommendation, InterviewRecord, Refit
-    from lifelong_core.store.jobs.records import Job, LogLine
 
 NOTHING_REFITTED: RefitAnswer = {"model": None, "head_version": None, "published": [], "kept": []}
 """As `refit_document`, without a refit."""
@@ -249,28 +246,3 @@ def effects_document(effects: "AttachmentEffects") -> EffectsAnswer:
         ],
         "hint": effects.hint,
     }
-
-
-def job_document(job: "Job") -> JobAnswer:
-    """A job: its kind, state, progress, payload, and result or error."""
-    return {
-        "id": str(job.id),
-        "kind": job.kind,
-        "state": job.state,
-        "attempts": job.attempts,
-        "created_at": job.created_at.isoformat(),
-        "created_by": job.created_by,
-        "started_at": None if job.started_at is None else job.started_at.isoformat(),
-        "finished_at": None if job.finished_at is None else job.finished_at.isoformat(),
-        "cancelled_at": None if job.cancelled_at is None else job.cancelled_at.isoformat(),
-        "cancelled_by": job.cancelled_by,
-        "progress": job.progress,
-        "payload": job.payload,
-        "result": job.result,
-        "error": job.error,
-    }
-
-
-def log_line_document(line: "LogLine") -> LogLineAnswer:
-    """A line of the log of a job."""
-    return {"number": line.number, "written_at": line.written_at.isoformat(), "text": line.text}

@@ -17,6 +17,7 @@ from lifelong_core.operations import (
     calibration_sets,
     environments,
     heads,
+    jobs,
     models,
     processes,
     tasks,
@@ -39,6 +40,7 @@ MODULES: tuple[ModuleType, ...] = (
     environments,
     tokens,
     processes,
+    jobs,
     audit,
 )
 """The modules of operations that are served, in the order of the description of the API."""

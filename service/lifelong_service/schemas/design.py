@@ -1,4 +1,4 @@
-"""Answers about interviews, recommendations and jobs."""
+"""Answers about interviews, recommendations and promotion reports."""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -8,7 +8,6 @@ from typing_extensions import TypedDict
 from lifelong_core.entities.heads import DecisionRuleDocument
 from lifelong_core.store.design.effects import Difference
 from lifelong_core.store.design.records import KeptCause
-from lifelong_core.store.jobs.records import JobState
 from lifelong_service.schemas.references import schema_of
 
 _DESIGN = "lifelong_core.design"
@@ -257,53 +256,6 @@ class EffectsAnswer(TypedDict):
 
 class NewlyAttached(AttachedAnswer, RefitAnswer, EffectsAnswer):
     """A recommendation, costs and decision rule of its task, the heads that became active with it, and the others."""
-
-
-class JobAnswer(TypedDict):
-    """A job: its request, state and result."""
-
-    id: str
-    kind: str
-    state: JobState
-    attempts: int
-    created_at: str
-    created_by: str
-    started_at: str | None
-    finished_at: str | None
-    cancelled_at: Annotated[str | None, Field(description="When its cancellation was requested.")]
-    cancelled_by: str | None
-    progress: Annotated[
-        dict[str, Any] | None, Field(description="Its latest report on itself; its keys depend on the kind.")
-    ]
-    payload: Annotated[dict[str, Any], Field(description="What was asked for; the keys depend on the kind.")]
-    result: Annotated[dict[str, Any] | None, Field(description="The result; its keys depend on the kind.")]
-    error: Annotated[dict[str, Any] | None, Field(description="Why it failed: code, field, message, hint.")]
-
-
-class LogLineAnswer(TypedDict):
-    """A line that a job wrote for people; numbers count up from 1 within a job."""
-
-    number: int
-    written_at: str
-    text: str
-
-
-class JobLog(TypedDict):
-    """Lines of the log of a job, in their order."""
-
-    lines: list[LogLineAnswer]
-
-
-class JobList(TypedDict):
-    """Jobs, newest first."""
-
-    jobs: list[JobAnswer]
-
-
-class CancelledJobs(TypedDict):
-    """Number of jobs that a request cancelled."""
-
-    cancelled: int
 
 
 class PromotionReportSummary(TypedDict):

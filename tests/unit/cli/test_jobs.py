@@ -13,9 +13,9 @@ from rich.console import Console
 from lifelong.commands import job_following
 from lifelong.commands.jobs import finish_job
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.entities.jobs import LogLine
 from lifelong_core.store import Job, Store
 from lifelong_core.store.jobs.following import FollowedJobs
-from lifelong_core.store.jobs.records import LogLine
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 
 

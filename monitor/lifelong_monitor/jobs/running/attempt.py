@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.entities.jobs import TRAINING_KINDS
 from lifelong_core.store import Job, Store
-from lifelong_core.store.jobs.records import TRAINING_KINDS
 from lifelong_core.values.errors import ConflictError, NotFoundError, UnavailableError
 from lifelong_monitor.jobs.running.context import DEVICE_VARIABLE
 from lifelong_monitor.jobs.running.limits import GIBIBYTE, disk_error, memory_of_session

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from lifelong_core.store.jobs.records import JobsState
+from lifelong_core.entities.jobs import JobsState
 from lifelong_monitor.jobs.running.work import KINDS
 
 JobOutcome: TypeAlias = Literal["succeeded", "failed", "cancelled", "again"]

@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from types import MappingProxyType
 
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.entities.jobs import TRAINING_KINDS
 from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.store import Job, Store
-from lifelong_core.store.jobs.records import TRAINING_KINDS
 from lifelong_core.values.errors import ConfigurationError, UnavailableError
 from lifelong_monitor.jobs.running.lane import Lane, Slot
 from lifelong_monitor.jobs.running.limits import remove_ended

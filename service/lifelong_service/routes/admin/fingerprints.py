@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.jobs import JobAnswer
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from lifelong_core.values.names import Name
@@ -21,7 +22,6 @@ from lifelong_service.routes.admin.image_jobs import (
     check_known_task,
     submit_image_job,
 )
-from lifelong_service.schemas.design import JobAnswer
 from lifelong_service.schemas.knowledge import FingerprintList
 
 _LISTS = ("kinds", "keywords")

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.jobs import JobAnswer
 from lifelong_core.store import Store
 from lifelong_core.store.cycles.documents import cycle_document
 from lifelong_core.store.cycles.records import Cycle, Outcome
@@ -17,7 +18,6 @@ from lifelong_core.values.names import Name
 from lifelong_service.guard.access import access, actor_of, worker_of
 from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.jobs import accept_job
-from lifelong_service.schemas.design import JobAnswer
 from lifelong_service.schemas.history import CycleAnswer, CycleList
 
 Limit = Annotated[int, Query(ge=1, le=1000)]

@@ -6,16 +6,12 @@ themselves and go on behind the last event that they have; after the event `end`
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import TypeAlias
 from uuid import UUID
 
 from starlette.concurrency import run_in_threadpool
 
-from lifelong_core.store import Job
-from lifelong_core.store.jobs.records import LogLine
+from lifelong_core.entities.jobs import JobAnswer, LogLine
 from lifelong_core.values.errors import InvalidInputError, NotFoundError, UnavailableError
-from lifelong_service.documents.design import job_document, log_line_document
-from lifelong_service.schemas.design import JobAnswer
 from lifelong_service.transport.responses import HEARTBEAT, event_text, retry_text
 from lifelong_service.worker.worker import Worker
 
@@ -28,8 +24,6 @@ _MOST_LINES = 200
 """Lines that are read at once."""
 _MARGIN_SECONDS = 1.0
 """A stream ends so long before the time limit of a request."""
-
-_Seen: TypeAlias = tuple[Job, JobAnswer, list[LogLine]]
 
 
 def last_number(last_event_id: str | None) -> int | None:
@@ -66,24 +60,24 @@ async def job_events(worker: Worker, job_id: UUID, after: int) -> AsyncGenerator
     yield retry_text(_RETRY_MILLISECONDS)
     while True:
         try:
-            job, document, lines = await run_in_threadpool(_look, worker, job_id, after)
+            job, lines = await run_in_threadpool(_look, worker, job_id, after)
         except (UnavailableError, NotFoundError):  # the next stream says it
             return
         for line in lines:
             after = line.number
-            yield event_text("log", log_line_document(line), identifier=str(after))
+            yield event_text("log", line.to_document(), identifier=str(after))
         is_complete = len(lines) < _MOST_LINES
-        present = job.state, job.attempts, job.progress_document, job.cancelled_at
+        present = job.state, job.attempts, job.progress, job.cancelled_at
         if present != shown and is_complete:
             shown, silent_since = present, clock()
-            yield event_text("progress", _progress(document), identifier=str(after))
+            yield event_text("progress", _progress(job), identifier=str(after))
         elif lines:
             silent_since = clock()
         elif clock() - silent_since > _HEARTBEAT_SECONDS:
             silent_since = clock()
             yield HEARTBEAT
         if job.finished_at is not None and is_complete:
-            yield event_text("end", document, identifier=END)
+            yield event_text("end", job.to_document(), identifier=END)
             return
         if clock() >= ends_at or worker.is_draining:
             return
@@ -91,11 +85,12 @@ async def job_events(worker: Worker, job_id: UUID, after: int) -> AsyncGenerator
             await asyncio.sleep(POLL_SECONDS)
 
 
-def _look(worker: Worker, job_id: UUID, after: int) -> _Seen:
+def _look(worker: Worker, job_id: UUID, after: int) -> tuple[JobAnswer, list[LogLine]]:
     """The job, then its lines: a job that has ended writes no more of them."""
-    job = worker.store.jobs.get(job_id)
-    return job, job_document(job), worker.store.jobs.log(job_id, after=after, limit=_MOST_LINES)
+    job = JobAnswer.of(worker.store.jobs.get(job_id))
+    return job, worker.store.jobs.log(job_id, after=after, limit=_MOST_LINES)
 
 
-def _progress(document: JobAnswer) -> dict[str, object]:
+def _progress(job: JobAnswer) -> dict[str, object]:
+    document = job.to_document()
     return {name: document[name] for name in ("state", "attempts", "progress", "cancelled_at")}

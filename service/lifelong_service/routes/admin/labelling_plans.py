@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.jobs import JobAnswer
 from lifelong_core.store import Store
 from lifelong_core.store.labelling.documents import (
     class_names_of,
@@ -23,7 +24,6 @@ from lifelong_core.values.names import Name
 from lifelong_service.guard.access import access, actor_of, worker_of
 from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.jobs import accept_job
-from lifelong_service.schemas.design import JobAnswer
 from lifelong_service.schemas.labelling import PlanAnswer, PlanLine, PlanList
 
 CSV = "text/csv"

@@ -7,11 +7,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.jobs import JobAnswer
 from lifelong_core.store.performance.statements import not_computed, performance_document
 from lifelong_service.guard.access import access, actor_of, worker_of
 from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.jobs import accept_job
-from lifelong_service.schemas.design import JobAnswer
 from lifelong_service.schemas.performance import PerformanceAnswer
 
 router = APIRouter(route_class=GuardedRoute, tags=["populations"])

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from lifelong_core.deploy.paired_set import CURRENT, LONGEST_NAME, PairedSet
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.jobs import JobAnswer
 from lifelong_core.images.image_roots import find_root
 from lifelong_core.store.evaluations.comparisons import (
     find_pair,
@@ -39,7 +40,7 @@ from lifelong_service.routes.labelled_bodies import (
     labelled_request_body,
     read_labelled,
 )
-from lifelong_service.schemas.design import JobAnswer, PromotionReportDocument, PromotionReportList
+from lifelong_service.schemas.design import PromotionReportDocument, PromotionReportList
 
 router = APIRouter(route_class=GuardedRoute, tags=["validations"])
 

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.jobs import JobAnswer
 from lifelong_core.images.image_roots import find_root
 from lifelong_core.store import Store
 from lifelong_core.store.trainings.asking import (
@@ -32,7 +33,6 @@ from lifelong_service.routes.admin.image_jobs import (
     check_known_task,
     submit_image_job,
 )
-from lifelong_service.schemas.design import JobAnswer
 from lifelong_service.schemas.training import PlanDocument, RecipeDocument, TrainingAnswer
 from lifelong_service.worker.worker import Worker
 

@@ -1,4 +1,4 @@
-"""Jobs and their state."""
+"""Jobs, their state, and the lines of their logs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
 from lifelong_core.deploy.documents import parse_document
-from lifelong_core.store.engine.documents import read_kept
+from lifelong_core.entities.entity import Entity, Moment, read_kept
 
 TRAINING_KINDS = ("retrain", "search_augmentation")
 """Kinds that run for hours on a device: one at a time for each entry of `training_devices`, with checkpoints."""
@@ -16,38 +16,58 @@ TRAINING_KINDS = ("retrain", "search_augmentation")
 JobState: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 
 
-@dataclass(frozen=True)
-class Job:
-    """Work that a request submitted. `token` is the fencing token of the latest claim; older tokens are rejected."""
+@dataclass(frozen=True, kw_only=True)
+class JobFields(Entity):
+    """Work that a request submitted, without its documents."""
 
     id: UUID
     kind: str
-    payload_document: str = field(repr=False)
-    """`payload` as JSON text, unchanged"""
     state: JobState
     attempts: int
     """number of starts since the last checkpoint, without those that were released"""
-    created_at: datetime
     created_by: str
-    started_at: datetime | None
+    created_at: Moment
+    started_at: Moment | None
     """of the newest attempt"""
-    finished_at: datetime | None
+    finished_at: Moment | None
+    cancelled_at: Moment | None
+    """when its cancellation was requested; null: never"""
+    cancelled_by: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobAnswer(JobFields):
+    """A job: its request, state and result."""
+
+    progress: dict[str, Any] | None
+    """its latest report on itself; its keys depend on the kind; null: it has reported nothing"""
+    payload: dict[str, Any]
+    """what was asked for; the keys depend on the kind"""
+    result: dict[str, Any] | None
+    """the result; its keys depend on the kind; null: the job has not succeeded"""
+    error: dict[str, Any] | None
+    """why it failed: message, field, hint; null: it has not failed"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job(JobFields):
+    """A row of `jobs`. `token` is the fencing token of the latest claim; older tokens are rejected."""
+
+    payload_document: str = field(repr=False)
+    """`payload` as JSON text, unchanged"""
     result_document: str | None = field(repr=False)
     """`result` as JSON text, unchanged"""
     error_document: str | None
     """`error` as JSON text, unchanged"""
+    progress_document: str | None = field(repr=False)
+    """`progress` as JSON text, unchanged"""
     holder: str | None
     """the process of the latest claim"""
     token: int
-    progress_document: str | None = field(repr=False)
-    """`progress` as JSON text, unchanged"""
     checkpoint: str | None
     """digest of the artifact from which the next attempt goes on; None: it begins anew"""
     spare_checkpoint: str | None
     """digest of another checkpoint, which is being stored or deleted"""
-    cancelled_at: datetime | None
-    """when its cancellation was requested; None: never"""
-    cancelled_by: str | None
 
     @cached_property
     def payload(self) -> dict[str, Any]:
@@ -96,12 +116,12 @@ class Job:
 
 
 @dataclass(frozen=True)
-class LogLine:
-    """A line that the work of a job wrote for people."""
+class LogLine(Entity):
+    """A line that a job wrote for people."""
 
     number: int
     """counts up from 1 within a job"""
-    written_at: datetime
+    written_at: Moment
     text: str
 
 
