@@ -70,7 +70,7 @@ def list_calibration_sets(context: Context, call: ListCalibrationSets) -> Calibr
     "GET",
     "/v1/admin/models/{model}/calibration-sets/{identifier}",
     scope=Scope.READ,
-    example=ShowCalibrationSet(model="resnet", identifier=1),
+    example=ShowCalibrationSet(model="resnet", identifier=2),
 )
 def show_calibration_set(context: Context, call: ShowCalibrationSet) -> CalibrationSetAnswer:
     """One calibration set."""
@@ -87,7 +87,7 @@ def show_calibration_set(context: Context, call: ShowCalibrationSet) -> Calibrat
     "POST",
     "/v1/admin/models/{model}/calibration-sets/{identifier}/activate",
     scope=Scope.OPERATE,
-    example=ActivateCalibrationSet(model="resnet", identifier=1),
+    example=ActivateCalibrationSet(model="resnet", identifier=2),
 )
 def activate_calibration_set(context: Context, call: ActivateCalibrationSet) -> ActivatedCalibrationSet:
     """Activate a calibration set of the model: later cycles fit heads on it.

@@ -129,7 +129,7 @@ def promote_model(context: Context, call: PromoteModel) -> PromotedAnswer:
     return promoted_answer(context, model, former)
 
 
-@operation("DELETE", "/v1/admin/models/{model}", scope=Scope.ADMIN, example=RemoveModel(model="resnet@2"))
+@operation("DELETE", "/v1/admin/models/{model}", scope=Scope.ADMIN, example=RemoveModel(model="resnet@3"))
 def remove_model(context: Context, call: RemoveModel) -> RemovedAnswer:
     """Remove an unused model, given as name@version, with its calibration sets, heads and graph.
 

@@ -8,6 +8,7 @@ everybody. Changes are audited by the store, in the transaction of the change, u
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from inspect import cleandoc
 from types import ModuleType
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, cast, get_type_hints
 
@@ -81,7 +82,7 @@ class Operation(Generic[Answer]):
     @property
     def description(self) -> str:
         """What the operation does."""
-        return self.carry_out.__doc__ or ""
+        return cleandoc(self.carry_out.__doc__ or "")
 
     @property
     def path_fields(self) -> tuple[str, ...]:

@@ -171,7 +171,7 @@ def start_canary(context: Context, call: NewCanary) -> StartedTrialAnswer:
     return _start(context, call.model, "canary", call.share, call.force_reason)
 
 
-@operation("GET", "/v1/admin/tasks/{task}/trial", scope=Scope.READ, example=ShowTrial(task="moles"))
+@operation("GET", "/v1/admin/tasks/{task}/trial", scope=Scope.READ, example=ShowTrial(task="skin"))
 def show_trial(context: Context, call: ShowTrial) -> TrialState:
     """The trial of a task that goes on (null: none), with estimates and labelled decisions of both models."""
     store = context.store
@@ -188,7 +188,7 @@ def show_trial(context: Context, call: ShowTrial) -> TrialState:
     )
 
 
-@operation("DELETE", "/v1/admin/tasks/{task}/trial", scope=Scope.OPERATE, example=EndTrial(task="moles"))
+@operation("DELETE", "/v1/admin/tasks/{task}/trial", scope=Scope.OPERATE, example=EndTrial(task="skin"))
 def end_trial(context: Context, call: EndTrial) -> TrialAnswer:
     """End the trial: the promoted model answers all requests that name no version. Status 404 if there is none."""
     store = context.store
@@ -197,9 +197,7 @@ def end_trial(context: Context, call: EndTrial) -> TrialAnswer:
     return _trial_answer(ended, store.tasks.get(call.task), models[ended.model_id])
 
 
-@operation(
-    "POST", "/v1/admin/tasks/{task}/rollback", scope=Scope.OPERATE, example=RollBackModel(task="moles")
-)
+@operation("POST", "/v1/admin/tasks/{task}/rollback", scope=Scope.OPERATE, example=RollBackModel(task="skin"))
 def roll_back_model(context: Context, call: RollBackModel) -> PromotedAnswer:
     """Promote the model that was promoted before the present one; workers have kept its graph. Body: `{}`.
 
@@ -212,7 +210,7 @@ def roll_back_model(context: Context, call: RollBackModel) -> PromotedAnswer:
     return promoted_answer(context, model)
 
 
-@operation("GET", "/v1/admin/tasks/{task}/promotions", scope=Scope.READ, example=ListPromotions(task="moles"))
+@operation("GET", "/v1/admin/tasks/{task}/promotions", scope=Scope.READ, example=ListPromotions(task="skin"))
 def list_promotions(context: Context, call: ListPromotions) -> PromotionList:
     """The models that were promoted, oldest first, roll-backs included."""
     store = context.store

@@ -86,8 +86,11 @@ class RequestDocument(FailFastModel):
     @classmethod
     def _keep_one_unknown(cls, given: Any) -> Any:
         """Keep only one unknown field: pydantic would describe each of a million fields, in gigabytes."""
-        if not isinstance(given, Mapping) or len(given) <= len(cls.model_fields):
+        if not isinstance(given, Mapping):
             return given
-        known = {name: given[name] for name in cls.model_fields if name in given}
-        unknown = next(name for name in given if name not in cls.model_fields)
-        return known | {unknown: given[unknown]}
+        fields = cast("Mapping[object, Any]", given)
+        if len(fields) <= len(cls.model_fields):
+            return fields
+        known: dict[object, Any] = {name: fields[name] for name in cls.model_fields if name in fields}
+        unknown = next(name for name in fields if name not in cls.model_fields)
+        return known | {unknown: fields[unknown]}

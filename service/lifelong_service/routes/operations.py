@@ -24,6 +24,7 @@ from lifelong_core.operations import (
     tokens,
     trials,
 )
+from lifelong_core.operations.examples import example_answers
 from lifelong_core.operations.operation import Context, Operation, operations_of
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.validation_errors import as_input_error
@@ -45,6 +46,8 @@ MODULES: tuple[ModuleType, ...] = (
 )
 """The modules of operations that are served, in the order of the description of the API."""
 
+_JSON = "application/json"
+
 
 def operation_router(operations: Iterable[Operation[Any]]) -> APIRouter:
     """The routes of operations; each carries its operation out in the store of the worker."""
@@ -56,6 +59,8 @@ def operation_router(operations: Iterable[Operation[Any]]) -> APIRouter:
             methods=[operation.method],
             status_code=operation.status,
             tags=[operation.tag],
+            openapi_extra=_request_example(operation),
+            responses=_response_example(operation),
         )
     return router
 
@@ -89,6 +94,24 @@ def _endpoint(operation: Operation[Any]) -> Any:
         _parameters(operation), return_annotation=Response if operation.answer is None else operation.answer
     )
     return endpoint
+
+
+def _request_example(operation: Operation[Any]) -> dict[str, Any] | None:
+    if not operation.has_body or not operation.other_fields:
+        return None
+    given = operation.example.model_dump(mode="json", exclude_unset=True, include=set(operation.other_fields))
+    return {"requestBody": {"content": {_JSON: {"example": given}}}}
+
+
+def _response_example(operation: Operation[Any]) -> dict[int | str, dict[str, Any]] | None:
+    if operation.answer is None:
+        return None
+    return {
+        operation.status: {
+            "model": operation.answer,
+            "content": {_JSON: {"example": example_answers()[operation.name]}},
+        }
+    }
 
 
 def _parameters(operation: Operation[Any]) -> list[Parameter]:

@@ -1,0 +1,113 @@
+"""The example of each operation, sent over HTTP by the Python client; its answer stands in the description of the API.
+
+A change of an answer is seen here: copy the file that the failure names to `lifelong_core/operations/examples.json`.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lifelong.client import Client, request_of
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.deploy import LabeledLogits
+from lifelong_core.entities.entity import document_of
+from lifelong_core.operations.operation import Context, Operation, operations_of
+from lifelong_core.store import Store, promote_calibrated, register_calibration
+from lifelong_service.routes.operations import MODULES
+from tests.unit.service import onnx_graphs
+from tests.unit.service.conftest import GREY, Installations, Service, running
+
+OPERATIONS = [operation for module in MODULES for operation in operations_of(module)]
+CLASSES = ("benign", "malignant")
+FIXED = {
+    r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00": "2026-01-01T12:00:00+00:00",
+    r"\b[0-9a-f]{64}\b": 64 * "0",
+    r"\bll_[\w-]{43}": "ll_" + 43 * "x",
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}": "0190b5a8-7c1e-7000-8000-3f6d9c1e2a4b",
+}
+VARYING = {"host": "server-1", "process": 4711, "revision": 42, "worker": "worker-1"}
+
+
+def labelled(seed: int) -> LabeledLogits:
+    rng = np.random.default_rng(seed)
+    labels = np.arange(200) % 2
+    return LabeledLogits((2 * np.eye(2)[labels] + rng.normal(size=(200, 2))).astype(np.float32), labels)
+
+
+def fill(store: Store) -> None:
+    """A task with three versions of a model, and an environment with two heads of its own."""
+    store.tasks.add("skin", CLASSES, [[0, 1], [5, 0]], actor="ann")
+    graph = onnx_graphs.linear(classes=2)
+    for version in (1, 2, 3):
+        store.models.add("skin", "resnet", kind="onnx", onnx=graph, preprocessing=GREY, actor="ann")
+        register_calibration(store, f"resnet@{version}", labelled(version), actor="ann")
+    promote_calibrated(store, "resnet@2", actor="ann", force_reason="an example")
+    store.environments.add("clinic-a", actor="ann")
+    store.calibration_sets.add("resnet@2", labelled(4), actor="ann")
+    head = store.heads.get("resnet@2", 1).head
+    for _ in range(2):
+        store.heads.publish("resnet@2", head, environment="clinic-a", actor="ann")
+
+
+@pytest.fixture(scope="module")
+def filled(installations: Installations, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("examples")
+    secrets = installations.copy_to(folder, is_registered=False)
+    settings = Settings(data_directory=folder, registry_poll_seconds=0.02)
+    with Store.from_settings(settings) as store:
+        fill(store)
+    with running(settings, secrets) as service:
+        yield service
+
+
+def plain(document: Any) -> Any:
+    """A document without what differs from run to run."""
+    if isinstance(document, dict):
+        return {name: VARYING.get(name, plain(value)) for name, value in document.items()}
+    if isinstance(document, list):
+        return [plain(value) for value in document]
+    if isinstance(document, float):
+        return float(f"{document:.3g}")
+    if isinstance(document, str):
+        for pattern, text in FIXED.items():
+            document = re.sub(pattern, text, document)
+    return document
+
+
+def test_examples_are_answered_as_the_description_says(filled: Service, tmp_path: Path) -> None:
+    client = Client("http://test")
+    client._client = filled.client  # answers are compared with the OpenAPI document
+    answers: dict[str, Any] = {}
+    for operation in OPERATIONS:
+        answer = client.send(operation.example)
+        answers[operation.name] = plain(document_of(answer, operation.answer))
+    found = tmp_path / "examples.json"
+    found.write_text(json.dumps(answers, indent=1) + "\n", encoding="utf-8")
+    source = OPERATIONS[0].carry_out.__code__.co_filename
+    known = json.loads((Path(source).parent / "examples.json").read_text(encoding="utf-8"))
+    assert answers == known, f"copy {found} to lifelong_core/operations/examples.json"
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_each_operation_is_declared_as_http_expects_it(operation: Operation[Any]) -> None:
+    sent = request_of(operation.example)
+    assert "{" not in sent.path
+    assert operation.description.endswith(".")
+    assert set(operation.path_fields) <= set(operation.call.model_fields)
+    assert operation.method != "GET" or not operation.has_body
+
+
+def test_an_operation_says_the_same_in_the_store_and_over_http(filled: Service) -> None:
+    client = Client("http://test")
+    client._client = filled.client
+    context = Context(filled.store, filled.settings, "ann", 1.0)
+    for operation in OPERATIONS:
+        if operation.method == "GET":
+            local = document_of(operation(context, operation.example), operation.answer)
+            remote = document_of(client.send(operation.example), operation.answer)
+            assert local == remote, operation.name
