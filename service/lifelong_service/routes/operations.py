@@ -106,12 +106,8 @@ def _request_example(operation: Operation[Any]) -> dict[str, Any] | None:
 def _response_example(operation: Operation[Any]) -> dict[int | str, dict[str, Any]] | None:
     if operation.answer is None:
         return None
-    return {
-        operation.status: {
-            "model": operation.answer,
-            "content": {_JSON: {"example": example_answers()[operation.name]}},
-        }
-    }
+    example = {"example": example_answers().get(operation.name)}
+    return {operation.status: {"model": operation.answer, "content": {_JSON: example}}}
 
 
 def _parameters(operation: Operation[Any]) -> list[Parameter]:
