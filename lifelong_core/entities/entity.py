@@ -12,12 +12,21 @@ from typing import Annotated, Any, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ConfigDict, PlainSerializer, PlainValidator, TypeAdapter, ValidationError
+from pydantic import (
+    ConfigDict,
+    PlainSerializer,
+    PlainValidator,
+    TypeAdapter,
+    ValidationError,
+    WithJsonSchema,
+)
 
 from lifelong_core.values.arrays import Floats, read_only
 from lifelong_core.values.errors import InvalidInputError, UnavailableError
 
 Value = TypeVar("Value")
+MODEL_KEY = "x-model"
+"""Key of a JSON schema that the description of the API replaces by the schema of a model."""
 
 
 class Entity:
@@ -75,6 +84,15 @@ def read_document(document: object, kind: Any) -> Any:
         problem = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in problem["loc"]) or None
         raise InvalidInputError(f"{problem['msg']}.", field=place) from error
+
+
+def schema_of(path: str) -> WithJsonSchema:
+    """Return an annotation with the schema of a model, without its import.
+
+    Args:
+        path: `package.module:Class`.
+    """
+    return WithJsonSchema({MODEL_KEY: path})
 
 
 def read_kept(read: Callable[[str], Value], text: str, *, name: str) -> Value:

@@ -6,6 +6,7 @@ Only this package contains SQL and names of tables.
 from lifelong_core.entities.access import AuditEntry, ConsoleSession, Scope, Token
 from lifelong_core.entities.heads import Activation, CalibrationSet, HeadPin, HeadRecord
 from lifelong_core.entities.jobs import Job, JobState
+from lifelong_core.entities.proposals import RetrainingProposal
 from lifelong_core.entities.registry import Model, ModelKind, ModelLoad, Registry, ServingWorker, Task
 from lifelong_core.entities.rollouts import Promotion, Rollout
 from lifelong_core.store.cycles.records import Cycle, Outcome
@@ -46,7 +47,6 @@ from lifelong_core.store.log.records import (
     StoredRequest,
     Window,
 )
-from lifelong_core.store.proposals.records import RetrainingProposal
 from lifelong_core.store.registry.monitors import Heartbeat, MonitorProcess, Tick, Visit
 from lifelong_core.store.registry.serving import (
     ServingState,

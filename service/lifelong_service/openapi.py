@@ -7,12 +7,13 @@ from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.operations.retrainings import NewRetraining
 from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.calibration_sets import NewCalibrationSet
 from lifelong_service.routes.admin.fingerprints import NewFingerprint
 from lifelong_service.routes.admin.model_uploads import NewModel
 from lifelong_service.routes.admin.promotion_reports import NewPairedSet
-from lifelong_service.routes.admin.retrainings import NewAugmentationSearch, NewRetraining
+from lifelong_service.routes.admin.retrainings import NewAugmentationSearch
 from lifelong_service.routes.admin.validations import NewLabelledSet
 from lifelong_service.routes.prediction_requests import LogitsBody
 from lifelong_service.schemas.labels import Label, Labels

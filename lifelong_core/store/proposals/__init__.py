@@ -2,5 +2,4 @@
 
 - `proposals`: proposes, lists, accepts and dismisses
 - `acceptance`: accepts, and starts the retraining
-- `records`, `documents`: their value type, and it as JSON
 """

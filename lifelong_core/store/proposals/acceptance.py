@@ -7,9 +7,9 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.entities.jobs import Job
+from lifelong_core.entities.proposals import RetrainingProposal
 from lifelong_core.entities.registry import Task
 from lifelong_core.store.proposals.proposals import accept_within, check_open
-from lifelong_core.store.proposals.records import RetrainingProposal
 from lifelong_core.store.trainings.asking import KIND
 from lifelong_core.values.errors import InvalidInputError
 

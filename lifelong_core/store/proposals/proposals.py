@@ -13,6 +13,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.deploy.adaptation.retraining import RetrainingNeed, RetrainingReason
+from lifelong_core.entities.proposals import Decision, ProposalState, RetrainingProposal
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record
@@ -20,7 +21,6 @@ from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.statements import upsert_into
 from lifelong_core.store.heads.heads import subject_of
 from lifelong_core.store.log.identifiers import new_prediction_id
-from lifelong_core.store.proposals.records import Decision, ProposalState, RetrainingProposal
 from lifelong_core.store.registry.models import model_with_id
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError

@@ -10,16 +10,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
-from lifelong_core.store import Store
+from lifelong_core.entities.proposals import ProposalAnswer
+from lifelong_core.operations.proposals import proposal_answers
+from lifelong_core.operations.retrainings import NewRetraining, retraining_payload_of
 from lifelong_core.store.proposals.acceptance import accept_proposal, start_retraining, task_of
-from lifelong_core.store.proposals.documents import proposal_documents
-from lifelong_core.store.proposals.records import RetrainingProposal
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.values.validation_errors import as_input_error
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.guard.access import access, actor_of, worker_of
-from lifelong_service.routes.admin.retrainings import NewRetraining, retraining_payload_of
 from lifelong_service.worker.worker import Worker
 
 MOST = 100
@@ -39,8 +38,9 @@ router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 def list_proposals(request: Request) -> Response:
     """Show the newest proposals, the open ones first."""
     store = worker_of(request).store
-    found = sorted(store.proposals.list(limit=MOST), key=lambda proposal: proposal.state != "open")
-    return page(request, "proposals", lines=[_shown(store, proposal) for proposal in found])
+    newest = proposal_answers(store, store.proposals.list(limit=MOST))
+    ordered = sorted(newest, key=lambda proposal: proposal.state != "open")
+    return page(request, "proposals", lines=[_shown(proposal) for proposal in ordered])
 
 
 @router.get("/console/proposals/{identifier}")
@@ -89,7 +89,7 @@ def _payload(worker: Worker, identifier: UUID, given: Mapping[str, str]) -> dict
         retraining = NewRetraining.model_validate(asked)
     except ValidationError as error:
         raise as_input_error(error, NewRetraining) from error
-    return retraining_payload_of(worker, task.name, retraining)
+    return retraining_payload_of(worker.store, worker.settings, task.name, retraining)
 
 
 def _job(given: str) -> UUID | None:
@@ -114,18 +114,15 @@ def _proposal_page(
     request: Request, identifier: UUID, *, status: int = 200, error: Exception | None = None, **given: str
 ) -> Response:
     store = worker_of(request).store
-    shown = _shown(store, store.proposals.get(identifier))
+    (proposal,) = proposal_answers(store, [store.proposals.get(identifier)])
     typed = dict.fromkeys(("path", "suggestion", "job", "reason"), "") | given
-    return page(request, "proposal", status=status, one=shown, error=error, given=typed)
+    return page(request, "proposal", status=status, one=_shown(proposal), error=error, given=typed)
 
 
-def _shown(store: Store, proposal: RetrainingProposal) -> dict[str, Any]:
-    """A proposal with its times as times, and its reason in words."""
-    (document,) = proposal_documents(store, [proposal])
-    moments = {name: getattr(proposal, name) for name in ("proposed_at", "fine_at", "decided_at")}
+def _shown(proposal: ProposalAnswer) -> dict[str, Any]:
+    """A proposal with its reason in words."""
     return {
-        **document,
-        **moments,
+        **vars(proposal),
         "title": REASONS[proposal.reason],
         "path": f"/console/proposals/{proposal.id}",
     }

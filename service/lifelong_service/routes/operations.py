@@ -20,6 +20,7 @@ from lifelong_core.operations import (
     jobs,
     models,
     processes,
+    proposals,
     tasks,
     tokens,
     trials,
@@ -42,6 +43,7 @@ MODULES: tuple[ModuleType, ...] = (
     tokens,
     processes,
     jobs,
+    proposals,
     audit,
 )
 """The modules of operations that are served, in the order of the description of the API."""

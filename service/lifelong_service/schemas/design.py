@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from lifelong_core.entities.entity import schema_of
 from lifelong_core.entities.heads import DecisionRuleDocument
 from lifelong_core.store.design.effects import Difference
 from lifelong_core.store.design.records import KeptCause
-from lifelong_service.schemas.references import schema_of
 
 _DESIGN = "lifelong_core.design"
 Value: TypeAlias = Annotated[Any, Field(description="A JSON value of the form that the question asks for.")]

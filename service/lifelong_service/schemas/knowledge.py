@@ -5,7 +5,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lifelong_service.schemas.references import schema_of
+from lifelong_core.entities.entity import schema_of
 
 EntryDocument: TypeAlias = Annotated[
     dict[str, Any], schema_of("lifelong_core.develop.knowledge.entry:KnowledgeEntry")

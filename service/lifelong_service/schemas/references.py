@@ -3,20 +3,12 @@
 import importlib
 from typing import Any
 
-from pydantic import BaseModel, WithJsonSchema
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-_KEY = "x-model"
+from lifelong_core.entities.entity import MODEL_KEY
+
 _TEMPLATE = "#/components/schemas/{model}"
-
-
-def schema_of(path: str) -> WithJsonSchema:
-    """Return an annotation with the schema of a model, without its import.
-
-    Args:
-        path: `package.module:Class`.
-    """
-    return WithJsonSchema({_KEY: path})
 
 
 def resolve_references(document: dict[str, Any]) -> None:
@@ -34,7 +26,7 @@ def resolve_references(document: dict[str, Any]) -> None:
 
 def _replace(node: Any, models: dict[str, type[BaseModel]]) -> None:
     if isinstance(node, dict):
-        path = node.pop(_KEY, None)
+        path = node.pop(MODEL_KEY, None)
         if path is not None:
             module, _, name = path.partition(":")
             models[path] = getattr(importlib.import_module(module), name)

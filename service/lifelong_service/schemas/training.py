@@ -5,11 +5,9 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lifelong_service.schemas.references import schema_of
+from lifelong_core.entities.entity import schema_of
+from lifelong_core.operations.retrainings import RecipeDocument
 
-RecipeDocument: TypeAlias = Annotated[
-    dict[str, Any], schema_of("lifelong_core.develop.training.recipe:Recipe")
-]
 ResultDocument: TypeAlias = Annotated[
     dict[str, Any], schema_of("lifelong_core.develop.training.result:TrainingResult")
 ]

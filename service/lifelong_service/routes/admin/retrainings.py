@@ -1,25 +1,30 @@
 """`/v1/admin/tasks/{task}/retrainings` and `.../augmentation-searches`: trainings as jobs; how models were trained."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter
-from pydantic import Field, StringConstraints
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.jobs import JobAnswer
-from lifelong_core.images.image_roots import find_root
-from lifelong_core.store import Store
+from lifelong_core.operations.retrainings import (
+    ImagePath,
+    NewRetraining,
+    RecipeDocument,
+    RetrainingOptions,
+    check_path,
+    complete_asked,
+    recipe_of,
+    retraining_payload_of,
+)
 from lifelong_core.store.trainings.asking import (
     KIND,
     SEARCH_KIND,
-    Retraining,
     StatedFacts,
-    complete_retraining,
     plan_retraining,
-    retraining_payload,
 )
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError
@@ -33,52 +38,22 @@ from lifelong_service.routes.admin.image_jobs import (
     check_known_task,
     submit_image_job,
 )
-from lifelong_service.schemas.training import PlanDocument, RecipeDocument, TrainingAnswer
-from lifelong_service.worker.worker import Worker
-
-if TYPE_CHECKING:
-    from lifelong_core.develop.training.recipe import Recipe
+from lifelong_service.schemas.training import PlanDocument, TrainingAnswer
 
 MOST_COUNTED = 20_000
 """Images that the plan of a request counts."""
 SLOWEST_STATED = 0.001
 """Images per second; with less, the planned duration of a large training would be infinite."""
 
-Path = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 Count = Annotated[int, Field(ge=1, le=10**12)]
 
 router = APIRouter(route_class=GuardedRoute, tags=["trainings"])
 
 
-class RetrainingOptions(RequestDocument):
-    """How to train, and under which name."""
-
-    recipe: RecipeDocument | None = None
-    suggestion: Annotated[str, StringConstraints(max_length=200)] | None = None
-    measure: Annotated[str, StringConstraints(min_length=1, max_length=64)] = "BA"
-    model: Name | None = None
-    source_path: Path | None = None
-    replicates: Annotated[int, Field(ge=100, le=10_000)] = 1000
-    level: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
-
-
-class NewRetraining(RetrainingOptions):
-    """Labelled images by their path, below one of the folders in LIFELONG_IMAGE_ROOTS, and how to train on them.
-
-    `path`: a folder with one sub-folder per class, or a CSV, tar or zip file. `suggestion` (`SCENARIO:SOURCE`) is
-    followed by the recipe; without it, `recipe` says all, and without both it is the uninformed baseline. `measure`
-    finds the best architecture of the source. `model`: name of the model whose next version is trained; else that of
-    the promoted model. `source_path`: images of the source task, for the scenarios pretraining and co_training.
-    `replicates` and `level` are those of the intervals.
-    """
-
-    path: Path
-
-
 class NewRetrainingPlan(RetrainingOptions):
     """What would be asked for; images are counted at `path` (at most 20,000), stated, or taken from the task card."""
 
-    path: Path | None = None
+    path: ImagePath | None = None
     images: Count | None = None
     source_images: Count | None = None
     images_per_second: Annotated[float, Field(ge=SLOWEST_STATED, le=10**9)] | None = None
@@ -94,7 +69,7 @@ class SearchOptions(RequestDocument):
 class NewAugmentationSearch(SearchOptions):
     """Labelled images of the task by their path, below one of the folders in LIFELONG_IMAGE_ROOTS."""
 
-    path: Path
+    path: ImagePath
 
 
 def _recipe_text(text: str) -> dict[str, Any]:
@@ -137,7 +112,7 @@ async def retrain(request: Request, task: Name) -> JSONResponse:
     worker = worker_of(request)
 
     def payload_of(asked: RetrainingOptions) -> dict[str, Any]:
-        return retraining_payload_of(worker, task, asked)
+        return retraining_payload_of(worker.store, worker.settings, task, asked)
 
     return await submit_image_job(request, KIND, _RETRAINING, payload_of)
 
@@ -159,7 +134,7 @@ async def search_augmentation(request: Request, task: Name) -> JSONResponse:
 
     def payload_of(asked: SearchOptions) -> dict[str, Any]:
         check_known_task(worker.store, task)
-        recipe = _recipe_of(asked.recipe)
+        recipe = recipe_of(asked.recipe)
         given = {"recipe": None if recipe is None else recipe.to_document(), "trials": asked.trials}
         return {"task": task, **{name: value for name, value in given.items() if value is not None}}
 
@@ -174,9 +149,9 @@ def plan(request: Request, task: Name, asked: NewRetrainingPlan) -> PlanDocument
     Devices and limits are those of the settings of this process; they should be those of the monitor.
     """
     worker = worker_of(request)
-    complete = _complete(worker.store, task, asked)
-    _check_path(worker, asked.path, field="path")
-    _check_path(worker, asked.source_path, field="source_path")
+    complete = complete_asked(worker.store, task, asked)
+    check_path(worker.settings, asked.path, field="path")
+    check_path(worker.settings, asked.source_path, field="source_path")
     facts = StatedFacts(
         images=asked.images,
         source_images=asked.source_images,
@@ -205,57 +180,3 @@ def show_training(request: Request, reference: str) -> TrainingAnswer:
         "created_at": training.created_at.isoformat(),
         "created_by": training.created_by,
     }
-
-
-def retraining_payload_of(worker: Worker, task: str, asked: RetrainingOptions) -> dict[str, Any]:
-    """The payload of the job that a request asks for, with the path of its images if it names one.
-
-    Raises:
-        NotFoundError: there is no such task, or nothing is known of the source.
-        InvalidInputError: the options contradict each other, or a path is outside the folders of images.
-    """
-    complete = _complete(worker.store, task, asked)
-    _check_path(worker, asked.source_path, field="source_path")
-    location = {"path": asked.path} if isinstance(asked, NewRetraining) else {}
-    _check_path(worker, location.get("path"), field="path")
-    return retraining_payload(
-        complete, source_path=asked.source_path, replicates=asked.replicates, level=asked.level, **location
-    )
-
-
-def _complete(store: Store, task: str, asked: RetrainingOptions) -> Retraining:
-    return complete_retraining(
-        store,
-        task,
-        recipe=_recipe_of(asked.recipe),
-        suggestion=asked.suggestion,
-        model=asked.model,
-        measure=asked.measure,
-    )
-
-
-def _recipe_of(document: dict[str, Any] | None) -> "Recipe | None":
-    """The recipe that a request holds.
-
-    Raises:
-        InvalidInputError: it is none; the message names the field.
-    """
-    from lifelong_core.develop.training.recipe import Recipe
-
-    if document is None:
-        return None
-    try:
-        return Recipe.from_document(document)
-    except InvalidInputError as error:
-        error.field = f"recipe.{error.field}"
-        raise
-
-
-def _check_path(worker: Worker, path: str | None, *, field: str) -> None:
-    if path is None:
-        return
-    try:
-        find_root(path, worker.settings.image_roots)
-    except InvalidInputError as error:
-        error.field = field
-        raise

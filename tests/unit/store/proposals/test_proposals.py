@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 
 from lifelong_core.deploy.adaptation.retraining import MissedThreshold, RetrainingNeed, RetrainingReason
+from lifelong_core.operations.proposals import proposal_answers
 from lifelong_core.store import RetrainingProposal, Store, new_prediction_id
 from lifelong_core.store.proposals.acceptance import start_retraining
-from lifelong_core.store.proposals.documents import proposal_documents
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from tests.unit.store.at_once import at_once
 from tests.unit.store.samples import add_model
@@ -38,8 +38,8 @@ def test_a_proposal_keeps_what_the_monitor_saw(store: Store) -> None:
     assert store.proposals.get(proposal.id) == proposal
     assert (proposal.model_id, proposal.environment, proposal.state) == (model.id, PLACE, "open")
     assert proposal.details == need().to_document()
-    (document,) = proposal_documents(store, [proposal])
-    assert (document["task"], document["model"], document["job"]) == ("lesions", "dermatology@1", None)
+    (answer,) = proposal_answers(store, [proposal])
+    assert (answer.task, answer.model, answer.job) == ("lesions", "dermatology@1", None)
     entry = store.audit.list(action="proposals.propose", limit=1)[0]
     assert (entry.actor, entry.subject, entry.details["id"]) == (
         "monitor",

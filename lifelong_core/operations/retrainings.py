@@ -1,0 +1,109 @@
+"""What people ask for when they retrain: options of a request, and the payload of the job."""
+
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from pydantic import Field, StringConstraints
+
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.entities.entity import schema_of
+from lifelong_core.images.image_roots import find_root
+from lifelong_core.store import Store
+from lifelong_core.store.trainings.asking import Retraining, complete_retraining, retraining_payload
+from lifelong_core.values.documents import RequestDocument
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.names import Name
+
+if TYPE_CHECKING:
+    from lifelong_core.develop.training.recipe import Recipe
+
+RecipeDocument: TypeAlias = Annotated[
+    dict[str, Any], schema_of("lifelong_core.develop.training.recipe:Recipe")
+]
+ImagePath = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+
+
+class RetrainingOptions(RequestDocument):
+    """How to train, and under which name."""
+
+    recipe: RecipeDocument | None = None
+    suggestion: Annotated[str, StringConstraints(max_length=200)] | None = None
+    measure: Annotated[str, StringConstraints(min_length=1, max_length=64)] = "BA"
+    model: Name | None = None
+    source_path: ImagePath | None = None
+    replicates: Annotated[int, Field(ge=100, le=10_000)] = 1000
+    level: Annotated[float, Field(ge=0.5, lt=1)] = 0.95
+
+
+class NewRetraining(RetrainingOptions):
+    """Labelled images by their path, below one of the folders in LIFELONG_IMAGE_ROOTS, and how to train on them.
+
+    `path`: a folder with one sub-folder per class, or a CSV, tar or zip file. `suggestion` (`SCENARIO:SOURCE`) is
+    followed by the recipe; without it, `recipe` says all, and without both it is the uninformed baseline. `measure`
+    finds the best architecture of the source. `model`: name of the model whose next version is trained; else that of
+    the promoted model. `source_path`: images of the source task, for the scenarios pretraining and co_training.
+    `replicates` and `level` are those of the intervals.
+    """
+
+    path: ImagePath
+
+
+def retraining_payload_of(
+    store: Store, settings: Settings, task: str, asked: RetrainingOptions
+) -> dict[str, Any]:
+    """The payload of the job that a request asks for, with the path of its images if it names one.
+
+    Raises:
+        NotFoundError: there is no such task, or nothing is known of the source.
+        InvalidInputError: the options contradict each other, or a path is outside the folders of images.
+    """
+    complete = complete_asked(store, task, asked)
+    check_path(settings, asked.source_path, field="source_path")
+    location = {"path": asked.path} if isinstance(asked, NewRetraining) else {}
+    check_path(settings, location.get("path"), field="path")
+    return retraining_payload(
+        complete, source_path=asked.source_path, replicates=asked.replicates, level=asked.level, **location
+    )
+
+
+def complete_asked(store: Store, task: str, asked: RetrainingOptions) -> Retraining:
+    """What a request asks for, complete and checked, as `complete_retraining`."""
+    return complete_retraining(
+        store,
+        task,
+        recipe=recipe_of(asked.recipe),
+        suggestion=asked.suggestion,
+        model=asked.model,
+        measure=asked.measure,
+    )
+
+
+def recipe_of(document: dict[str, Any] | None) -> "Recipe | None":
+    """The recipe that a request holds; None: it holds none.
+
+    Raises:
+        InvalidInputError: it is not valid; the message names the field.
+    """
+    if document is None:
+        return None
+    from lifelong_core.develop.training.recipe import Recipe
+
+    try:
+        return Recipe.from_document(document)
+    except InvalidInputError as error:
+        error.field = f"recipe.{error.field}"
+        raise
+
+
+def check_path(settings: Settings, path: str | None, *, field: str) -> None:
+    """Check that a path, if there is one, is below one of the folders of images.
+
+    Raises:
+        InvalidInputError: it is not; the error names `field`.
+    """
+    if path is None:
+        return
+    try:
+        find_root(path, settings.image_roots)
+    except InvalidInputError as error:
+        error.field = field
+        raise
