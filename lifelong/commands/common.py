@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lifelong.printing import echo
+from lifelong_core.runtime.redaction import redact
 
 if TYPE_CHECKING:
     from lifelong_core.store import Store
@@ -122,11 +123,21 @@ url_option: Decorator = click.option(
 
 @contextmanager
 def open_store() -> Iterator["Store"]:
-    """The store that the settings name, closed at the end."""
+    """The store that the settings name, closed at the end.
+
+    Raises:
+        ConfigurationError: LIFELONG_URL names a service, and this command works only in the store of this machine.
+    """
     from lifelong_core.configuration.settings import Settings
     from lifelong_core.runtime.files import ensure_temporary_folder
     from lifelong_core.store import Store
+    from lifelong_core.values.errors import ConfigurationError
 
+    if url := os.environ.get("LIFELONG_URL"):
+        raise ConfigurationError(
+            f"LIFELONG_URL names {redact(url)}, and this command works only in the store of this machine.",
+            hint="Run it where the store is, with LIFELONG_URL unset; or use the HTTP API.",
+        )
     settings = Settings.load()
     ensure_temporary_folder(settings.data_directory)
     with Store.from_settings(settings) as store:
