@@ -1,16 +1,17 @@
 """`lifelong performance`: how good the decisions are, estimated without labels and counted on labelled predictions."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from lifelong.commands.common import as_json, open_store, population_arguments
+from lifelong.commands.common import as_json, population_arguments
 from lifelong.commands.tables import print_rows, wrap_text
+from lifelong.connection import connect
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong_core.store.performance.records import ComparedPeriod
+from lifelong_core.entities.performance import ComparedPeriod
+from lifelong_core.operations.performance import ShowPerformance
+from lifelong_core.store.performance.statements import TITLES, describe_metric
 
 
 @click.command()
@@ -33,28 +34,18 @@ def performance(model: str, environment: str, *, as_json: bool) -> None:
       lifelong performance resnet clinic-a
       lifelong performance resnet clinic-a --json
     """
-    from lifelong_core.store.performance.statements import (
-        describe_class_mixes,
-        describe_comparison,
-        describe_warnings,
-        not_computed,
-        performance_document,
-    )
-
-    with open_store() as store:
-        found = store.models.get(model)
-        name = store.environments.get(environment).name
-        compared = store.performance.get(found.id, name)
-    if compared is None:
-        raise not_computed(found.reference, name)
+    with connect() as connection:
+        compared = connection.send(ShowPerformance(model=model, environment=environment))
     if as_json:
-        echo(json.dumps(performance_document(compared, model=found.reference, environment=name)))
+        echo(json.dumps(compared.to_document()))
         return
     at = f"{compared.computed_at:%Y-%m-%d %H:%M}Z"
-    echo(f"{found.reference} in {name}, computed {at} (later labels count after about a minute)")
-    for sentence in (*describe_comparison(compared), *describe_class_mixes(compared.class_mixes)):
+    echo(
+        f"{compared.model} in {compared.environment}, computed {at} (later labels count after about a minute)"
+    )
+    for sentence in compared.statements:
         echo(wrap_text(sentence))
-    for warning in describe_warnings(compared):
+    for warning in compared.warnings:
         echo(wrap_text(f"Warning: {warning}", indent="  ", first=""), fg="yellow")
     echo()
     print_rows(
@@ -62,9 +53,7 @@ def performance(model: str, environment: str, *, as_json: bool) -> None:
     )
 
 
-def _row(day: "ComparedPeriod") -> dict[str, Any]:
-    from lifelong_core.store.performance.statements import TITLES, describe_metric
-
+def _row(day: ComparedPeriod) -> dict[str, Any]:
     estimated, realised = day.estimated, day.realised
     row: dict[str, Any] = {"day": f"{day.since:%Y-%m-%d}", "head": day.head_version}
     for name, title in TITLES.items():

@@ -5,12 +5,13 @@ from uuid import UUID
 
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
-from lifelong_core.store.performance.figures import ClassMix, MetricAtClassMix
-from lifelong_core.store.performance.records import (
+from lifelong_core.entities.performance import (
+    ClassMix,
     ComparedPeriod,
     Estimated,
     HeadSwap,
     LabelCheck,
+    MetricAtClassMix,
     PopulationPerformance,
     Realised,
 )

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from lifelong_core.deploy.documents import parse_document
 from lifelong_core.deploy.performance.performance_estimate import PerformanceEstimate
 from lifelong_core.entities.entity import read_kept
+from lifelong_core.entities.performance import PopulationPerformance
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import document_text
 from lifelong_core.store.engine.statements import batched, upsert_into
 from lifelong_core.store.log.records import Population
-from lifelong_core.store.performance.records import PopulationPerformance
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import InvalidInputError
 

@@ -3,13 +3,18 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
 from lifelong_core.decision_rules.wording import METRIC_NAMES
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
-from lifelong_core.store.performance.figures import CLASS_MIXES, MetricAtClassMix, RealisedRuleMetric
-from lifelong_core.store.performance.records import ComparedPeriod, PopulationPerformance
+from lifelong_core.entities.performance import (
+    CLASS_MIXES,
+    ComparedPeriod,
+    MetricAtClassMix,
+    PerformanceAnswer,
+    PopulationPerformance,
+    RealisedRuleMetric,
+)
 from lifelong_core.values.errors import NotFoundError
 
 TITLES = {"AC": "accuracy", "EC": "expected cost"}
@@ -168,17 +173,14 @@ def _join(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def performance_document(
+def performance_answer(
     performance: PopulationPerformance, *, model: str, environment: str
-) -> dict[str, Any]:
+) -> PerformanceAnswer:
     """The comparison with its statements in words; `model` is name@version."""
-    document = performance.to_document()
-    for internal in ("schema_version", "inputs", "left_out"):
-        del document[internal]
-    return {
-        "model": model,
-        "environment": environment,
-        "statements": [*describe_comparison(performance), *describe_class_mixes(performance.class_mixes)],
-        "warnings": describe_warnings(performance),
-        **document,
-    }
+    return PerformanceAnswer.of(
+        performance,
+        model=model,
+        environment=environment,
+        statements=[*describe_comparison(performance), *describe_class_mixes(performance.class_mixes)],
+        warnings=describe_warnings(performance),
+    )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion
-from lifelong_core.store.performance.figures import RealisedRuleMetric
+from lifelong_core.entities.performance import RealisedRuleMetric
 from lifelong_monitor.exporter.performance_gauges import Gauge, Values
 from lifelong_monitor.exporter.status import PopulationStatus
 

@@ -11,8 +11,8 @@ import numpy as np
 from lifelong_core.deploy import PostProcessingHead, PrevalenceEstimate
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 from lifelong_core.design.recommendation.document import RecommendedMetric, label_metrics
+from lifelong_core.entities.performance import ClassMix, MetricAtClassMix
 from lifelong_core.store import AttachedRecommendation, LabelledPredictions
-from lifelong_core.store.performance.figures import ClassMix, MetricAtClassMix
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from lifelong_core.values.scientific import t_quantile

@@ -12,19 +12,20 @@ import numpy as np
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.entities.performance import (
+    ComparedPeriod,
+    HeadSwap,
+    LabelCheck,
+    MetricAtClassMix,
+    PopulationPerformance,
+    RealisedRuleMetric,
+)
 from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store import LabelledPredictions, Store, logged_at
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.watching import LabelState, NewestCycle
 from lifelong_core.store.engine.clock import midnight
 from lifelong_core.store.heads.damaged_heads import DamagedHeadError
-from lifelong_core.store.performance.figures import MetricAtClassMix, RealisedRuleMetric
-from lifelong_core.store.performance.records import (
-    ComparedPeriod,
-    HeadSwap,
-    LabelCheck,
-    PopulationPerformance,
-)
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import NotFoundError, UnavailableError
 from lifelong_monitor.cycle.context import list_head_services

@@ -7,9 +7,8 @@ from lifelong_core.decision_rules.rules import MetricRule, OptimisedMetric, Targ
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.deploy.performance.labelled.weighted import weighted_estimate
+from lifelong_core.entities.performance import METRICS, Realised, RealisedRuleMetric
 from lifelong_core.store import LabelledPredictions
-from lifelong_core.store.performance.figures import RealisedRuleMetric
-from lifelong_core.store.performance.records import METRICS, Realised
 from lifelong_core.values.arrays import Floats, Integers
 from lifelong_monitor.cycle.labels import select_rows
 

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.deploy.performance.labelled.agreement import Agreement, adjust_for_number, agreement
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
+from lifelong_core.entities.performance import METRICS, ComparedPeriod, Estimated, Realised
 from lifelong_core.store import LabelledPredictions, logged_at
 from lifelong_core.store.engine.clock import midnight
 from lifelong_core.store.performance.comparisons import CycleEstimate
-from lifelong_core.store.performance.records import METRICS, ComparedPeriod, Estimated, Realised
 from lifelong_core.store.performance.statements import TITLES
 from lifelong_core.values.arrays import Floats, Integers
 from lifelong_monitor.realised.labelled_figures import realised_figures

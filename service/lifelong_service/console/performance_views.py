@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from lifelong_core.store.performance.records import ComparedPeriod, EstimatedMetric, PopulationPerformance
+from lifelong_core.entities.performance import ComparedPeriod, EstimatedMetric, PopulationPerformance
 from lifelong_core.store.performance.statements import TITLES, describe_metric
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from lifelong_core.entities.entity import document_of
 from lifelong_core.operations.operation import Call, Context, Operation, operations_of
 from lifelong_core.store import Store, promote_calibrated, register_calibration
 from lifelong_service.routes.operations import MODULES
+from tests.unit.performance_samples import comparison
 from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import GREY, Installations, Service, running
 
@@ -52,6 +53,8 @@ def fill(store: Store) -> None:
     head = store.heads.get("resnet@2", 1).head
     for _ in range(2):
         store.heads.publish("resnet@2", head, environment="clinic-a", actor="ann")
+    model = store.models.get("resnet@2")
+    store.performance.store(model.id, "clinic-a", comparison())
     store.jobs.submit("cycle", {"model": "resnet@2", "environment": "clinic-a"}, actor="ann")
 
 

@@ -1,18 +1,14 @@
 """`/v1/admin/populations/{reference}/{environment}`: operations on one population."""
 
-from typing import cast
-
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.jobs import JobAnswer
-from lifelong_core.store.performance.statements import not_computed, performance_document
 from lifelong_service.guard.access import access, actor_of, worker_of
 from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.jobs import accept_job
-from lifelong_service.schemas.performance import PerformanceAnswer
 
 router = APIRouter(route_class=GuardedRoute, tags=["populations"])
 
@@ -36,20 +32,3 @@ def run_cycle(request: Request, reference: str, environment: str) -> JSONRespons
         "environment": store.environments.get(environment).name,
     }
     return accept_job(store.jobs.submit("cycle", payload, actor=actor_of(request)))
-
-
-@router.get("/v1/admin/populations/{reference}/{environment}/performance")
-@access(Scope.READ)
-def show_performance(request: Request, reference: str, environment: str) -> PerformanceAnswer:
-    """Estimated beside realised performance of a population: by day and head version, with intervals and agreement.
-
-    Estimates without labels are those of the cycles; realised figures are of the predictions with a label, as they were
-    answered. A monitor computes this about a minute after new labels or a new cycle. `days` compares by UTC day,
-    `heads` over all days of a head version; `statements` says the newest comparison in words.
-    """
-    store = worker_of(request).store
-    model, name = store.models.get(reference), store.environments.get(environment).name
-    found = store.performance.get(model.id, name)
-    if found is None:
-        raise not_computed(model.reference, name)
-    return cast("PerformanceAnswer", performance_document(found, model=model.reference, environment=name))

@@ -8,7 +8,7 @@ import pytest
 from lifelong_core.deploy import fit_head
 from lifelong_core.deploy.criterion.expected_criterion import ExpectedCriterion
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
-from lifelong_core.store.performance.figures import RealisedRuleMetric
+from lifelong_core.entities.performance import RealisedRuleMetric
 from lifelong_monitor.cycle.reports import Inputs
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.exporter.status import PopulationStatus, ServingHead

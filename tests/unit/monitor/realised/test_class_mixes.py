@@ -12,9 +12,9 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import PrevalenceEstimate
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
+from lifelong_core.entities.performance import MetricAtClassMix
 from lifelong_core.store import LabelledPredictions, Model, Store
 from lifelong_core.store.log.identifiers import first_id_at
-from lifelong_core.store.performance.figures import MetricAtClassMix
 from lifelong_core.store.performance.statements import warn_of_class_mixes
 from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.exporter.exporter import Exporter

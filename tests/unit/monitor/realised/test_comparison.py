@@ -14,11 +14,11 @@ from lifelong_core.deploy.performance.performance_estimate import (
     PerformanceEstimate,
     PerformanceWarning,
 )
+from lifelong_core.entities.performance import PopulationPerformance
 from lifelong_core.store import LabelledPredictions, Model, NewLabel, Store, logged_at, new_prediction_id
 from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_core.store.performance.comparisons import CycleEstimate
-from lifelong_core.store.performance.records import PopulationPerformance
 from lifelong_monitor.cycle.labels import select_rows
 from lifelong_monitor.realised.comparison import PerformanceComparer
 from lifelong_monitor.realised.labelled_figures import realised_figures

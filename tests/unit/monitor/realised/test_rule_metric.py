@@ -10,9 +10,9 @@ from sklearn import metrics as oracle
 
 from lifelong_core.decision_rules.rules import DecisionRule, needs_cut_off
 from lifelong_core.deploy import BayesRule, OptimisedMetric, PostProcessingHead, TargetValue
+from lifelong_core.entities.performance import RealisedRuleMetric
 from lifelong_core.store import LabelledPredictions
 from lifelong_core.store.log.identifiers import first_id_at
-from lifelong_core.store.performance.figures import RealisedRuleMetric
 from lifelong_core.store.performance.statements import describe_comparison, describe_warnings
 from lifelong_core.values.arrays import Integers
 from lifelong_monitor.realised.labelled_figures import ENOUGH_CASES, realised_rule_metric

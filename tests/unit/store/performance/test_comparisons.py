@@ -11,11 +11,11 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric, PerformanceEstimate
-from lifelong_core.store import Model, Store
-from lifelong_core.store.performance.records import (
+from lifelong_core.entities.performance import (
     PopulationPerformance,
     Realised,
 )
+from lifelong_core.store import Model, Store
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import InvalidInputError, UnavailableError
 from tests.databases import sqlite_only
@@ -139,7 +139,7 @@ def test_a_damaged_comparison_is_reported(store: Store, model: Model, text: str)
 
 
 def test_a_value_of_another_form_is_refused():
-    with pytest.raises(InvalidInputError, match="another form"):
+    with pytest.raises(InvalidInputError, match="days.0.since"):
         PopulationPerformance.from_document({**comparison().to_document(), "days": [{}]})
 
 
