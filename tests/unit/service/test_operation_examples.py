@@ -6,6 +6,7 @@ A change of an answer is seen here: copy the file that the failure names to `lif
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from lifelong.client import Client, request_of
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
+from lifelong_core.deploy.adaptation.retraining import MissedThreshold, RetrainingNeed
 from lifelong_core.entities.entity import document_of
 from lifelong_core.operations.operation import Call, Context, Operation, operations_of
 from lifelong_core.store import Store, promote_calibrated, register_calibration
@@ -55,15 +57,18 @@ def fill(store: Store) -> None:
         store.heads.publish("resnet@2", head, environment="clinic-a", actor="ann")
     model = store.models.get("resnet@2")
     store.performance.store(model.id, "clinic-a", comparison())
+    missed = MissedThreshold("TPR", 1, 0.712, 0.65, 0.77, 0.8)
+    for reason in ("estimated_performance", "realised_performance"):
+        need = RetrainingNeed(reason, (missed,), datetime(2026, 1, 1, tzinfo=UTC), ("cycle-1", "cycle-2"))
+        store.proposals.propose(model.id, "clinic-a", need)
     store.jobs.submit("cycle", {"model": "resnet@2", "environment": "clinic-a"}, actor="ann")
 
 
 def with_ids(call: Call[Any], store: Store) -> Call[Any]:
     """The call with the ids of this store in place of made-up ones."""
-    ids = {"job": store.jobs.list()[0].id}
-    return call.model_copy(
-        update={name: value for name, value in ids.items() if name in type(call).model_fields}
-    )
+    proposals = [*store.proposals.list(state="open"), *store.proposals.list()]
+    ids = {"job": store.jobs.list()[0].id, "proposal": str(proposals[0].id)}
+    return call.model_copy(update={name: ids[name] for name in call.model_fields_set & ids.keys()})
 
 
 @pytest.fixture(scope="module")
