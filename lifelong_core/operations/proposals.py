@@ -14,12 +14,7 @@ from lifelong_core.entities.proposals import ProposalAnswer, ProposalState, Retr
 from lifelong_core.operations.operation import Call, Context, operation
 from lifelong_core.operations.retrainings import NewRetraining, retraining_payload_of
 from lifelong_core.store import Store
-from lifelong_core.store.proposals.acceptance import (
-    accept_proposal,
-    retraining_command,
-    start_retraining,
-    task_of,
-)
+from lifelong_core.store.proposals import acceptance
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.names import Name
 
@@ -86,7 +81,7 @@ def show_proposal(context: Context, call: ShowProposal) -> ProposalAnswer:
     scope=Scope.OPERATE,
     example=AcceptProposal(proposal=_EXAMPLE),
 )
-def accept(context: Context, call: AcceptProposal) -> ProposalAnswer:
+def accept_proposal(context: Context, call: AcceptProposal) -> ProposalAnswer:
     """Start the retraining and close the proposal; the answer names the job. Status 409 if it is closed already.
 
     `retraining` is the JSON body of `POST /v1/admin/tasks/{task}/retrainings`. To train on an archive, send it there
@@ -97,10 +92,10 @@ def accept(context: Context, call: AcceptProposal) -> ProposalAnswer:
     store, actor = context.store, context.actor
     proposal = store.proposals.find(call.proposal)
     if call.retraining is None:
-        return _answer(context, accept_proposal(store, proposal.id, job_id=call.job, actor=actor))
-    task = task_of(store, proposal).name
+        return _answer(context, acceptance.accept_proposal(store, proposal.id, job_id=call.job, actor=actor))
+    task = acceptance.task_of(store, proposal).name
     payload = retraining_payload_of(store, context.settings, task, call.retraining)
-    _, closed = start_retraining(store, proposal.id, payload, actor=actor)
+    _, closed = acceptance.start_retraining(store, proposal.id, payload, actor=actor)
     return _answer(context, closed)
 
 
@@ -110,7 +105,7 @@ def accept(context: Context, call: AcceptProposal) -> ProposalAnswer:
     scope=Scope.OPERATE,
     example=DismissProposal(proposal=_EXAMPLE, reason="the scanner was broken"),
 )
-def dismiss(context: Context, call: DismissProposal) -> ProposalAnswer:
+def dismiss_proposal(context: Context, call: DismissProposal) -> ProposalAnswer:
     """Close a proposal without a retraining; its reason is not proposed again before a cycle has found it gone."""
     proposals = context.store.proposals
     proposal = proposals.find(call.proposal)
@@ -127,7 +122,7 @@ def proposal_answers(store: Store, proposals: Iterable[RetrainingProposal]) -> l
             task=(task := tasks[models[proposal.model_id].task_id]),
             model=models[proposal.model_id].reference,
             job=proposal.job_id,
-            command=retraining_command(task, proposal.id),
+            command=acceptance.retraining_command(task, proposal.id),
         )
         for proposal in proposals
     ]
