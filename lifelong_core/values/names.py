@@ -11,8 +11,8 @@ NAME_PATTERN = r"[a-z0-9][a-z0-9._-]{0,63}"
 _LEGAL = re.compile(NAME_PATTERN)
 
 DEFAULT_ENVIRONMENT = "default"
-
-
+MAXIMUM_GROUP_LENGTH = 256
+"""Characters of the key of a patient or study."""
 LONGEST_REASON = 200
 
 

@@ -29,7 +29,6 @@ from lifelong_service.routes.admin import (
     affected,
     calibration_sets,
     fingerprints,
-    groups,
     history,
     interviews,
     jobs,
@@ -72,7 +71,6 @@ _ROUTERS = (
     neighbours,
     populations,
     labelling_plans,
-    groups,
     probes,
 )
 

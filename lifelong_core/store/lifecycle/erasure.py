@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.entity import Entity
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import Row
@@ -33,13 +34,14 @@ _revisions, _planned = tables.label_revisions, tables.labelling_samples
 
 
 @dataclass(frozen=True)
-class ErasureOutcome:
+class ErasureOutcome(Entity):
     """Number of rows per table that are deleted, or would be."""
 
     predictions: int = 0
     labels: int = 0
     requests: int = 0
     label_revisions: int = 0
+    """entries of the history of these labels"""
 
     def __add__(self, other: "ErasureOutcome") -> "ErasureOutcome":
         """Sum of both outcomes."""

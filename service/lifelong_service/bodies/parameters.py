@@ -6,8 +6,7 @@ from starlette.datastructures import FormData
 
 from lifelong_core.values.class_labels import is_missing, key_form
 from lifelong_core.values.errors import InvalidInputError
-
-MAXIMUM_GROUP_LENGTH = 256
+from lifelong_core.values.names import MAXIMUM_GROUP_LENGTH
 
 
 def check_parameters(given: Iterable[str], known: Sequence[str]) -> None:

@@ -11,8 +11,9 @@ from starlette.requests import Request
 from lifelong_core.deploy.checks import LONGEST_CLASS_NAME
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import PayloadTooLargeError
+from lifelong_core.values.names import MAXIMUM_GROUP_LENGTH
 from lifelong_service.bodies.limits import media_type
-from lifelong_service.bodies.parameters import MAXIMUM_GROUP_LENGTH, check_fields
+from lifelong_service.bodies.parameters import check_fields
 from lifelong_service.bodies.parsing import parse_in_turn
 from lifelong_service.guard.access import worker_of
 

@@ -16,6 +16,7 @@ from lifelong_core.operations import (
     audit,
     calibration_sets,
     environments,
+    groups,
     heads,
     jobs,
     models,
@@ -46,6 +47,7 @@ MODULES: tuple[ModuleType, ...] = (
     processes,
     jobs,
     proposals,
+    groups,
     audit,
 )
 """The modules of operations that are served, in the order of the description of the API."""
@@ -134,6 +136,8 @@ def _parameter(name: str, field: FieldInfo, place: Any) -> Parameter:
 
 def _body(operation: Operation[Any]) -> type[RequestDocument]:
     """The call without the fields that are parts of the path; of the same name."""
+    if not operation.path_fields:
+        return operation.call
     fields: dict[str, Any] = {
         name: (field.annotation, field)
         for name, field in operation.call.model_fields.items()

@@ -1,4 +1,4 @@
-"""Answers about environments, cycles, the audit log, tokens, workers and groups."""
+"""Answers about cycles."""
 
 from typing import Annotated, NotRequired
 
@@ -138,12 +138,3 @@ class CycleList(TypedDict):
     """Cycles, newest first."""
 
     cycles: list[CycleAnswer]
-
-
-class ErasedAnswer(TypedDict):
-    """Numbers of erased rows."""
-
-    predictions: int
-    labels: int
-    requests: int
-    label_revisions: Annotated[int, Field(description="Entries of the history of these labels.")]
