@@ -32,7 +32,7 @@ from benchmarks.gpu_graphs import jpeg
 from benchmarks.machine import describe
 from lifelong_core.develop.torchvision_operators import declare_missing_operators
 from lifelong_core.images import model_input, preprocess
-from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.preprocessing import Preprocessing
 
 Arm = Callable[[bytes], NDArray[np.float32]]
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)

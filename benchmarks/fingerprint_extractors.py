@@ -14,7 +14,7 @@ from lifelong_core.develop.fingerprints.extractor import (
     ExtractorReference,
     measure_edges,
 )
-from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.preprocessing import Preprocessing
 
 import timm  # isort: skip - after the backbone, which makes torchvision importable
 

@@ -22,8 +22,8 @@ from PIL import Image, ImageOps
 
 from lifelong_core.develop.torchvision_operators import declare_missing_operators
 from lifelong_core.images import FORMATS, model_input
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import LifelongError
+from lifelong_core.values.preprocessing import Preprocessing
 
 MAXIMUM_PIXELS = 50_000_000
 TARGET = Preprocessing.model_validate({"resize": {"height": 224, "width": 224}})

@@ -17,8 +17,8 @@ from sklearn.datasets import load_digits
 from torch import nn
 
 from lifelong_core.develop.localization.occlusion import LogitsOf
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.promotion.compare_localization import ImageModel, LabelledImage, compare_localization
+from lifelong_core.values.preprocessing import Preprocessing
 
 SEEDS = (1, 2, 3)
 TRAINING = 240

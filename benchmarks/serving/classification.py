@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from lifelong_core.images import model_input, preprocess
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.arrays import softmax
+from lifelong_core.values.preprocessing import Preprocessing
 
 MAXIMUM_PIXELS = 16_777_216
 """As the service's default."""

@@ -12,8 +12,8 @@ from benchmarks.gpu_graphs import jpeg
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
 from lifelong_core.images import model_input
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import Scope, Store, register_calibration
+from lifelong_core.values.preprocessing import Preprocessing
 
 if TYPE_CHECKING:
     from torch import nn

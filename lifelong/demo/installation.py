@@ -13,9 +13,9 @@ from lifelong.demo.processes import free_ports
 from lifelong.demo.training import MEAN, STANDARD_DEVIATION
 from lifelong.labelled_images import labelled_images
 from lifelong_core.configuration.settings import Settings
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import Scope, Store
 from lifelong_core.store.files import make_data_folder
+from lifelong_core.values.preprocessing import Preprocessing
 
 TASK, MODEL, ENVIRONMENT = "triage", "digits-cnn", "clinic"
 WINDOW_SAMPLES = 5000

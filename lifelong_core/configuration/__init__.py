@@ -3,5 +3,6 @@
 - `settings`: the one typed settings class; `policy_fields`: the fields of an adaptation policy
 - `monitor_settings`: the settings that all monitors of an installation share
 - `serving_plan`, `gpu`: workers, threads and memory of this machine; how graphs use a GPU
+- `image_roots`: folders whose images jobs may read
 - `plausibility`: settings that are legal, but nearly always a mistake
 """

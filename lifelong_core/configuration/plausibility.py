@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.names import check_reason
+from lifelong_core.values.preprocessing import Preprocessing
 
 FORCE = "If it is right all the same, give the reason as `force_reason` (`--force-because`)."
 _SMALLEST_DEVIATION = 1 / 256

@@ -13,7 +13,6 @@ from lifelong_core.entities.access import Token
 from lifelong_core.entities.entity import Entity, Matrix, Moment
 from lifelong_core.entities.heads import DecisionRuleDocument, HeadPin, HeadPopulation, HeadRecord
 from lifelong_core.entities.rollouts import Rollout
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.errors import (
     ConflictError,
@@ -22,6 +21,7 @@ from lifelong_core.values.errors import (
     NotFoundError,
     UnavailableError,
 )
+from lifelong_core.values.preprocessing import Preprocessing
 
 ModelKind: TypeAlias = Literal["onnx", "external"]
 Rule: TypeAlias = Annotated[

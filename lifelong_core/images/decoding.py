@@ -16,9 +16,9 @@ from lifelong_core.images.plain_jpeg import (
     decode_strictly,
     read_plain_header,
 )
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.images.tiff import check_tiff
 from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.values.preprocessing import Preprocessing
 
 FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP")
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"})

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
+from lifelong_core.configuration.image_roots import resolve_within
 from lifelong_core.images import IMAGE_SUFFIXES
-from lifelong_core.images.image_roots import resolve_within
 from lifelong_core.values.errors import InvalidInputError
 
 _DICOM_SUFFIXES = frozenset({".dcm", ".dicom", ".ima"})

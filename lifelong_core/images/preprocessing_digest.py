@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core import images
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.images.probe_images import PROBES
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 
 _PIXELS = 1_000_000
 """Limit of the probes and of what they become; they need a few thousand."""

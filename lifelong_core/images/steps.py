@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from lifelong_core.images.decoding import FULL_PIXELS, decode_by_pillow, decode_plain, to_image
-from lifelong_core.images.preprocessing import CentreCrop, Preprocessing, Resize
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import CentreCrop, Preprocessing, Resize
 
 STRIP_PIXELS = 1_000_000
 """Pixels of a larger image that are converted and resized in width at once."""

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pydantic import Field, StringConstraints
 
+from lifelong_core.configuration.image_roots import find_root
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.entities.entity import schema_of
-from lifelong_core.images.image_roots import find_root
 from lifelong_core.store import Store
 from lifelong_core.store.trainings.asking import Retraining, complete_retraining, retraining_payload
 from lifelong_core.values.documents import RequestDocument

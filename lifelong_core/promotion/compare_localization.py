@@ -22,7 +22,6 @@ from lifelong_core.develop.localization.occlusion import (
 from lifelong_core.develop.localization.overlay import overlay_png
 from lifelong_core.develop.localization.stability import SCORES, THRESHOLD, Stability, stability
 from lifelong_core.images import preprocess, visible_box
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.promotion.document import (
     LocalizationComparison,
     LocalizationExample,
@@ -30,6 +29,7 @@ from lifelong_core.promotion.document import (
 )
 from lifelong_core.values.arrays import Floats, Integers, Logits
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 
 MOST_EXAMPLES = 8
 

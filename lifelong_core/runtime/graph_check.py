@@ -21,7 +21,6 @@ from typing import Any, Literal, TypeAlias
 from lifelong_core.configuration.gpu import GpuUse
 from lifelong_core.configuration.serving_plan import serving_plan
 from lifelong_core.configuration.settings import Settings
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import Model, ServingState, Store, check_name, serving_state
 from lifelong_core.values.errors import (
     ConfigurationError,
@@ -30,6 +29,7 @@ from lifelong_core.values.errors import (
     LifelongError,
     PayloadTooLargeError,
 )
+from lifelong_core.values.preprocessing import Preprocessing
 
 Precision: TypeAlias = Literal["graph", "half"]
 """Precision in which a graph computes: its own, or float16."""

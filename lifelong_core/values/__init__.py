@@ -4,6 +4,7 @@
 - `documents`: base classes of documents; `array_value`: equality of values that hold arrays
 - `arrays`, `scientific`, `npz`: array types, argument checks, functions of scipy, files of arrays
 - `names`, `class_labels`, `control_characters`: names, labels and characters that are checked
+- `preprocessing`: the document of how images become the input of a model
 - `csv_files`: CSV files, read and written
 - `uncertainties`, `uncertainty_kinds`: predicted uncertainties of samples
 """

@@ -7,8 +7,8 @@ from typing import Final
 
 from PIL import Image
 
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import Store, register_calibration
+from lifelong_core.values.preprocessing import Preprocessing
 from tests.attacks.attack import Outcome, Scale
 from tests.attacks.graphs import HostileGraph, branch_by_pixels, hanging_by_pixels
 from tests.attacks.target import Target

@@ -5,8 +5,8 @@ import time
 import numpy as np
 
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import Scope, register_calibration
+from lifelong_core.values.preprocessing import Preprocessing
 from tests.attacks.attack import QUICK, Outcome, Scale
 from tests.attacks.open_loop import Sent, send_at_rate, send_in_turn, statuses
 from tests.attacks.target import Target

@@ -5,8 +5,8 @@ from uuid import uuid4
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.develop.training.recipe import Recipe
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import Store
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.application import create_application
 from tests.behaviour import inputs
 from tests.unit.develop.training.results import make_result

@@ -9,8 +9,8 @@ from PIL import Image
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import Scope, Store, register_calibration
+from lifelong_core.values.preprocessing import Preprocessing
 from tests.unit.service import onnx_graphs
 
 CLASS_NAMES = ("benign", "unclear", "malignant")

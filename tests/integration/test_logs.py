@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import register_calibration
+from lifelong_core.values.preprocessing import Preprocessing
 from tests.integration.installation import image, install
 from tests.integration.processes import eventually, free_port, running_service
 from tests.unit.service import onnx_graphs

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.preprocessing import Preprocessing
 from tests import tools
 from tests.integration.processes import running_service
 

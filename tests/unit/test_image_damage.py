@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from lifelong_core.images import FULL_PIXELS, decode, model_input, reduction
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 
 SMALL = Preprocessing.model_validate({"resize": {"height": 16, "width": 16}})
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lifelong_core.images import model_input
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 from tests.unit.tiff_files import tiff
 
 COLOURS = {0: 1, 1: 1, 2: 3, 5: 4}

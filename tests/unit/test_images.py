@@ -23,8 +23,8 @@ from lifelong_core.images import (
     visible_box,
 )
 from lifelong_core.images.plain_jpeg import decode_plain_jpeg, read_plain_header
-from lifelong_core.images.preprocessing import CentreCrop, Preprocessing, Resize
 from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.values.preprocessing import CentreCrop, Preprocessing, Resize
 
 LIMIT = 10_000
 PLAIN_GREY = Preprocessing.model_validate({"colour": "grey", "mean": [0.0], "standard_deviation": [1.0]})
@@ -178,7 +178,7 @@ _PALETTE = """
 from io import BytesIO
 from PIL import Image
 from lifelong_core.images import IMAGE_SUFFIXES, decode, preprocess
-from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.preprocessing import Preprocessing
 
 image, file = Image.new("P", (2, 2), 0), BytesIO()
 image.putpalette([255, 255, 255, 0, 0, 0])

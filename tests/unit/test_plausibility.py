@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lifelong_core.configuration.plausibility import check_costs, check_normalisation
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.preprocessing import Preprocessing
 
 
 def resized(mode: str, height: int, width: int, crop: tuple[int, int] | None = None) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from PIL import Image
 from lifelong_core import images
 from lifelong_core.images import decoding, probe_images, steps
 from lifelong_core.images.plain_jpeg import PlainHeader
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.images.preprocessing_digest import check_preprocessing_digest, preprocessing_digest
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 
 FULL: dict[str, Any] = {
     "colour": "rgb",

@@ -22,9 +22,9 @@ from lifelong_core.operations.models import ListModels, PromotedAnswer, PromoteM
 
 if TYPE_CHECKING:
     from lifelong_core.deploy import LabeledLogits
-    from lifelong_core.images.preprocessing import Preprocessing
     from lifelong_core.runtime.graph_check import CheckedGraph
     from lifelong_core.store import Store
+    from lifelong_core.values.preprocessing import Preprocessing
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -95,10 +95,10 @@ def add(
     order. torchvision's ImageFolder numbers classes by the alphabet of their folders.
     """
     from lifelong_core.configuration.plausibility import check_normalisation
-    from lifelong_core.images.preprocessing import Preprocessing
     from lifelong_core.store import describe_serving, register_calibration
     from lifelong_core.store.registry.serving import WORKERS_PATIENCE_SECONDS
     from lifelong_core.values.errors import InvalidInputError
+    from lifelong_core.values.preprocessing import Preprocessing
 
     if onnx is None and not external:
         raise InvalidInputError(
@@ -183,8 +183,8 @@ def _examined(
 
 
 def _read_preprocessing(file: Path) -> "Preprocessing":
-    from lifelong_core.images.preprocessing import Preprocessing
     from lifelong_core.values.errors import InvalidInputError
+    from lifelong_core.values.preprocessing import Preprocessing
     from lifelong_core.values.validation_errors import read_json
 
     try:

@@ -34,8 +34,8 @@ def preprocessing(source: str, size: int | None, output: Path | None, *, test_si
     evaluated with that transform. docs/preprocessing.md explains all fields.
     """
     from lifelong_core.configuration.plausibility import check_normalisation
-    from lifelong_core.images.preprocessing import Preprocessing
     from lifelong_core.values.errors import InvalidInputError
+    from lifelong_core.values.preprocessing import Preprocessing
 
     library, _, name = source.partition("/")
     if (size is not None or test_size) and library != "timm":

@@ -20,7 +20,7 @@ def located(
     Raises:
         InvalidInputError: a folder or table lies below none of the image roots.
     """
-    from lifelong_core.images.image_roots import find_root
+    from lifelong_core.configuration.image_roots import find_root
     from lifelong_core.values.errors import InvalidInputError
 
     path = data.resolve()
@@ -61,7 +61,7 @@ def source_path(data: Path | None, settings: "Settings") -> str | None:
     Raises:
         InvalidInputError: it lies below none of the image roots.
     """
-    from lifelong_core.images.image_roots import find_root
+    from lifelong_core.configuration.image_roots import find_root
     from lifelong_core.values.errors import InvalidInputError
 
     if data is None:

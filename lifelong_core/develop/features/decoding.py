@@ -12,8 +12,8 @@ from lifelong_core.develop.features.dicom import decode_dicom
 from lifelong_core.develop.features.sources.entry import Entry, Opened
 from lifelong_core.develop.features.sources.limits import Limits
 from lifelong_core.images import FORMATS, decode, preprocess
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import LifelongError
+from lifelong_core.values.preprocessing import Preprocessing
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from lifelong_core.develop.features.decoding import DecodedImage, decode_entry
 from lifelong_core.develop.features.result import UnreadableImage
 from lifelong_core.develop.features.sources.entry import Entry, ImageSource, printable
 from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, Limits
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.runtime.cores import usable_cores
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 
 Stage: TypeAlias = Literal["list", "read", "fisher"]
 Progress: TypeAlias = Callable[[Stage, int, int | None], None]

@@ -11,8 +11,8 @@ from lifelong_core.develop.features.extraction import Batch, Extraction, Progres
 from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, Limits
 from lifelong_core.develop.features.task import DEFAULT_SAMPLES, Images, open_source, survey_images
 from lifelong_core.develop.fingerprints.extractor import ExtractorDocument, ExtractorReference, measure_edges
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 
 IMAGE_EDGE = 256
 """Pixels, as in the thesis, section 5.1.3."""

@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.documents import FrozenDocument
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.npz import DAMAGED_HINT, read_npz, write_npz
+from lifelong_core.values.preprocessing import Preprocessing
 
 QUANTILES = (0.05, 0.95)
 """of each feature over the reference images: the lower edge of the first bin and the upper edge of the last one"""

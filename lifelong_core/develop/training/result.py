@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from lifelong_core.develop.training.recipe import Recipe, SplitName
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.documents import Frozen, FrozenDocument
+from lifelong_core.values.preprocessing import Preprocessing
 
 
 class EpochRecord(Frozen):

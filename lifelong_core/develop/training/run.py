@@ -35,7 +35,7 @@ from lifelong_core.develop.training.progress import TrainingProgress
 from lifelong_core.develop.training.progress_report import ProgressReport
 from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.develop.training.result import EpochRecord, Parity, TrainingResult
-from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.preprocessing import Preprocessing
 
 _VERSIONS = ("torch", "timm", "torchvision", "onnxruntime", "lifelong")
 

@@ -3,10 +3,10 @@
 import sqlalchemy as sa
 
 from lifelong_core.entities.registry import Model
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.images.preprocessing_digest import check_preprocessing_digest, differs
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError
+from lifelong_core.values.preprocessing import Preprocessing
 
 
 class CalibratedOtherwiseError(ConflictError):

@@ -15,7 +15,6 @@ from lifelong_core.deploy.calibration_acceptance.report import (
 from lifelong_core.deploy.criterion.head_expectation import with_expectation
 from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.entities.registry import Model, Task
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store.evaluations.acceptance import check_accepted
 from lifelong_core.store.evaluations.comparisons import advice_against
 from lifelong_core.store.heads.calibration_sets import check_classes, insert_calibration_set
@@ -37,6 +36,7 @@ from lifelong_core.store.store import Store
 from lifelong_core.values.arrays import expect_logits
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError, UnidentifiableError
 from lifelong_core.values.names import check_reason
+from lifelong_core.values.preprocessing import Preprocessing
 
 _FORCE = "If the set is right all the same, give the reason as `force_reason` (`--force-because`)."
 

@@ -9,7 +9,6 @@ import sqlalchemy as sa
 from lifelong_core.configuration.plausibility import check_normalisation
 from lifelong_core.entities.registry import Model, ModelKind
 from lifelong_core.entities.rollouts import PromotionReason
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store.access.audit_log import REFUSED_GRAPH, write_audit
 from lifelong_core.store.artifacts import Artifacts, DamagedArtifactError
 from lifelong_core.store.engine.clock import now
@@ -23,6 +22,7 @@ from lifelong_core.store.rollouts.history import add_promotion, close_rollout, o
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.values.names import check_name
+from lifelong_core.values.preprocessing import Preprocessing
 
 
 class Models:

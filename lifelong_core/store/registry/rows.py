@@ -2,8 +2,8 @@
 
 from lifelong_core.decision_rules.rules import rule_from_document
 from lifelong_core.entities.registry import Model, Task
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store.engine.columns import Row, read_record, unpack_floats
+from lifelong_core.values.preprocessing import Preprocessing
 
 
 def task_of(row: Row) -> Task:

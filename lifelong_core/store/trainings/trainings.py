@@ -7,7 +7,6 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.entities.registry import Model
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import now
@@ -23,6 +22,7 @@ from lifelong_core.store.schema import tables
 from lifelong_core.store.trainings.records import StoredTraining
 from lifelong_core.values.errors import NotFoundError
 from lifelong_core.values.names import check_name
+from lifelong_core.values.preprocessing import Preprocessing
 
 if TYPE_CHECKING:
     from lifelong_core.develop.training.recipe import Recipe

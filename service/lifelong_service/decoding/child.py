@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from lifelong_core.images import model_input
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.runtime.logs import configure_logging, early_format
 from lifelong_core.values.errors import InvalidInputError, LifelongError, PayloadTooLargeError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service import confinement
 from lifelong_service.decoding import child as frames
 

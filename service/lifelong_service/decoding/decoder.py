@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.images import input_pixels, model_input, most_pixels
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import (
     InvalidInputError,
     LifelongError,
     PayloadTooLargeError,
     UnavailableError,
 )
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.decoding.header import (
     ImageHeader,
     check_header,

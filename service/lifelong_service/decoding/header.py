@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from lifelong_core.images import FULL_PIXELS, reduction
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.values.preprocessing import Preprocessing
 
 MAXIMUM_BLOCKS: Final = 2000
 """Largest number of blocks (JPEG segments, PNG or RIFF chunks) that are read; PNG encoders write one for each 8 kB of

@@ -19,7 +19,6 @@ from typing import BinaryIO, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.runtime.cores import usable_cores
 from lifelong_core.store.spool.locks import FileLock, LockBusyError
 from lifelong_core.values.errors import (
@@ -28,6 +27,7 @@ from lifelong_core.values.errors import (
     PayloadTooLargeError,
     UnavailableError,
 )
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.decoding import child as frames
 from lifelong_service.decoding.child import ERRORS
 

@@ -18,8 +18,8 @@ from typing import Any
 import onnx
 
 from lifelong_core.configuration.gpu import GpuUse
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError, LifelongError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service import confinement
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.graphs.half_precision import largest_difference, to_half_precision

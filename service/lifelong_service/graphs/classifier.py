@@ -8,9 +8,9 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.arrays import Logits
 from lifelong_core.values.errors import InvalidInputError, LifelongError, UnavailableError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.graphs.captures import DEVICE
 from lifelong_service.graphs.limits import RunLimit
 from lifelong_service.graphs.runs import Run

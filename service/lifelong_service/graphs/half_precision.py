@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 from onnxruntime.transformers.float16 import convert_float_to_float16
 
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.graphs.provider_options import HALF, PRECISION
 from lifelong_service.graphs.trial_images import random_colours

@@ -13,9 +13,9 @@ import numpy as np
 import onnxruntime
 
 from lifelong_core.configuration.gpu import GpuUse
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.images.preprocessing_digest import preprocessing_digest
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.graphs.captures import CaptureError
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.graphs.libraries import TENSORRT

@@ -9,7 +9,7 @@ from typing import Any, Final
 import onnxruntime
 
 from lifelong_core.configuration.gpu import GpuUse
-from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.graphs.libraries import CUDA, TENSORRT
 from lifelong_service.graphs.trial_images import image_shape
 

@@ -13,8 +13,8 @@ from weakref import WeakSet
 import onnxruntime
 
 from lifelong_core.configuration.gpu import GpuUse
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import ConfigurationError, InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.graphs.libraries import CUDA, TENSORRT
 from lifelong_service.graphs.limits import share_limited_memory
 from lifelong_service.graphs.provider_options import provider_options, read_input

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.entities.registry import Model
 from lifelong_core.entities.rollouts import Rollout
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.store.log.identifiers import shadow_prediction_id
 from lifelong_core.store.log.records import LogEntry, Prediction
 from lifelong_core.values.arrays import Logits
 from lifelong_core.values.errors import InvalidInputError, LifelongError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service import metrics
 from lifelong_service.prediction.requests import SHADOW
 from lifelong_service.prediction.routing import Router

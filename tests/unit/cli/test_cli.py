@@ -19,12 +19,12 @@ from lifelong.commands.common import open_store
 from lifelong_core.configuration.serving_plan import plan_serving, worker_memory
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, PostProcessingHead, TargetValue
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.images.preprocessing_digest import preprocessing_digest
 from lifelong_core.runtime.cores import usable_cores
 from lifelong_core.store import Cycle, Heartbeat, Tick, new_prediction_id
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import LifelongError
+from lifelong_core.values.preprocessing import Preprocessing
 from tests.unit.service.onnx_graphs import linear
 
 

@@ -16,8 +16,8 @@ from lifelong_core.develop.evaluation_transforms import (
 )
 from lifelong_core.develop.torchvision_operators import declare_missing_operators
 from lifelong_core.images import preprocess
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 
 SIZES = [(256, 256), (320, 200), (200, 320), (223, 225), (1000, 130), (97, 601), (224, 224), (31, 40)]
 """Width and height: square, landscape, portrait, nearly the target, elongated, enlarged."""

@@ -9,7 +9,6 @@ from PIL import Image
 from scipy import stats
 
 from lifelong_core.develop.localization.stability import SCORES
-from lifelong_core.images.preprocessing import CentreCrop, Preprocessing, Resize
 from lifelong_core.promotion.compare_localization import (
     ImageModel,
     LabelledImage,
@@ -18,6 +17,7 @@ from lifelong_core.promotion.compare_localization import (
 )
 from lifelong_core.promotion.page import promotion_html
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import CentreCrop, Preprocessing, Resize
 from tests.unit.promotion.reports import report
 
 EXACT = Preprocessing(colour="grey", resize=Resize(height=32, width=32))

@@ -14,8 +14,8 @@ from PIL import Image
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import Scope, Store, register_calibration
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.application import create_application
 from tests.unit.service import onnx_graphs
 from tests.unit.service.in_process import InProcess

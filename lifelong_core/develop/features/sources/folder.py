@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from lifelong_core.configuration.image_roots import resolve_within
 from lifelong_core.develop.features.sources.entry import Entry, Opened
 from lifelong_core.develop.features.sources.kinds import file_kind, folder_label, is_archive, list_dicom
-from lifelong_core.images.image_roots import resolve_within
 from lifelong_core.values.errors import InvalidInputError, LifelongError
 
 _LONGEST_PATH = 1000

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
+from lifelong_core.configuration.image_roots import resolve_within
 from lifelong_core.develop.features.sources.combination import CombinedSource
 from lifelong_core.develop.features.sources.entry import ImageSource
 from lifelong_core.develop.features.sources.folder import FolderSource, walk_files
@@ -12,7 +13,6 @@ from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, Limits
 from lifelong_core.develop.features.sources.table import TableSource
 from lifelong_core.develop.features.sources.tar import TarSource
 from lifelong_core.develop.features.sources.zip_archive import ZipSource
-from lifelong_core.images.image_roots import resolve_within
 from lifelong_core.values.errors import InvalidInputError
 
 _FIELD = "images"

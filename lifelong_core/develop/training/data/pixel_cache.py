@@ -17,9 +17,9 @@ from lifelong_core.develop.features.decoding import DecodedImage, decode_entry
 from lifelong_core.develop.features.extraction import steady_process
 from lifelong_core.develop.features.sources.entry import Entry, ImageSource
 from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, Limits
-from lifelong_core.images.preprocessing import CentreCrop, Preprocessing
 from lifelong_core.runtime.cores import usable_cores
 from lifelong_core.runtime.files import reserve
+from lifelong_core.values.preprocessing import CentreCrop, Preprocessing
 
 _MOST_DECODERS = 16
 _PIXELS, _INDEX = "pixels.npy", "pixels.json"

@@ -18,8 +18,8 @@ from lifelong_core.develop.training.data.pixel_cache import PixelCache, cache_pi
 from lifelong_core.develop.training.data.splits import given_splits, split_cases
 from lifelong_core.develop.training.recipe import SplitName
 from lifelong_core.develop.training.result import SplitFacts
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 
 MOST_UNREADABLE = 0.05
 """Largest share of the images that may be unreadable."""

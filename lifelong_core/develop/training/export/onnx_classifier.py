@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.images import model_input
-from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.preprocessing import Preprocessing
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 import onnxruntime

@@ -2,8 +2,8 @@
 
 from lifelong_core.develop.evaluation_transforms import describe_timm_transform, timm_data_config
 from lifelong_core.develop.training.recipe import Recipe
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 
 
 def training_preprocessing(recipe: Recipe) -> Preprocessing:

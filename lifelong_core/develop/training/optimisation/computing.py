@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from lifelong_core.develop.features.backbone import choose_device
-from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.preprocessing import Preprocessing
 
 
 @dataclass(frozen=True, eq=False)

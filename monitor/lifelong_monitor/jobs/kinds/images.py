@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import model_validator
 
+from lifelong_core.configuration.image_roots import find_root
 from lifelong_core.configuration.settings import Settings
-from lifelong_core.images.image_roots import find_root
 from lifelong_core.store import Store
 from lifelong_core.values.documents import FrozenDocument
 from lifelong_core.values.errors import ConfigurationError, InvalidInputError

@@ -13,7 +13,6 @@ from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.deploy.paired_set import LONGEST_NAME
 from lifelong_core.develop.localization.occlusion import GRID
 from lifelong_core.images import preprocess
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.promotion.compare_localization import (
     ImageModel,
     LabelledImage,
@@ -24,6 +23,7 @@ from lifelong_core.promotion.document import LocalizationComparison
 from lifelong_core.store import Model, Store
 from lifelong_core.values.arrays import Integers, Logits
 from lifelong_core.values.errors import LifelongError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_monitor.jobs.kinds.images import ImageSource, develop_module
 from lifelong_monitor.jobs.kinds.model_facts import stored_classifier
 

@@ -12,11 +12,11 @@ from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
 from lifelong_core.develop.training.result import TrainingResult
 from lifelong_core.images import model_input
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.promotion.document import FingerprintDistance, RuntimeCost
 from lifelong_core.promotion.runtime_cost import measure_cost
 from lifelong_core.store import Model, Store
 from lifelong_core.values.errors import InvalidInputError, LifelongError, NotFoundError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_monitor.jobs.kinds.images import develop_module
 
 _EDGE = 256

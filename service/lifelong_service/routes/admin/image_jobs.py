@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from lifelong_core.images.image_roots import find_root
+from lifelong_core.configuration.image_roots import find_root
 from lifelong_core.store import Job, Store
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import NotFoundError

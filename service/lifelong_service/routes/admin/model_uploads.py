@@ -15,12 +15,12 @@ from starlette.requests import Request
 
 from lifelong_core.configuration.plausibility import check_normalisation
 from lifelong_core.entities.registry import ModelAnswer, ModelKind
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.operations.models import model_answer
 from lifelong_core.runtime.graph_check import Precision, check_new_graph
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
 from lifelong_core.values.names import Name
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.bodies.json_documents import parse_document
 from lifelong_service.bodies.limits import media_type
 from lifelong_service.bodies.parameters import check_fields

@@ -11,10 +11,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from lifelong_core.configuration.image_roots import find_root
 from lifelong_core.deploy.paired_set import CURRENT, LONGEST_NAME, PairedSet
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.jobs import JobAnswer
-from lifelong_core.images.image_roots import find_root
 from lifelong_core.store.evaluations.comparisons import (
     find_pair,
     find_report,

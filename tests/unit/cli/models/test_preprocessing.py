@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lifelong_core.develop.evaluation_transforms import describe_hugging_face_processor
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import LifelongError
+from lifelong_core.values.preprocessing import Preprocessing
 
 Run = Callable[..., str]
 COMMAND = ("models", "preprocessing")

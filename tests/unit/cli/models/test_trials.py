@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from lifelong.commands.common import open_store
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import Cycle, LogEntry, NewLabel, Prediction, new_prediction_id, register_calibration
 from lifelong_core.store.cycles.records import Outcome
 from lifelong_core.store.log.identifiers import shadow_prediction_id
 from lifelong_core.values.errors import LifelongError, NotFoundError
+from lifelong_core.values.preprocessing import Preprocessing
 from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import CLASS_NAMES, COSTS, GREY, calibration
 

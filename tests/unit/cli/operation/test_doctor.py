@@ -23,7 +23,6 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits, quantifier
 from lifelong_core.deploy.quantification.summaries.codebook import Codebook
 from lifelong_core.entities.registry import ModelLoad
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.images.preprocessing_digest import preprocessing_digest
 from lifelong_core.runtime.graph_check import UsableProviders
 from lifelong_core.store import (
@@ -43,6 +42,7 @@ from lifelong_core.store.log import identifiers
 from lifelong_core.store.schema import tables
 from lifelong_core.store.spool.spool import Spool
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 from tests import databases
 from tests.unit.store.design_samples import recommendation, recommendation_without_costs
 from tests.unit.store.knowledge_samples import make_entry

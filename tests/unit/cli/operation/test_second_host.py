@@ -158,7 +158,7 @@ def test_artifacts_that_this_host_cannot_reach_are_named(
 ) -> None:
     with open_store() as store:
         store.tasks.add("lesions", CLASSES, COSTS, actor="test")
-        from lifelong_core.images.preprocessing import Preprocessing
+        from lifelong_core.values.preprocessing import Preprocessing
 
         store.models.add(
             "lesions", "net", kind="onnx", onnx=b"graph", preprocessing=Preprocessing(), actor="test"

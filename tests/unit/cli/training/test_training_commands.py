@@ -14,9 +14,9 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
 from lifelong_core.develop.training.recipe import Optimisation, Recipe
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import Job, Store
 from lifelong_core.values.errors import ConflictError, InvalidInputError, UnavailableError
+from lifelong_core.values.preprocessing import Preprocessing
 from tests.unit.develop.training.results import CLASSES, make_result
 
 COSTS = np.ones((3, 3)) - np.eye(3)

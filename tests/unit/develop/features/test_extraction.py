@@ -17,9 +17,9 @@ from lifelong_core.develop.features.reference import thesis_preprocessing
 from lifelong_core.develop.features.sources.entry import Entry, Opened
 from lifelong_core.develop.features.sources.opening import open_images
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.runtime.cores import usable_cores
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 from tests.unit.develop.features.drawn import ARCHITECTURE, EDGE, draw_images
 
 

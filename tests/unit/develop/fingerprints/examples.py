@@ -10,7 +10,7 @@ from lifelong_core.develop.fingerprints.fisher import FisherFingerprint
 from lifelong_core.develop.fingerprints.gaussian import GaussianFingerprint, make_gaussian_fingerprint
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint, make_histogram_fingerprint
 from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
-from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.preprocessing import Preprocessing
 
 Array = NDArray[np.float64]
 

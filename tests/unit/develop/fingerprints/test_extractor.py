@@ -8,9 +8,9 @@ from lifelong_core.develop.fingerprints.extractor import (
     ExtractorReference,
     measure_edges,
 )
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.npz import read_npz, write_npz
+from lifelong_core.values.preprocessing import Preprocessing
 
 FEATURES = np.random.default_rng(0).normal(size=(50, 8))
 

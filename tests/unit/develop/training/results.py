@@ -2,7 +2,7 @@
 
 from lifelong_core.develop.training.recipe import SPLITS, Recipe
 from lifelong_core.develop.training.result import EpochRecord, Parity, SplitFacts, TrainingResult
-from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.preprocessing import Preprocessing
 
 CLASSES = ("healthy", "benign", "malignant")
 

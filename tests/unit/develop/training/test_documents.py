@@ -8,8 +8,8 @@ from lifelong_core.develop.training.policy import LIGHT, AugmentationPolicy, Ste
 from lifelong_core.develop.training.progress import TrainingProgress
 from lifelong_core.develop.training.recipe import SPLITS, Optimisation, Recipe, Shares
 from lifelong_core.develop.training.result import EpochRecord, Parity, SplitFacts, TrainingResult
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 
 POLICY = AugmentationPolicy(
     sub_policies=(

@@ -11,10 +11,10 @@ from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.deploy.paired_set import PairedSet
 from lifelong_core.develop.features.sources.opening import open_images
 from lifelong_core.develop.training.export.onnx_classifier import OnnxClassifier
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.promotion import PromotionReport
 from lifelong_core.store import Model, Store, register_calibration
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_monitor.jobs.kinds.localization import compare_places
 from lifelong_monitor.jobs.running.work import work_of
 from tests.unit.develop.features.drawn import draw_images

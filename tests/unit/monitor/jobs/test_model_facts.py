@@ -8,8 +8,8 @@ from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.develop.fingerprints.distances.registry import distance
 from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
 from lifelong_core.develop.training.recipe import Recipe
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import Model, Store
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_monitor.jobs.kinds.model_facts import cost_on_grey, data_distance, trained_on
 from tests.unit.develop.training.results import make_result
 from tests.unit.monitor.population import BALANCED, draw

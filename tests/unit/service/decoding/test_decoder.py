@@ -9,7 +9,7 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from lifelong_core.images.preprocessing import CentreCrop, Preprocessing, Resize
+from lifelong_core.values.preprocessing import CentreCrop, Preprocessing, Resize
 from lifelong_service.decoding import decoder
 from lifelong_service.prediction import batch_pipeline
 from lifelong_service.prediction.requests import ImageRequest, RequestContext

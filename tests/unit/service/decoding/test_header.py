@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from lifelong_core.images import FULL_PIXELS
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError, LifelongError, PayloadTooLargeError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.decoding.header import (
     CHEAP_BYTES,
     CHEAP_METADATA_BYTES,

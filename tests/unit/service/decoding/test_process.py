@@ -16,8 +16,8 @@ import pytest
 from PIL import Image
 
 from lifelong_core.images import FULL_PIXELS, decode, preprocess
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.decoding import process as module
 from lifelong_service.decoding.process import DecodingProcess, Turns
 from tests.attacks.images import noise_png

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.graphs.loader import load_classifier
 from tests.unit.service import onnx_graphs
 

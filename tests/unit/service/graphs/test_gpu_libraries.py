@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from lifelong_core.configuration.gpu import GpuUse
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import ConfigurationError, InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.graphs import providers as module
 from lifelong_service.graphs.loader import load_classifier
 from lifelong_service.graphs.page_locked import PageLockedMemory

@@ -9,8 +9,8 @@ import pytest
 
 from lifelong_core.configuration.gpu import GpuUse
 from lifelong_core.configuration.settings import Settings
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import ConfigurationError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.graphs.half_precision import to_half_precision
 from lifelong_service.graphs.loader import load_classifier
 from lifelong_service.graphs.trial_images import batch_sizes

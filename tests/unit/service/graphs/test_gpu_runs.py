@@ -14,8 +14,8 @@ import pytest
 from onnx import TensorProto
 
 from lifelong_core.configuration.gpu import GpuUse
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import ConfigurationError, InvalidInputError, LifelongError, UnavailableError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.graphs import page_locked, sessions
 from lifelong_service.graphs.captures import DEVICE, SharedDevice
 from lifelong_service.graphs.classifier import Classifier, GraphTimeoutError

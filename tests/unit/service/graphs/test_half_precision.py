@@ -9,9 +9,9 @@ import pytest
 from onnx import TensorProto
 
 from lifelong_core.configuration.settings import Settings
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.runtime.graph_check import check_graph
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.graphs.half_precision import largest_difference, to_half_precision
 from lifelong_service.graphs.loader import load_classifier
 from tests.unit.service import onnx_graphs

@@ -138,7 +138,7 @@ def test_the_memory_limit_of_a_worker_does_not_count_in_the_check(tmp_path: Path
 import resource, sys
 from pathlib import Path
 from lifelong_core.runtime.graph_check import check_graph
-from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_core.configuration.settings import Settings
 _, hard = resource.getrlimit(resource.RLIMIT_DATA)
 resource.setrlimit(resource.RLIMIT_DATA, (400_000_000, hard))

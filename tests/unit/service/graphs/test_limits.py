@@ -15,9 +15,9 @@ import pytest
 
 from lifelong_core.configuration.serving_plan import plan_serving
 from lifelong_core.configuration.settings import Settings
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import register_calibration
 from lifelong_core.values.errors import UnavailableError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.graphs.limits import LOOK_SECONDS, RunLimit, limit_memory
 from lifelong_service.graphs.loader import load_classifier
 from lifelong_service.worker.model_loader import HangingModels
@@ -157,7 +157,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from lifelong_core.values.errors import InvalidInputError
-from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_core.configuration.serving_plan import plan_serving
 from lifelong_core.configuration.settings import Settings
 from lifelong_service.graphs.loader import load_classifier

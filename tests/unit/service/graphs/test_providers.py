@@ -3,8 +3,8 @@
 import onnxruntime
 import pytest
 
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import ConfigurationError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.graphs.loader import load_classifier
 from lifelong_service.graphs.providers import CPU, check_providers, choose_providers
 from tests.unit.service import onnx_graphs

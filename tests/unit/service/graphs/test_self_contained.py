@@ -8,8 +8,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.graphs.loader import load_classifier
 from lifelong_service.graphs.self_contained import self_contained
 from tests.unit.service import onnx_graphs

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.images.preprocessing import Preprocessing, Resize
 from lifelong_core.store import Store, promote_calibrated, register_calibration
 from lifelong_core.store.log.identifiers import shadow_prediction_id
 from lifelong_core.store.rollouts.trials import start_trial
 from lifelong_core.values.errors import UnavailableError
+from lifelong_core.values.preprocessing import Preprocessing, Resize
 from lifelong_service import metrics
 from lifelong_service.decoding import process
 from lifelong_service.graphs.classifier import Classifier, GraphTimeoutError

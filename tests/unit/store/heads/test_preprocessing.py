@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.images.preprocessing_digest import OtherPreprocessingError, preprocessing_digest
 from lifelong_core.store import Model, Store, examine_first, promote_calibrated, register_calibration
 from lifelong_core.store.heads.preprocessing import CalibratedOtherwiseError
 from lifelong_core.store.registry.documents import registry_document, registry_from
 from lifelong_core.store.schema import tables
+from lifelong_core.values.preprocessing import Preprocessing
 from tests.databases import sqlite_only
 from tests.unit.store.samples import CLASSES, COSTS, add_model, calibration
 

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import LabeledLogits, TargetValue, fit_head
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import (
     Model,
     RefusedCalibrationError,
@@ -15,6 +14,7 @@ from lifelong_core.store import (
 )
 from lifelong_core.store.heads import heads
 from lifelong_core.values.errors import ConflictError, InvalidInputError, UnidentifiableError
+from lifelong_core.values.preprocessing import Preprocessing
 from tests.databases import sqlite_only
 from tests.unit.store.samples import CLASSES, COSTS, add_model, blurred, calibration, head
 

@@ -10,12 +10,12 @@ from types import MappingProxyType
 import pytest
 
 from lifelong_core.deploy import TargetValue
-from lifelong_core.images.preprocessing import Preprocessing, Resize
 from lifelong_core.store import Registry, Scope, Store, promote_calibrated, register_calibration, start_trial
 from lifelong_core.store.access.token_lookup import hash_secret
 from lifelong_core.store.lifecycle.group_keys import KeyFile
 from lifelong_core.store.registry.cache import RegistryCache
 from lifelong_core.values.errors import UnavailableError
+from lifelong_core.values.preprocessing import Preprocessing, Resize
 from tests.databases import sqlite_only
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, head
 

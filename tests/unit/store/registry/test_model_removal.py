@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import Model, Store, promote_calibrated, register_calibration
 from lifelong_core.values.errors import ConflictError, NotFoundError
+from lifelong_core.values.preprocessing import Preprocessing
 from tests.unit.store.samples import CLASSES, COSTS, calibration, cycle, entry, head
 
 

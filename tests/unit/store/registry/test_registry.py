@@ -12,10 +12,10 @@ import pytest
 
 from lifelong_core.decision_rules.rules import DecisionRule, rule_document
 from lifelong_core.deploy import Argmax, BayesRule, CutOffs, LabeledLogits, TargetValue
-from lifelong_core.images.preprocessing import Preprocessing, Resize
 from lifelong_core.store import Model, Scope, Store, promote_calibrated, register_calibration
 from lifelong_core.store.access.token_lookup import hash_secret
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.values.preprocessing import Preprocessing, Resize
 from tests.databases import sqlite_only
 from tests.unit.store.design_samples import interview, recommendation
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration, entry, head

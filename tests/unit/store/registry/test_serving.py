@@ -3,8 +3,8 @@
 import threading
 from datetime import UTC, datetime
 
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import ModelLoad, Store, describe_serving, register_calibration, serving_state
+from lifelong_core.values.preprocessing import Preprocessing
 from tests.databases import sqlite_only
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, calibration
 

@@ -1,7 +1,7 @@
 """Models of kind onnx for the tests of trials; nothing loads their graphs."""
 
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import Model, Store, register_calibration
+from lifelong_core.values.preprocessing import Preprocessing
 from tests.unit.store.samples import CLASSES, COSTS, calibration
 
 TASK = "lesions"

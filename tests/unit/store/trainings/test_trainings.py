@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from lifelong_core.develop.training.recipe import Recipe
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.store import Model, Store
 from lifelong_core.values.errors import ConflictError, NotFoundError, UnavailableError
+from lifelong_core.values.preprocessing import Preprocessing
 from tests.unit.store.samples import CLASSES, COSTS, add_model, calibration
 
 RECIPE = Recipe(architecture="resnet18", seed=3)

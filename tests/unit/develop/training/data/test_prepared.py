@@ -15,8 +15,8 @@ from lifelong_core.develop.features.sources.zip_archive import ZipSource
 from lifelong_core.develop.training.data.pixel_cache import cache_pixels, outer_preprocessing
 from lifelong_core.develop.training.data.prepared import PreparedImages, prepare_images
 from lifelong_core.images import decode, preprocess
-from lifelong_core.images.preprocessing import CentreCrop, Preprocessing, Resize
 from lifelong_core.values.errors import InvalidInputError, LifelongError
+from lifelong_core.values.preprocessing import CentreCrop, Preprocessing, Resize
 from tests.unit.develop.features.test_dicom import make_dicom
 from tests.unit.develop.training.data.examples import SHARES, MemorySource, drawn, png, source_of
 

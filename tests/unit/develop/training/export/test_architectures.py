@@ -5,8 +5,8 @@ import pytest
 from benchmarks.onnx_parity import ARCHITECTURES, measure
 from lifelong_core.develop.training.export.preprocessing import training_preprocessing
 from lifelong_core.develop.training.recipe import Recipe
-from lifelong_core.images.preprocessing import CentreCrop, Resize
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import CentreCrop, Resize
 
 
 def test_the_preprocessing_is_that_of_the_architecture():

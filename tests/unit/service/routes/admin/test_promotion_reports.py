@@ -12,9 +12,9 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.deploy.paired_set import PairedSet
 from lifelong_core.develop.training.recipe import Recipe
-from lifelong_core.images.preprocessing import Preprocessing
 from lifelong_core.promotion import PromotionReport
 from lifelong_core.store import Model, register_calibration
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_monitor.jobs.kinds import compare
 from tests.unit.service.conftest import Service, calibration
 from tests.unit.service.routes.admin.test_interviews import ANSWERS

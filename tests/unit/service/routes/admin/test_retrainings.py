@@ -16,7 +16,7 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
 from lifelong_core.develop.training.recipe import Recipe
-from lifelong_core.images.preprocessing import Preprocessing
+from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_monitor.jobs.kinds.retrain import Payload
 from tests.unit.develop.training.results import make_result
 from tests.unit.service.conftest import Service, png
