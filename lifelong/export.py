@@ -18,7 +18,7 @@ from lifelong_core.deploy.head import ABSTAIN
 from lifelong_core.runtime.files import PRIVATE_FILE
 from lifelong_core.store import logged_at
 from lifelong_core.store.files import replace_file
-from lifelong_core.store.log.labels import revision_document
+from lifelong_core.store.log.labels import named_revision
 from lifelong_core.values.csv_files import safe_cell
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
 
@@ -253,7 +253,9 @@ def _history(revisions: "tuple[LabelRevision, ...]", names: tuple[str, ...]) -> 
     """Every change of a label as JSON text."""
     if not revisions:
         return None
-    return json.dumps([revision_document(one, names) for one in revisions], ensure_ascii=False)
+    return json.dumps(
+        [named_revision(revision, names).to_document() for revision in revisions], ensure_ascii=False
+    )
 
 
 def _logits(blobs: list[bytes], classes: int) -> pa.Array:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from datetime import datetime
 from functools import cache
+from threading import RLock
 from typing import Annotated, Any, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -27,6 +28,7 @@ from lifelong_core.values.errors import InvalidInputError, UnavailableError
 Value = TypeVar("Value")
 MODEL_KEY = "x-model"
 """Key of a JSON schema that the description of the API replaces by the schema of a model."""
+_building = RLock()
 
 
 class Entity:
@@ -64,7 +66,9 @@ class Entity:
 
 @cache
 def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+    # Descriptions are read from the source, and two threads that parse at once fail on some versions of Python 3.11.
+    with _building:
+        return TypeAdapter(kind)
 
 
 def document_of(value: Any, kind: Any) -> Any:

@@ -1,14 +1,15 @@
 """`lifelong feedback history`: every change of the label of a prediction."""
 
 import json
-from datetime import datetime
 from uuid import UUID
 
 import click
 
-from lifelong.commands.common import as_json, open_store
+from lifelong.commands.common import as_json
 from lifelong.commands.tables import print_rows
+from lifelong.connection import connect
 from lifelong.printing import echo
+from lifelong_core.operations.feedback import ShowLabelHistory
 
 
 @click.command(short_help="Show every change of the label of a prediction.")
@@ -16,21 +17,21 @@ from lifelong.printing import echo
 @as_json
 def history(prediction_id: UUID, *, as_json: bool) -> None:
     """Show every change of the label of PREDICTION_ID, oldest first: from what to what, by whom, when."""
-    with open_store() as store:
-        document = store.labels.history_document(prediction_id)
+    with connect() as connection:
+        shown = connection.send(ShowLabelHistory(prediction=prediction_id))
     if as_json:
-        echo(json.dumps(document))
+        echo(json.dumps(shown.to_document()))
         return
     rows = [
         {
-            "revision": one["revision"],
-            "recorded_at": datetime.fromisoformat(one["recorded_at"]),
-            "from": one["previous_name"],
-            "to": one["name"],
-            "propensity": one["propensity"],
-            "source": one["source"],
-            "actor": one["actor"],
+            "revision": revision.revision,
+            "recorded_at": revision.recorded_at,
+            "from": revision.previous_name,
+            "to": revision.name,
+            "propensity": revision.propensity,
+            "source": revision.source,
+            "actor": revision.actor,
         }
-        for one in document["revisions"]
+        for revision in shown.revisions
     ]
     print_rows(rows, as_json=False, empty="The prediction has no label.")

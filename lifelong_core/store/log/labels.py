@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import numpy as np
 import sqlalchemy as sa
 
+from lifelong_core.entities.labels import LabelHistory, LabelRevisionAnswer
 from lifelong_core.store.engine.columns import Row, unpack_logit_rows
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.labelling.samples import planned_propensities
@@ -81,14 +81,23 @@ class Labels:
         with self._database.read() as connection:
             return revisions_of(connection, prediction_id)
 
-    def history_document(self, prediction_id: UUID) -> dict[str, Any]:
-        """The history as JSON values with names of classes, `label_history_document`.
+    def named_history(self, prediction_id: UUID) -> LabelHistory:
+        """The prediction with every change of its label, oldest first, with names of classes.
 
         Raises:
             NotFoundError: there is no such prediction.
         """
         with self._database.read() as connection:
-            return label_history_document(connection, prediction_id)
+            row = _population_of(connection, prediction_id)
+            model = model_with_id(connection, row.model_id)
+            names = task_with_id(connection, model.task_id).class_names
+            revisions = revisions_of(connection, prediction_id)
+        return LabelHistory(
+            prediction_id=prediction_id,
+            model=model.reference,
+            environment=row.environment,
+            revisions=[named_revision(revision, names) for revision in revisions],
+        )
 
     def newest_labelled(
         self,
@@ -164,23 +173,6 @@ def _of_population(model_id: int, environment: str) -> tuple[sa.ColumnElement[bo
     return _labels.c.model_id == model_id, _labels.c.environment == environment
 
 
-def label_history_document(connection: sa.Connection, prediction_id: UUID) -> dict[str, Any]:
-    """A prediction with every change of its label, oldest first; an empty list: it has no label.
-
-    Raises:
-        NotFoundError: there is no such prediction.
-    """
-    row = _population_of(connection, prediction_id)
-    model = model_with_id(connection, row.model_id)
-    names = task_with_id(connection, model.task_id).class_names
-    return {
-        "prediction_id": str(prediction_id),
-        "model": model.reference,
-        "environment": row.environment,
-        "revisions": [revision_document(one, names) for one in revisions_of(connection, prediction_id)],
-    }
-
-
 def _population_of(connection: sa.Connection, prediction_id: UUID) -> Row:
     if is_prediction_id(prediction_id):
         query = sa.select(_log.c.model_id, _log.c.environment).where(
@@ -195,17 +187,11 @@ def _population_of(connection: sa.Connection, prediction_id: UUID) -> Row:
     )
 
 
-def revision_document(revision: LabelRevision, names: Sequence[str]) -> dict[str, Any]:
-    """One change of a label as JSON values; `names` are those of the classes."""
+def named_revision(revision: LabelRevision, names: Sequence[str]) -> LabelRevisionAnswer:
+    """One change of a label; `names` are those of the classes."""
     previous = revision.previous_label
-    return {
-        "revision": revision.revision,
-        "previous_label": previous,
-        "previous_name": None if previous is None else names[previous],
-        "label": revision.label,
-        "name": names[revision.label],
-        "propensity": revision.propensity,
-        "source": revision.source,
-        "actor": revision.actor,
-        "recorded_at": revision.recorded_at.isoformat(),
-    }
+    return LabelRevisionAnswer.of(
+        revision,
+        previous_name=None if previous is None else names[previous],
+        name=names[revision.label],
+    )

@@ -16,6 +16,7 @@ from lifelong_core.operations import (
     audit,
     calibration_sets,
     environments,
+    feedback,
     groups,
     heads,
     jobs,
@@ -47,6 +48,7 @@ MODULES: tuple[ModuleType, ...] = (
     processes,
     jobs,
     proposals,
+    feedback,
     groups,
     audit,
 )

@@ -1,4 +1,4 @@
-"""Labels as requests, their results, and the history of a label."""
+"""Labels as requests, and their results."""
 
 from typing import Annotated, Literal, NotRequired
 from uuid import UUID
@@ -79,26 +79,3 @@ class LabelAnswers(TypedDict):
     """The result for each label, in their order."""
 
     labels: list[LabelAnswer]
-
-
-class LabelRevisionAnswer(TypedDict):
-    """One change of a label: from what to what, by whom, when."""
-
-    revision: Annotated[int, Field(description="Counts up from 1.")]
-    previous_label: Annotated[int | None, Field(description="Class index; null: there was no label.")]
-    previous_name: Annotated[str | None, Field(description="Name of that class.")]
-    label: int
-    name: str
-    propensity: Annotated[float | None, Field(description="Of the label since this revision; null: unknown.")]
-    source: str
-    actor: Annotated[str | None, Field(description="Name of the token; null: unknown.")]
-    recorded_at: str
-
-
-class LabelHistoryAnswer(TypedDict):
-    """A prediction and every change of its label, oldest first; an empty list: it has no label."""
-
-    prediction_id: str
-    model: str
-    environment: str
-    revisions: list[LabelRevisionAnswer]

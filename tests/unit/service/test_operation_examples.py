@@ -19,7 +19,15 @@ from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.adaptation.retraining import MissedThreshold, RetrainingNeed
 from lifelong_core.entities.entity import document_of
 from lifelong_core.operations.operation import Call, Context, Operation, operations_of
-from lifelong_core.store import Store, promote_calibrated, register_calibration
+from lifelong_core.store import (
+    LogEntry,
+    NewLabel,
+    Prediction,
+    Store,
+    new_prediction_id,
+    promote_calibrated,
+    register_calibration,
+)
 from lifelong_service.routes.operations import MODULES
 from tests.unit.performance_samples import comparison
 from tests.unit.service import onnx_graphs
@@ -27,6 +35,7 @@ from tests.unit.service.conftest import GREY, Installations, Service, running
 
 OPERATIONS = [operation for module in MODULES for operation in operations_of(module)]
 CLASSES = ("benign", "malignant")
+PREDICTION = new_prediction_id()
 FIXED = {
     r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00": "2026-01-01T12:00:00+00:00",
     r"\b[0-9a-f]{64}\b": 64 * "0",
@@ -61,13 +70,16 @@ def fill(store: Store) -> None:
     for reason in ("estimated_performance", "realised_performance"):
         need = RetrainingNeed(reason, (missed,), datetime(2026, 1, 1, tzinfo=UTC), ("cycle-1", "cycle-2"))
         store.proposals.propose(model.id, "clinic-a", need)
+    logged = Prediction(PREDICTION, model.id, "clinic-a", 2, 0, np.ones(2, np.float32), None)
+    store.predictions.append([LogEntry((logged,))])
+    store.labels.record([NewLabel(PREDICTION, 1, "pathology")], actor="ann")
     store.jobs.submit("cycle", {"model": "resnet@2", "environment": "clinic-a"}, actor="ann")
 
 
 def with_ids(call: Call[Any], store: Store) -> Call[Any]:
     """The call with the ids of this store in place of made-up ones."""
     proposals = [*store.proposals.list(state="open"), *store.proposals.list()]
-    ids = {"job": store.jobs.list()[0].id, "proposal": str(proposals[0].id)}
+    ids = {"job": store.jobs.list()[0].id, "proposal": str(proposals[0].id), "prediction": PREDICTION}
     return call.model_copy(update={name: ids[name] for name in call.model_fields_set & ids.keys()})
 
 
