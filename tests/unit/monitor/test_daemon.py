@@ -2,6 +2,7 @@ import logging
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,12 +20,18 @@ from lifelong_monitor.jobs.running.lane import Lane
 from lifelong_monitor.jobs.running.runner import JobRunner
 from lifelong_monitor.schedule.tick import Ticker
 from tests.unit.monitor.daemons import running, until
-from tests.unit.monitor.population import BALANCED, draw, predict
+from tests.unit.monitor.population import BALANCED, draw, predict, settings_for
 
 
 @pytest.fixture
 def exporter() -> Exporter:
     return Exporter(cycle_interval_seconds=1)
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Settings:
+    """Settings of an installation without a database."""
+    return settings_for(tmp_path / "empty")
 
 
 @pytest.fixture
@@ -172,13 +179,13 @@ def test_a_first_tick_that_runs_into_the_full_interval_is_nothing_to_warn_of(
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
-def test_a_database_without_a_schema_stops_it(settings: Settings, exporter: Exporter) -> None:
+def test_a_database_without_a_schema_stops_it(empty: Settings, exporter: Exporter) -> None:
     with pytest.raises(SchemaError, match="lifelong init"):
-        Daemon(settings, exporter).run()
+        Daemon(empty, exporter).run()
 
 
 def test_it_stops_cleanly_while_the_scheduler_hands_over_a_tick(
-    settings: Settings, exporter: Exporter, monkeypatch: pytest.MonkeyPatch
+    empty: Settings, exporter: Exporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     remove, removed = BackgroundScheduler.remove_job, list[str]()
 
@@ -189,7 +196,7 @@ def test_it_stops_cleanly_while_the_scheduler_hands_over_a_tick(
 
     monkeypatch.setattr(BackgroundScheduler, "remove_job", after_a_while)
     with pytest.raises(SchemaError, match="lifelong init"):
-        Daemon(settings, exporter).run()
+        Daemon(empty, exporter).run()
     assert removed
 
 
