@@ -24,16 +24,24 @@ from lifelong_core.runtime.addresses import is_this_machine
 from lifelong_core.runtime.redaction import redact
 from lifelong_core.values.errors import (
     ConfigurationError,
+    ConflictError,
+    ForbiddenError,
     InvalidInputError,
     LifelongError,
+    NotFoundError,
+    PayloadTooLargeError,
     RetryableError,
     TooManyRequestsError,
+    UnauthenticatedError,
     UnavailableError,
+    UnsupportedMediaTypeError,
 )
 
 Library = TypeVar("Library")
 
 TIMEOUT_SECONDS = 30.0
+PATIENCE_SECONDS = 10.0
+"""How long a request that is safe to repeat is sent again while the service is not available."""
 _RETRYABLE: Mapping[int, type[RetryableError]] = {
     429: TooManyRequestsError,
     502: UnavailableError,
@@ -41,6 +49,15 @@ _RETRYABLE: Mapping[int, type[RetryableError]] = {
     504: UnavailableError,
 }
 """By status; 502 and 504 are answers of a proxy."""
+_REFUSED: Mapping[int, type[LifelongError]] = {
+    401: UnauthenticatedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    413: PayloadTooLargeError,
+    415: UnsupportedMediaTypeError,
+    422: InvalidInputError,
+}
 
 
 def answer_of(response: httpx.Response) -> dict[str, Any]:
@@ -49,8 +66,8 @@ def answer_of(response: httpx.Response) -> dict[str, Any]:
     Raises:
         UnavailableError: the same request may succeed later; as below.
         TooManyRequestsError: the same; as below.
-        LifelongError: the service refused; message, field, hint and details are the service's own. Or what answered is
-            not the service.
+        LifelongError: the service refused; kind, message, field, hint and details are the service's own. Or what
+            answered is not the service.
     """
     try:
         if response.is_success:
@@ -80,7 +97,7 @@ def _proxy_hint(url: httpx.URL) -> str | None:
 def _error(response: httpx.Response, message: str, field: str | None, hint: str | None) -> LifelongError:
     kind = _RETRYABLE.get(response.status_code)
     if kind is None:
-        return LifelongError(message, field=field, hint=hint)
+        return _REFUSED.get(response.status_code, LifelongError)(message, field=field, hint=hint)
     given = response.headers.get("Retry-After", "")
     seconds = int(given) if given.isdecimal() else 1
     return kind(message, field=field, hint=hint, retry_after_seconds=seconds)
@@ -149,7 +166,9 @@ class _Connection:
         InvalidInputError: the URL is none.
     """
 
-    def __init__(self, url: str, token: str | None = None, *, patience_seconds: float = 0.0) -> None:
+    def __init__(
+        self, url: str, token: str | None = None, *, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
         try:
             host = httpx.URL(url).host
         except httpx.InvalidURL as error:
@@ -212,7 +231,9 @@ class Client(_Connection):
         ...     print(head.version, head.outlook)
     """
 
-    def __init__(self, url: str, token: str | None = None, *, patience_seconds: float = 0.0) -> None:
+    def __init__(
+        self, url: str, token: str | None = None, *, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
         super().__init__(url, token, patience_seconds=patience_seconds)
         self._client = self._connected(httpx.Client)
 
@@ -333,7 +354,9 @@ class Client(_Connection):
 class AsyncClient(_Connection):
     """The same for asynchronous code; see `Client`."""
 
-    def __init__(self, url: str, token: str | None = None, *, patience_seconds: float = 0.0) -> None:
+    def __init__(
+        self, url: str, token: str | None = None, *, patience_seconds: float = PATIENCE_SECONDS
+    ) -> None:
         super().__init__(url, token, patience_seconds=patience_seconds)
         self._client = self._connected(httpx.AsyncClient)
 

@@ -14,9 +14,6 @@ from lifelong_core.runtime.files import ensure_temporary_folder
 from lifelong_core.store import Store
 from lifelong_core.store.registry.serving import WORKERS_PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 10.0
-"""How long a command that only reads waits for a service that is not available."""
-
 
 class Connection(Protocol):
     """Carries operations out."""
@@ -48,7 +45,7 @@ def connect() -> Iterator[Connection]:
     With LIFELONG_URL it is that service, with the token in LIFELONG_TOKEN; else the store that the settings name.
     """
     if url := os.environ.get("LIFELONG_URL"):
-        with Client(url, os.environ.get("LIFELONG_TOKEN"), patience_seconds=PATIENCE_SECONDS) as client:
+        with Client(url, os.environ.get("LIFELONG_TOKEN")) as client:
             yield client
         return
     settings = Settings.load()

@@ -13,7 +13,7 @@ import pytest
 
 from lifelong import AsyncClient, Client
 from lifelong_core.operations.heads import ListHeads, NewPin, Unpin
-from lifelong_core.values.errors import LifelongError
+from lifelong_core.values.errors import ConflictError
 from tests.integration.installation import Installation, image, install
 from tests.integration.processes import Service, running_service
 
@@ -62,7 +62,7 @@ def test_operations_have_typed_answers_and_refusals_their_reason(
     with Client(url, installation.token) as client:
         pin = client.send(NewPin(model="linear", reason="a test"))
         assert (pin.environment, pin.reason, pin.pinned_by) == (None, "a test", "admin")
-        with pytest.raises(LifelongError, match="pinned"):
+        with pytest.raises(ConflictError, match="pinned"):
             client.send(NewPin(model="linear", reason="another test"))
         assert client.send(Unpin(model="linear")).pins == []
 
