@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lifelong.client import Client
-from lifelong.commands.common import actor
+from lifelong.commands.common import actor, service_url
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.operations.operation import Answer, Call, Context
 from lifelong_core.runtime.files import ensure_temporary_folder
@@ -45,7 +45,7 @@ def connect() -> Iterator[Connection]:
     With LIFELONG_URL it is that service, with the token in LIFELONG_TOKEN; else the store that the settings name.
     """
     if url := os.environ.get("LIFELONG_URL"):
-        with Client(url, os.environ.get("LIFELONG_TOKEN")) as client:
+        with Client(service_url(url), os.environ.get("LIFELONG_TOKEN")) as client:
             yield client
         return
     settings = Settings.load()

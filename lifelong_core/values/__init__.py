@@ -6,5 +6,5 @@
 - `names`, `class_labels`, `control_characters`: names, labels and characters that are checked
 - `preprocessing`: the document of how images become the input of a model
 - `csv_files`: CSV files, read and written
-- `uncertainties`, `uncertainty_kinds`: predicted uncertainties of samples
+- `uncertainties`: predicted uncertainties of samples
 """

@@ -3,13 +3,18 @@
 from collections.abc import Mapping
 from math import log
 from types import MappingProxyType
+from typing import Final, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.values.arrays import LARGEST_NUMBER, Floats
 from lifelong_core.values.errors import InvalidInputError
-from lifelong_core.values.uncertainty_kinds import UncertaintyKind
+
+UncertaintyKind: TypeAlias = Literal["standard_deviation", "variance", "entropy", "other"]
+"""Kind of an uncertainty of the probability of the positive class. Entropies are in nats; `other` is any number that is
+not negative."""
+UNCERTAINTY_KINDS: Final[tuple[UncertaintyKind, ...]] = get_args(UncertaintyKind)
 
 LARGEST_SPREAD = 0.5
 """Largest standard deviation of numbers in [0, 1] (Popoviciu's inequality)"""

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lifelong_core.values.uncertainty_kinds import UNCERTAINTY_KINDS
+from lifelong_core.values.uncertainties import UNCERTAINTY_KINDS
 
 if TYPE_CHECKING:
     from lifelong_core.design import UncertaintySettings

@@ -7,8 +7,7 @@ from pydantic import AfterValidator, Field
 
 from lifelong_core.design.validation.values.metric_value import Number, Orientation, ValueInterval
 from lifelong_core.values.documents import Frozen, FrozenDocument
-from lifelong_core.values.uncertainties import MOST_DAMPINGS, MOST_SIGMAS
-from lifelong_core.values.uncertainty_kinds import UncertaintyKind
+from lifelong_core.values.uncertainties import MOST_DAMPINGS, MOST_SIGMAS, UncertaintyKind
 
 LARGEST_SIGMA = 10.0
 """Beyond, nothing changes: the weights are proportional to the distance from the threshold"""

@@ -10,8 +10,7 @@ from lifelong_core.design.validation.values.samples import INVALID, ModelOutputs
 from lifelong_core.metrics.counting.uncertainty_aware import member_spread
 from lifelong_core.values.arrays import Floats, Mask, as_decisions, as_probabilities
 from lifelong_core.values.errors import InvalidInputError
-from lifelong_core.values.uncertainties import as_uncertainties, check_members
-from lifelong_core.values.uncertainty_kinds import UncertaintyKind
+from lifelong_core.values.uncertainties import UncertaintyKind, as_uncertainties, check_members
 
 BINARY_CLASSES = 2
 ROUNDING = 1e-7

@@ -5,6 +5,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import JSONResponse
+from typing_extensions import TypedDict
 
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.registry import ModelAnswer
@@ -13,10 +14,18 @@ from lifelong_service.bodies.parameters import check_fields
 from lifelong_service.guard.access import access, worker_of
 from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.model_uploads import MEDIA_TYPES, OPENAPI, register_model
-from lifelong_service.schemas.registry import ImageLogits
 from lifelong_service.worker.worker import Worker
 
 MAXIMUM_IMAGES = 1000
+
+
+class ImageLogits(TypedDict):
+    """Logits (N, C) of N images, and how they were preprocessed: a calibration set is sent back with this digest."""
+
+    model: str
+    logits: list[list[float]]
+    preprocessing_digest: str
+
 
 router = APIRouter(route_class=GuardedRoute, tags=["models"])
 

@@ -20,8 +20,7 @@ from lifelong_core.store.evaluations.validations import submit_validation
 from lifelong_core.values.arrays import as_logits, read_labels
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.values.names import MAXIMUM_GROUP_LENGTH, Name
-from lifelong_core.values.uncertainties import FEWEST_MEMBERS, MOST_MEMBERS, parse_numbers
-from lifelong_core.values.uncertainty_kinds import UncertaintyKind
+from lifelong_core.values.uncertainties import FEWEST_MEMBERS, MOST_MEMBERS, UncertaintyKind, parse_numbers
 from lifelong_service.bodies.json_documents import parse_document
 from lifelong_service.guard.access import access, actor_of, worker_of
 from lifelong_service.guard.route import GuardedRoute
