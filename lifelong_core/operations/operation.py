@@ -1,4 +1,4 @@
-"""The declaration of an operation: what it takes, what it answers, who may ask for it, and under which HTTP path.
+"""The declaration of an operation: what it takes, what it answers, the scope that it needs, and its HTTP path.
 
 A `Call` is the input: its fields are the parameters of the path, the query (GET, DELETE) or the body (POST) of the HTTP
 request. The function that the decorator `operation` marks carries it out; its docstring describes the operation for

@@ -1,1 +1,0 @@
-"""Tests: TODO table of contents."""

@@ -1,1 +1,0 @@
-"""Unit: TODO table of contents."""

@@ -1,1 +1,0 @@
-"""Deploy: TODO table of contents."""

@@ -1,1 +1,0 @@
-"""Adaptation: TODO table of contents."""

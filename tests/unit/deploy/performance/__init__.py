@@ -1,1 +1,0 @@
-"""Performance: TODO table of contents."""

@@ -1,1 +1,0 @@
-"""Shift: TODO table of contents."""
