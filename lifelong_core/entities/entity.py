@@ -15,12 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import (
     ConfigDict,
+    GetJsonSchemaHandler,
     PlainSerializer,
     PlainValidator,
     TypeAdapter,
     ValidationError,
     WithJsonSchema,
 )
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from lifelong_core.values.arrays import Floats, read_only
 from lifelong_core.values.errors import InvalidInputError, UnavailableError
@@ -38,11 +41,18 @@ class Entity:
     ids), so that an answer never shows it.
     """
 
-    __pydantic_config__ = ConfigDict(
-        use_attribute_docstrings=True,
-        arbitrary_types_allowed=True,
-        json_schema_serialization_defaults_required=True,
-    )
+    __pydantic_config__ = ConfigDict(use_attribute_docstrings=True, arbitrary_types_allowed=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """The schema of pydantic; a document has all fields, those with a default included."""
+        described = handler(schema)
+        fields_of = handler.resolve_ref_schema(described)
+        if handler.mode == "serialization" and "properties" in fields_of:
+            fields_of["required"] = list(fields_of["properties"])
+        return described
 
     def to_document(self) -> dict[str, Any]:
         """The fields and computed fields as JSON values."""
@@ -140,3 +150,21 @@ Matrix: TypeAlias = Annotated[
     PlainValidator(_array, json_schema_input_type=list[list[float]]),
 ]
 """An array of shape (N, M); as JSON a list of rows."""
+
+
+class Described:
+    """Annotation: JSON values that are kept as they are, described by the schema of another type.
+
+    Args:
+        kind: the type.
+    """
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """The schema of the other type."""
+        del schema
+        return handler(TypeAdapter(self._kind).core_schema)

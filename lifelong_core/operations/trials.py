@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.cycles import Outcome
 from lifelong_core.entities.entity import Entity, Moment
 from lifelong_core.entities.registry import Model, Task
 from lifelong_core.entities.rollouts import PromotionAnswer, Rollout, Stage, TrialAnswer
@@ -14,7 +15,6 @@ from lifelong_core.operations.models import PromotedAnswer, promoted_answer
 from lifelong_core.operations.operation import Call, Context, ModelReference, operation
 from lifelong_core.runtime.graph_check import check_servable
 from lifelong_core.store import describe_serving, start_trial
-from lifelong_core.store.cycles.records import Outcome
 from lifelong_core.store.rollouts.trials import LabelledFigures, TrialPopulation, trial_populations
 from lifelong_core.values.names import Name
 

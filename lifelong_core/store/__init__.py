@@ -4,12 +4,12 @@ Only this package contains SQL and names of tables.
 """
 
 from lifelong_core.entities.access import AuditEntry, ConsoleSession, Scope, Token
+from lifelong_core.entities.cycles import Cycle, Outcome
 from lifelong_core.entities.heads import Activation, CalibrationSet, HeadPin, HeadRecord
 from lifelong_core.entities.jobs import Job, JobState
 from lifelong_core.entities.proposals import RetrainingProposal
 from lifelong_core.entities.registry import Model, ModelKind, ModelLoad, Registry, ServingWorker, Task
 from lifelong_core.entities.rollouts import Promotion, Rollout
-from lifelong_core.store.cycles.records import Cycle, Outcome
 from lifelong_core.store.design.records import (
     AttachedRecommendation,
     InterviewRecord,

@@ -265,7 +265,20 @@ def test_a_gap_in_the_audit_log_is_caught() -> None:
 def cycle(minute: int, *, log_position: int, published: int | None = None) -> Cycle:
     due = NOON + minute * MINUTE
     outcome = "keep" if published is None else "swap"
-    return Cycle(new_prediction_id(), 1, "here", due, due, due, outcome, {}, 10, log_position, 1, published)
+    return Cycle(
+        id=new_prediction_id(),
+        model_id=1,
+        environment="here",
+        due_at=due,
+        started_at=due,
+        finished_at=due,
+        outcome=outcome,
+        report={},
+        window_samples=10,
+        log_position=log_position,
+        head_version=1,
+        published_version=published,
+    )
 
 
 CYCLES = [cycle(0, log_position=10), cycle(1, log_position=20, published=2), cycle(2, log_position=30)]

@@ -55,16 +55,14 @@ def list_(model: str | None, environment: str | None, outcome: Any, limit: int, 
       lifelong cycles list --model resnet --environment clinic-a
       lifelong cycles list --outcome refuse --limit 5
     """
-    from lifelong_core.store.cycles.documents import cycle_document
+    from lifelong_core.operations.cycles import cycle_answers
 
     with open_store() as store:
         chosen = None if model is None else store.models.get(model).id
         found = store.cycles.list(chosen, environment, limit, outcome=outcome)
         models = {item.id: item for item in store.models.list()}
         if as_json:
-            affected = store.swaps.figures([cycle.id for cycle in found])
-            documents = [cycle_document(cycle, models, affected.get(cycle.id)) for cycle in found]
-            echo(json.dumps(documents))
+            echo(json.dumps([answer.to_document() for answer in cycle_answers(store, found)]))
             return
     rows = [
         {
@@ -91,14 +89,12 @@ def show(cycle: str, *, as_json: bool) -> None:
     CYCLE is the id of the cycle, or as much of its beginning as is unique. --json prints the whole document, with the
     proposed head.
     """
-    from lifelong_core.store.cycles.documents import cycle_document
+    from lifelong_core.operations.cycles import cycle_answers
 
     with open_store() as store:
         found = store.cycles.find(cycle)
         if as_json:
-            models = {item.id: item for item in store.models.list()}
-            affected = store.swaps.figures([found.id]).get(found.id)
-            echo(json.dumps(cycle_document(found, models, affected)))
+            echo(json.dumps(cycle_answers(store, [found])[0].to_document()))
         else:
             print_cycle(store, found)
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts
-from lifelong_core.store.cycles.records import Cycle
+from lifelong_core.entities.cycles import Cycle
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.heads.activations import activated_at

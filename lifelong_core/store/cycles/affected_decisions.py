@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, find_affected
+from lifelong_core.entities.cycles import Cycle
 from lifelong_core.store.cycles.affected_counts import AffectedFigures, Swaps
 from lifelong_core.store.cycles.affected_periods import AffectedPeriod, period_of
 from lifelong_core.store.cycles.affected_ranking import RankedPrediction, Ranking, RankPosition
-from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.statements import MOST_VALUES
 from lifelong_core.store.lifecycle.exports import Exports, LoggedPage

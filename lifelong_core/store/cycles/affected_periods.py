@@ -8,7 +8,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.store.cycles.records import Cycle
+from lifelong_core.entities.cycles import Cycle
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.heads import activations
 from lifelong_core.store.heads.heads import head_of_version

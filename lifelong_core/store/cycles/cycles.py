@@ -12,10 +12,10 @@ import sqlalchemy as sa
 
 from lifelong_core.configuration.policy_fields import Mode
 from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.entities.cycles import Cycle, Outcome, Rejection
 from lifelong_core.entities.registry import Model
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.cycles.affected_counts import add_swap
-from lifelong_core.store.cycles.records import Cycle, Outcome, Rejection
 from lifelong_core.store.cycles.rows import REJECTION_COLUMNS, cycle_of, cycle_row
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database

@@ -1,14 +1,12 @@
 """Cycles, audit entries and affected decisions as JSON values or CSV, for the HTTP API and the command line."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any, TextIO
 
-from lifelong_core.entities.registry import Model
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.affected_decisions import AffectedList, AffectedPrediction
 from lifelong_core.store.cycles.affected_periods import AffectedPeriod
-from lifelong_core.store.cycles.records import Cycle, Rejection
 from lifelong_core.store.log.identifiers import logged_at
 from lifelong_core.values.csv_files import csv_writer
 
@@ -22,38 +20,6 @@ _COLUMNS: tuple[str, ...] = (
     "group",
     "true_class",
 )
-
-
-def cycle_document(
-    cycle: Cycle, models: Mapping[int, Model], affected: AffectedFigures | None
-) -> dict[str, Any]:
-    """A cycle with its report as JSON values; `models` by id; `affected` None: not counted."""
-    return {
-        "id": str(cycle.id),
-        "model": models[cycle.model_id].reference,
-        "environment": cycle.environment,
-        "due_at": cycle.due_at.isoformat(),
-        "started_at": cycle.started_at.isoformat(),
-        "finished_at": cycle.finished_at.isoformat(),
-        "outcome": cycle.outcome,
-        "effect": cycle.effect,
-        "head_version": cycle.head_version,
-        "published_version": cycle.published_version,
-        "proposal": cycle.proposal.to_document() if cycle.proposal else None,
-        "rejection": _rejection_document(cycle.rejection) if cycle.rejection else None,
-        "window_samples": cycle.window_samples,
-        "log_position": cycle.log_position,
-        "affected": None if affected is None else figures_document(affected),
-        "report": cycle.report,
-    }
-
-
-def _rejection_document(rejection: Rejection) -> dict[str, Any]:
-    return {
-        "reason": rejection.reason,
-        "rejected_at": rejection.rejected_at.isoformat(),
-        "rejected_by": rejection.rejected_by,
-    }
 
 
 def figures_document(figures: AffectedFigures) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from lifelong_core.deploy.head import PostProcessingHead
-from lifelong_core.store.cycles.records import Cycle, Rejection
+from lifelong_core.entities.cycles import Cycle, Rejection
 
 REJECTION_COLUMNS = "rejection_reason", "rejected_at", "rejected_by"
 

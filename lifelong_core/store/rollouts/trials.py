@@ -6,10 +6,10 @@ A population shows estimates and labelled decisions of the candidate and of the 
 from dataclasses import dataclass
 from typing import Any
 
+from lifelong_core.entities.cycles import Cycle
 from lifelong_core.entities.entity import Entity
 from lifelong_core.entities.registry import Model, ModelRole, Task
 from lifelong_core.entities.rollouts import Rollout, Stage
-from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.heads.registration import check_promotion
 from lifelong_core.store.registry.models import check_graph_is_stored, model_with_id
 from lifelong_core.store.registry.registry import change_registry

@@ -6,10 +6,10 @@ from datetime import datetime
 
 from lifelong_core.deploy import AdaptationContext, AdaptationReport, PrevalenceEstimate
 from lifelong_core.deploy.adaptation.context import LabelledEvidence
+from lifelong_core.entities.cycles import Cycle
 from lifelong_core.entities.heads import Activation
 from lifelong_core.entities.registry import Model
 from lifelong_core.store import Store
-from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.heads.damaged_heads import DamagedHeadError
 from lifelong_core.values.arrays import Floats
 from lifelong_monitor.cycle.reports import readable_report_of

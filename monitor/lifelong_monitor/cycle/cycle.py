@@ -17,9 +17,9 @@ from lifelong_core.deploy import (
     adapt,
 )
 from lifelong_core.deploy.adaptation.context import LabelledEvidence
+from lifelong_core.entities.cycles import Cycle, Outcome
 from lifelong_core.entities.registry import Model, Registry
 from lifelong_core.store import Store, new_prediction_id
-from lifelong_core.store.cycles.records import Cycle, Outcome
 from lifelong_core.store.engine.leases import Lease
 from lifelong_core.values.errors import ConflictError
 from lifelong_monitor.cycle.context import load_context

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.deploy import ShiftEvidence
+from lifelong_core.entities.cycles import Cycle
 from lifelong_core.store import Store
-from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.log.records import Window
 from lifelong_core.values.arrays import Logits
 from lifelong_core.values.errors import NotFoundError

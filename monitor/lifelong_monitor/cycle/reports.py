@@ -6,7 +6,7 @@ from typing import Any, Self
 from uuid import UUID
 
 from lifelong_core.deploy import AdaptationReport
-from lifelong_core.store.cycles.records import Cycle
+from lifelong_core.entities.cycles import Cycle
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_monitor.cycle.estimates import WantedEstimate
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import AdaptationReport, FittedQuantifier, LabeledLogits, WindowSummary
 from lifelong_core.deploy.adaptation.reasons import Reason
+from lifelong_core.entities.cycles import Cycle
 from lifelong_core.entities.registry import Model
 from lifelong_core.store import Store
-from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.engine.leases import Lease
 from lifelong_core.store.log.identifiers import EPOCH, logged_at
 from lifelong_core.store.log.records import Window

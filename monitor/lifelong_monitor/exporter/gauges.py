@@ -9,8 +9,8 @@ import numpy as np
 from lifelong_core.configuration.policy_fields import MODES
 from lifelong_core.deploy import AdaptationReport, PrevalenceEstimate
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
+from lifelong_core.entities.cycles import Outcome
 from lifelong_core.entities.performance import LabelCheck
-from lifelong_core.store.cycles.records import Outcome
 from lifelong_core.values.arrays import Floats
 from lifelong_monitor.exporter.performance_gauges import PERFORMANCE_GAUGES, Gauge, Reader, Values
 from lifelong_monitor.exporter.rule_gauges import RULE_GAUGES

@@ -13,10 +13,10 @@ from datetime import datetime
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.decision_rules.rules import needs_cut_off
 from lifelong_core.deploy import AdaptationContext, AdaptationReport, PostProcessingHead
+from lifelong_core.entities.cycles import Cycle
 from lifelong_core.entities.registry import Model, Registry
 from lifelong_core.store import Store
 from lifelong_core.store.cycles.affected_counts import AffectedFigures
-from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.watching import Population
 from lifelong_core.store.registry.monitors import MonitorProcess, strictest_mode
 from lifelong_monitor.cycle.reports import Inputs, inputs_of, readable_report_of

@@ -12,6 +12,7 @@ import numpy as np
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.entities.cycles import Cycle
 from lifelong_core.entities.performance import (
     ComparedPeriod,
     HeadSwap,
@@ -22,7 +23,6 @@ from lifelong_core.entities.performance import (
 )
 from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store import LabelledPredictions, Store, logged_at
-from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.watching import LabelState, NewestCycle
 from lifelong_core.store.engine.clock import midnight
 from lifelong_core.store.heads.damaged_heads import DamagedHeadError

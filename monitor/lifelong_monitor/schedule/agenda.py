@@ -5,8 +5,8 @@ from datetime import datetime
 from uuid import UUID
 
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.entities.cycles import Cycle
 from lifelong_core.store import Store
-from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.watching import NewestCycle, Population
 from lifelong_monitor.cycle.cycle import CycleResult
 from lifelong_monitor.cycle.occasion import Occasion

@@ -15,9 +15,9 @@ from uuid import UUID
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import AdaptationReport
+from lifelong_core.entities.cycles import Cycle
 from lifelong_core.entities.registry import Model, Registry
 from lifelong_core.store import Job, Store, Visit
-from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.cycles.watching import Population
 from lifelong_core.store.engine.statements import batched
 from lifelong_core.values.errors import LifelongError

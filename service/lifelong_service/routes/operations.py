@@ -15,6 +15,7 @@ from lifelong_core.entities.entity import document_of
 from lifelong_core.operations import (
     audit,
     calibration_sets,
+    cycles,
     environments,
     feedback,
     groups,
@@ -41,6 +42,7 @@ MODULES: tuple[ModuleType, ...] = (
     models,
     trials,
     calibration_sets,
+    cycles,
     heads,
     performance,
     environments,

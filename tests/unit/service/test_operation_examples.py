@@ -6,6 +6,7 @@ A change of an answer is seen here: copy the file that the failure names to `lif
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,12 @@ import pytest
 
 from lifelong.client import Client, request_of
 from lifelong_core.configuration.settings import Settings
-from lifelong_core.deploy import LabeledLogits
+from lifelong_core.deploy import LabeledLogits, PostProcessingHead
 from lifelong_core.deploy.adaptation.retraining import MissedThreshold, RetrainingNeed
 from lifelong_core.entities.entity import document_of
 from lifelong_core.operations.operation import Call, Context, Operation, operations_of
 from lifelong_core.store import (
+    Cycle,
     LogEntry,
     NewLabel,
     Prediction,
@@ -73,13 +75,49 @@ def fill(store: Store) -> None:
     logged = Prediction(PREDICTION, model.id, "clinic-a", 2, 0, np.ones(2, np.float32), None)
     store.predictions.append([LogEntry((logged,))])
     store.labels.record([NewLabel(PREDICTION, 1, "pathology")], actor="ann")
+    for environment in ("clinic-c", "clinic-d"):
+        store.environments.add(environment, actor="ann")
+        propose(store, model.id, environment, head)
     store.jobs.submit("cycle", {"model": "resnet@2", "environment": "clinic-a"}, actor="ann")
+
+
+def propose(store: Store, model_id: int, environment: str, served: PostProcessingHead) -> None:
+    """A cycle that a monitor records in mode propose: the serving head with another bias."""
+    due_at = datetime(2026, 1, 1, tzinfo=UTC)
+    cycle = Cycle(
+        id=new_prediction_id(),
+        model_id=model_id,
+        environment=environment,
+        due_at=due_at,
+        started_at=due_at,
+        finished_at=due_at,
+        outcome="swap",
+        report={
+            "schema_version": 2,
+            "outcome": "swap",
+            "reasons": [{"code": "gain_sufficient", "text": "It pays."}],
+            "assumed_prevalence": [0.5, 0.5],
+            "samples": 300,
+        },
+        window_samples=500,
+        log_position=17,
+        head_version=1,
+        published_version=None,
+    )
+    candidate = replace(served, bias=served.bias + 1.0, provenance={"cycle": str(cycle.id)})
+    store.cycles.finish(cycle, candidate=candidate, expected_sequence=0, mode="propose")
 
 
 def with_ids(call: Call[Any], store: Store) -> Call[Any]:
     """The call with the ids of this store in place of made-up ones."""
     proposals = [*store.proposals.list(state="open"), *store.proposals.list()]
-    ids = {"job": store.jobs.list()[0].id, "proposal": str(proposals[0].id), "prediction": PREDICTION}
+    cycles = [*store.cycles.proposals(), *store.cycles.list()]
+    ids = {
+        "job": store.jobs.list()[0].id,
+        "proposal": str(proposals[0].id),
+        "prediction": PREDICTION,
+        "cycle": cycles[0].id,
+    }
     return call.model_copy(update={name: ids[name] for name in call.model_fields_set & ids.keys()})
 
 

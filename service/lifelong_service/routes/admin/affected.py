@@ -9,12 +9,12 @@ from pydantic import AwareDatetime
 from starlette.requests import Request
 
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.affected import AffectedAnswer
 from lifelong_core.store.cycles.affected_ranking import RankPosition
 from lifelong_core.store.cycles.documents import affected_document
 from lifelong_core.values.errors import InvalidInputError, UnavailableError
 from lifelong_service.guard.access import access, worker_of
 from lifelong_service.guard.route import GuardedRoute
-from lifelong_service.schemas.affected import AffectedAnswer
 
 MOST_COMPARED = 100_000
 """Largest number of predictions that one request compares; takes about 1 s, and slows other requests of the worker."""

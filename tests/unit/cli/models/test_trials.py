@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from lifelong.commands.common import open_store
+from lifelong_core.entities.cycles import Outcome
 from lifelong_core.store import Cycle, LogEntry, NewLabel, Prediction, new_prediction_id, register_calibration
-from lifelong_core.store.cycles.records import Outcome
 from lifelong_core.store.log.identifiers import shadow_prediction_id
 from lifelong_core.values.errors import LifelongError, NotFoundError
 from lifelong_core.values.preprocessing import Preprocessing

@@ -14,9 +14,9 @@ from lifelong_core.deploy.performance.performance_estimate import (
     PerformanceEstimate,
     PerformanceWarning,
 )
+from lifelong_core.entities.cycles import Cycle
 from lifelong_core.entities.performance import PopulationPerformance
 from lifelong_core.store import LabelledPredictions, Model, NewLabel, Store, logged_at, new_prediction_id
-from lifelong_core.store.cycles.records import Cycle
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_core.store.performance.comparisons import CycleEstimate
 from lifelong_monitor.cycle.labels import select_rows

@@ -1,13 +1,17 @@
-"""Answers about cycles."""
+"""Cycles of the adaptation workflow, and their reports as documents."""
 
-from typing import Annotated, NotRequired
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias
+from uuid import UUID
 
-from pydantic import ConfigDict, Field, with_config
+from pydantic import ConfigDict, Field, computed_field, with_config
 from typing_extensions import TypedDict
 
-from lifelong_core.entities.heads import HeadParameters
-from lifelong_core.store.cycles.records import Outcome
-from lifelong_service.schemas.affected import AffectedFiguresAnswer
+from lifelong_core.entities.affected import AffectedFiguresAnswer
+from lifelong_core.entities.entity import Described, Entity, Moment
+from lifelong_core.entities.heads import Head
+
+Outcome: TypeAlias = Literal["keep", "swap", "refuse"]
 
 
 class ReasonDocument(TypedDict):
@@ -98,43 +102,58 @@ class ReportDocument(TypedDict):
     ]
 
 
-class RejectionAnswer(TypedDict):
-    """Actor, time and reason of a rejected proposal."""
+@dataclass(frozen=True)
+class Rejection(Entity):
+    """A person declined the head that a cycle proposed."""
 
     reason: str
-    rejected_at: str
+    rejected_at: Moment
     rejected_by: str
 
 
-class CycleAnswer(TypedDict):
-    """A cycle: its report, the head that it published, and the one that it proposed."""
+@dataclass(frozen=True, kw_only=True)
+class CycleFields(Entity):
+    """One pass of the workflow over one window."""
 
-    id: str
-    model: str
+    id: UUID
     environment: str
-    due_at: str
-    started_at: str
-    finished_at: str
+    due_at: Moment
+    started_at: Moment
+    finished_at: Moment
     outcome: Outcome
-    effect: Annotated[
-        str, Field(description="As outcome; of a swap that is not published: would swap, proposes a swap.")
-    ]
     head_version: int
+    """the head that served while the window was judged"""
     published_version: int | None
-    proposal: HeadParameters | None
-    rejection: RejectionAnswer | None
+    """the head that the cycle published, automatically or after approval; null unless outcome is swap"""
+    proposal: Head | None = None
+    """the head that the cycle proposed to publish; null: it proposed none"""
+    rejection: Rejection | None = None
+    """rejection of the proposal; null: it was not rejected"""
     window_samples: int
     log_position: int
-    affected: Annotated[
-        AffectedFiguresAnswer | None,
-        Field(
-            description="Decisions before the swap that the new head would make otherwise; null: not counted."
-        ),
-    ]
-    report: ReportDocument
+    report: Annotated[dict[str, Any], Described(ReportDocument)]
+    """the AdaptationReport as a JSON document"""
+
+    @computed_field
+    @property
+    def effect(self) -> str:
+        """The outcome as an effect; of a swap that is not published: would swap, proposes a swap."""
+        if self.outcome != "swap" or self.published_version is not None:
+            return self.outcome
+        return "would swap" if self.proposal is None else "proposes a swap"
 
 
-class CycleList(TypedDict):
-    """Cycles, newest first."""
+@dataclass(frozen=True, kw_only=True)
+class CycleAnswer(CycleFields):
+    """A cycle: its report, the head that it published, and the one that it proposed."""
 
-    cycles: list[CycleAnswer]
+    model: str
+    affected: Annotated[dict[str, Any], Described(AffectedFiguresAnswer)] | None
+    """decisions before the swap that the new head would make otherwise; null: not counted"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cycle(CycleFields):
+    """A cycle of a model: a row of `cycles`, whose columns have the names of the fields, except for the rejection."""
+
+    model_id: int
