@@ -12,7 +12,16 @@ from tests.unit.service.routes.test_operations import error_of
 
 NAMES = ("environment", "task", "name")
 ILLEGAL = ("", " ", "../x", "x" * 65, "Upper", "nul\0")
-_PATHS = {"reference": "linear@1", "task": "skin", "name": "default", "version": "1", "identifier": "1"}
+_PATHS = {
+    "reference": "linear@1",
+    "model": "linear@1",
+    "proposal": "1",
+    "prediction": "1",
+    "task": "skin",
+    "name": "default",
+    "version": "1",
+    "identifier": "1",
+}
 
 
 @pytest.fixture
