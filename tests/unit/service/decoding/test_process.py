@@ -221,8 +221,10 @@ def test_the_next_one_has_it_as_soon_as_it_is_free(tmp_path: Path) -> None:
 def test_one_that_comes_again_lets_others_go_first(tmp_path: Path) -> None:
     order: list[str] = []
     first, second = Turns(tmp_path, number=1), Turns(tmp_path, number=1)
+    is_waiting = threading.Event()
 
     def wait() -> None:
+        is_waiting.set()
         with second.turn(30):
             order.append("second")
 
@@ -230,7 +232,9 @@ def test_one_that_comes_again_lets_others_go_first(tmp_path: Path) -> None:
         with first.turn(30):
             thread = threading.Thread(target=wait)
             thread.start()
-            time.sleep(0.1)
+            assert is_waiting.wait(30)
+            is_waiting.clear()
+            time.sleep(0.3)
         with first.turn(30):
             order.append("first")
         thread.join()

@@ -9,9 +9,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.operations import models
 from lifelong_service.application import create_application
 from lifelong_service.guard.errors import sentence
-from lifelong_service.routes.admin import models
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.in_process import InProcess
 
