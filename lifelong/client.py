@@ -15,6 +15,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
+import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.entities.answers import LogitsAnswer, PredictAnswer
@@ -120,11 +121,16 @@ def request_of(call: Call[Any]) -> _Sent:
     path = operation.path.format(
         **{name: quote(str(given[name]), safe="@") for name in operation.path_fields}
     )
-    others = {name: value for name, value in given.items() if name in operation.other_fields}
-    if operation.has_body:
-        return _Sent("POST", path, {"json": others} if operation.other_fields else {})
-    known = {name: value for name, value in others.items() if value is not None}
-    return _Sent(operation.method, path, {"params": known}, is_repeatable=operation.method == "GET")
+    options: dict[str, Any] = {}
+    if operation.body_fields:
+        options["json"] = {name: value for name, value in given.items() if name in operation.body_fields}
+    if operation.query_fields:
+        options["params"] = {
+            name: value
+            for name, value in given.items()
+            if name in operation.query_fields and value is not None
+        }
+    return _Sent(operation.method, path, options, is_repeatable=operation.method == "GET")
 
 
 def _prediction(
@@ -142,8 +148,6 @@ def _image(image: bytes, request_id: str | None, parameters: Mapping[str, str | 
 
 
 def _logits(logits: ArrayLike, request_id: str | None, parameters: Mapping[str, str | None]) -> _Sent:
-    import numpy as np
-
     file = BytesIO()
     np.save(file, np.asarray(logits, dtype=np.float32), allow_pickle=False)
     return _prediction("/v1/logits", file.getvalue(), "application/x-npy", parameters, request_id)

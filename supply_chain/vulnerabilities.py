@@ -50,7 +50,7 @@ class Vulnerability:
 
 @dataclass(frozen=True)
 class Acceptance:
-    """Why a vulnerability does no harm here, and until when somebody judged so."""
+    """Why a vulnerability does no harm here, and until when that judgement holds."""
 
     reason: str
     until: date

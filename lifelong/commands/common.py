@@ -13,6 +13,7 @@ from lifelong.printing import echo
 from lifelong_core.runtime.redaction import redact
 
 if TYPE_CHECKING:
+    from lifelong_core.configuration.settings import Settings
     from lifelong_core.store import Store
 
 
@@ -122,15 +123,25 @@ url_option: Decorator = click.option(
 
 
 @contextmanager
+def local_store() -> Iterator[tuple["Store", "Settings"]]:
+    """The store that the settings name, closed at the end, and the settings."""
+    from lifelong_core.configuration.settings import Settings
+    from lifelong_core.runtime.files import ensure_temporary_folder
+    from lifelong_core.store import Store
+
+    settings = Settings.load()
+    ensure_temporary_folder(settings.data_directory)
+    with Store.from_settings(settings) as store:
+        yield store, settings
+
+
+@contextmanager
 def open_store() -> Iterator["Store"]:
     """The store that the settings name, closed at the end.
 
     Raises:
         ConfigurationError: LIFELONG_URL names a service, and this command works only in the store of this machine.
     """
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.runtime.files import ensure_temporary_folder
-    from lifelong_core.store import Store
     from lifelong_core.values.errors import ConfigurationError
 
     if url := os.environ.get("LIFELONG_URL"):
@@ -138,9 +149,7 @@ def open_store() -> Iterator["Store"]:
             f"LIFELONG_URL names {redact(url)}, and this command works only in the store of this machine.",
             hint="Run it where the store is, with LIFELONG_URL unset; or use the HTTP API.",
         )
-    settings = Settings.load()
-    ensure_temporary_folder(settings.data_directory)
-    with Store.from_settings(settings) as store:
+    with local_store() as (store, _):
         yield store
 
 

@@ -10,10 +10,10 @@ from uuid import UUID
 import click
 
 from lifelong.commands.common import CommandGroup, actor, as_json, open_store
+from lifelong.commands.connection import connect
 from lifelong.commands.durations import Duration
 from lifelong.commands.job_following import Shown, follow_until_end
 from lifelong.commands.tables import print_rows, wrap_text
-from lifelong.connection import connect
 from lifelong.printing import echo
 from lifelong_core.entities.jobs import Job, JobAnswer, JobState, LogLine
 from lifelong_core.operations.jobs import CancelJob, ListJobs, ShowJob, ShowLog

@@ -7,17 +7,15 @@ from typing import Any, Literal, get_args, get_origin
 
 import annotated_types
 import click
-from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from lifelong.commands import common
+from lifelong.commands.connection import connect
 from lifelong.commands.tables import print_rows
-from lifelong.connection import connect
 from lifelong.printing import echo
 from lifelong_core.entities.entity import document_of
 from lifelong_core.operations.operation import LARGEST, Answer, Call
 from lifelong_core.values.names import Name
-from lifelong_core.values.validation_errors import as_input_error
 
 _LEGAL_NAME = get_args(Name)[1]
 
@@ -60,10 +58,7 @@ def operation_command(
 
     def run(*, as_json: bool, **given: Any) -> None:
         chosen = {name: value for name, value in given.items() if value is not None and value != ()}
-        try:
-            filled = call.model_validate(chosen)
-        except ValidationError as error:
-            raise as_input_error(error, call) from error
+        filled = call.read(chosen)
         with connect() as connection:
             answer = connection.send(filled)
         if rows is not None:

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from lifelong.commands.common import as_json, population_arguments
+from lifelong.commands.connection import connect
 from lifelong.commands.tables import print_rows, wrap_text
-from lifelong.connection import connect
 from lifelong.printing import echo
 from lifelong_core.entities.performance import ComparedPeriod
 from lifelong_core.operations.performance import ShowPerformance

@@ -7,9 +7,9 @@ from uuid import UUID
 import click
 
 from lifelong.commands.common import CommandGroup, as_json, environment_option, task_option
+from lifelong.commands.connection import connect
 from lifelong.commands.operation_command import operation_command
 from lifelong.commands.tables import print_rows, wrap_text
-from lifelong.connection import connect
 from lifelong.printing import echo
 from lifelong_core.deploy.adaptation.retraining import RetrainingReason
 from lifelong_core.entities.proposals import MissedFigure, ProposalAnswer, ProposalState

@@ -27,6 +27,7 @@ from pydantic_core import CoreSchema
 
 from lifelong_core.values.arrays import Floats, read_only
 from lifelong_core.values.errors import InvalidInputError, UnavailableError
+from lifelong_core.values.validation_errors import as_input_error
 
 Value = TypeVar("Value")
 MODEL_KEY = "x-model"
@@ -95,9 +96,7 @@ def read_document(document: object, kind: Any) -> Any:
     try:
         return _adapter(kind).validate_python(document)
     except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in problem["loc"]) or None
-        raise InvalidInputError(f"{problem['msg']}.", field=place) from error
+        raise as_input_error(error, kind) from error
 
 
 def schema_of(path: str) -> WithJsonSchema:
@@ -167,4 +166,4 @@ class Described:
     ) -> JsonSchemaValue:
         """The schema of the other type."""
         del schema
-        return handler(TypeAdapter(self._kind).core_schema)
+        return handler(_adapter(self._kind).core_schema)

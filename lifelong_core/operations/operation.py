@@ -6,18 +6,19 @@ everybody. Changes are audited by the store, in the transaction of the change, u
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from inspect import cleandoc
 from types import ModuleType
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, cast, get_type_hints
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar, cast, get_type_hints
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, ValidationError
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.entities.access import Scope
 from lifelong_core.store import Store
 from lifelong_core.values.documents import RequestDocument
+from lifelong_core.values.validation_errors import as_input_error
 
 Answer = TypeVar("Answer")
 LARGEST = 2**31 - 1
@@ -37,6 +38,22 @@ class Call(RequestDocument, Generic[Answer]):
 
     operation: ClassVar["Operation[Any]"]
     """the operation that takes this call"""
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any], *, is_request: bool = False) -> Self:
+        """Return the call with these fields.
+
+        Args:
+            given: the fields by name.
+            is_request: whether the error is for a client, so that it repeats no value.
+
+        Raises:
+            InvalidInputError: a field is missing, unknown or has an illegal value.
+        """
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            raise as_input_error(error, cls, is_request=is_request) from error
 
 
 @dataclass(frozen=True)
@@ -93,6 +110,16 @@ class Operation(Generic[Answer]):
     def other_fields(self) -> tuple[str, ...]:
         """The fields of the call that are in the query or in the body."""
         return tuple(name for name in self.call.model_fields if name not in self.path_fields)
+
+    @property
+    def query_fields(self) -> tuple[str, ...]:
+        """The fields of the call that are in the query."""
+        return () if self.has_body else self.other_fields
+
+    @property
+    def body_fields(self) -> tuple[str, ...]:
+        """The fields of the call that are in the body."""
+        return self.other_fields if self.has_body else ()
 
     @property
     def tag(self) -> str:

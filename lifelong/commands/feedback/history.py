@@ -6,8 +6,8 @@ from uuid import UUID
 import click
 
 from lifelong.commands.common import as_json
+from lifelong.commands.connection import connect
 from lifelong.commands.tables import print_rows
-from lifelong.connection import connect
 from lifelong.printing import echo
 from lifelong_core.operations.feedback import ShowLabelHistory
 

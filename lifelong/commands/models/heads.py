@@ -16,11 +16,11 @@ from lifelong.commands.common import (
     model_option,
     open_store,
 )
+from lifelong.commands.connection import Connection, connect
 from lifelong.commands.operation.workers import place_name
 from lifelong.commands.operation.workers import workers as workers_command
 from lifelong.commands.operation_command import operation_command
 from lifelong.commands.tables import print_rows
-from lifelong.connection import Connection, connect
 from lifelong.printing import echo
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy import PostProcessingHead

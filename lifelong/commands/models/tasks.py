@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from lifelong.commands.common import CommandGroup, Name
+from lifelong.commands.connection import connect
 from lifelong.commands.operation_command import operation_command
-from lifelong.connection import connect
 from lifelong.printing import echo
 from lifelong_core.decision_rules.rules import DecisionRule, rule_document, rule_from_document
 from lifelong_core.operations.tasks import ListTasks, NewTask

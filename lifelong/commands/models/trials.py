@@ -5,9 +5,9 @@ from typing import Any
 import click
 
 from lifelong.commands.common import as_json, task_argument
+from lifelong.commands.connection import connect
 from lifelong.commands.operation_command import operation_command
 from lifelong.commands.tables import print_rows
-from lifelong.connection import connect
 from lifelong.printing import echo
 from lifelong_core.operations.trials import (
     ClassEstimate,

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from lifelong.commands.common import CommandGroup, as_json, format_count, open_store
+from lifelong.commands.connection import connect
 from lifelong.commands.tables import print_rows
-from lifelong.connection import connect
 from lifelong.printing import echo
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.operations.audit import ListAudit

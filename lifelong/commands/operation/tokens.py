@@ -15,10 +15,10 @@ from lifelong.commands.common import (
     format_count,
     open_store,
 )
+from lifelong.commands.connection import connect
 from lifelong.commands.durations import Duration, Moment
 from lifelong.commands.operation_command import operation_command
 from lifelong.commands.tables import print_rows
-from lifelong.connection import connect
 from lifelong.printing import echo
 from lifelong_core.entities.access import Scope, TokenAnswer
 from lifelong_core.operations.environments import ListEnvironments

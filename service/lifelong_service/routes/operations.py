@@ -1,16 +1,19 @@
 """The routes of the operations: one for each, made from its declaration (`lifelong_core.operations`)."""
 
+import json
 from collections.abc import Iterable
+from importlib.resources import files
 from inspect import Parameter, Signature
 from types import ModuleType
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
-from pydantic import ValidationError, create_model
+from pydantic import create_model
 from pydantic.fields import FieldInfo
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from lifelong_core import operations
 from lifelong_core.entities.entity import document_of
 from lifelong_core.operations import (
     audit,
@@ -29,10 +32,8 @@ from lifelong_core.operations import (
     tokens,
     trials,
 )
-from lifelong_core.operations.examples import example_answers
 from lifelong_core.operations.operation import Context, Operation, operations_of
 from lifelong_core.values.documents import RequestDocument
-from lifelong_core.values.validation_errors import as_input_error
 from lifelong_service.bodies.parameters import check_parameters
 from lifelong_service.guard.access import access, actor_of, worker_of
 from lifelong_service.guard.route import GuardedRoute
@@ -57,12 +58,14 @@ MODULES: tuple[ModuleType, ...] = (
 """The modules of operations that are served, in the order of the description of the API."""
 
 _JSON = "application/json"
+_ANSWERS: dict[str, Any] = json.loads(files(operations).joinpath("examples.json").read_text(encoding="utf-8"))
+"""The answer to the example of each operation, by the name of the operation; a test makes and compares them."""
 
 
-def operation_router(operations: Iterable[Operation[Any]]) -> APIRouter:
+def operation_router(declared: Iterable[Operation[Any]]) -> APIRouter:
     """The routes of operations; each carries its operation out in the store of the worker."""
     router = APIRouter(route_class=GuardedRoute)
-    for operation in operations:
+    for operation in declared:
         router.add_api_route(
             operation.path,
             access(operation.scope)(_endpoint(operation)),
@@ -79,16 +82,13 @@ def _endpoint(operation: Operation[Any]) -> Any:
     """A function whose signature tells the framework what to read; what was read becomes the call."""
 
     def endpoint(request: Request, **given: Any) -> Response:
-        if operation.method == "POST" and not operation.has_body:
+        if operation.method == "POST" and operation.query_fields:
             # An ignored parameter would do harm.
-            check_parameters(request.query_params, operation.other_fields)
+            check_parameters(request.query_params, operation.query_fields)
         body = given.pop("body", None)
         if body is not None:
             given |= {name: getattr(body, name) for name in body.model_fields_set}
-        try:
-            call = operation.call.model_validate(given)
-        except ValidationError as error:  # of several fields together; each alone is already checked
-            raise as_input_error(error, operation.call) from error
+        call = operation.call.read(given, is_request=True)
         worker = worker_of(request)
         # The rest of the time of the request is for the answer.
         patience_seconds = worker.settings.request_timeout_seconds / 2
@@ -107,16 +107,16 @@ def _endpoint(operation: Operation[Any]) -> Any:
 
 
 def _request_example(operation: Operation[Any]) -> dict[str, Any] | None:
-    if not operation.has_body or not operation.other_fields:
+    if not operation.body_fields:
         return None
-    given = operation.example.model_dump(mode="json", exclude_unset=True, include=set(operation.other_fields))
+    given = operation.example.model_dump(mode="json", exclude_unset=True, include=set(operation.body_fields))
     return {"requestBody": {"content": {_JSON: {"example": given}}}}
 
 
 def _response_example(operation: Operation[Any]) -> dict[int | str, dict[str, Any]] | None:
     if operation.answer is None:
         return None
-    example = {"example": example_answers().get(operation.name)}
+    example = {"example": _ANSWERS.get(operation.name)}
     return {operation.status: {"model": operation.answer, "content": {_JSON: example}}}
 
 
@@ -124,9 +124,8 @@ def _parameters(operation: Operation[Any]) -> list[Parameter]:
     fields = operation.call.model_fields
     parameters = [Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)]
     parameters += [_parameter(name, fields[name], Path) for name in operation.path_fields]
-    if not operation.has_body:
-        parameters += [_parameter(name, fields[name], Query) for name in operation.other_fields]
-    elif operation.other_fields:
+    parameters += [_parameter(name, fields[name], Query) for name in operation.query_fields]
+    if operation.body_fields:
         parameters.append(Parameter("body", Parameter.KEYWORD_ONLY, annotation=_body(operation)))
     return parameters
 
@@ -145,7 +144,7 @@ def _body(operation: Operation[Any]) -> type[RequestDocument]:
     fields: dict[str, Any] = {
         name: (field.annotation, field)
         for name, field in operation.call.model_fields.items()
-        if name in operation.other_fields
+        if name in operation.body_fields
     }
     return create_model(
         operation.call.__name__,

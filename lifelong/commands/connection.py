@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lifelong.client import Client
-from lifelong.commands.common import actor, service_url
-from lifelong_core.configuration.settings import Settings
+from lifelong.commands.common import actor, local_store, service_url
 from lifelong_core.operations.operation import Answer, Call, Context
-from lifelong_core.runtime.files import ensure_temporary_folder
-from lifelong_core.store import Store
 from lifelong_core.store.registry.serving import WORKERS_PATIENCE_SECONDS
 
 
@@ -48,7 +45,5 @@ def connect() -> Iterator[Connection]:
         with Client(service_url(url), os.environ.get("LIFELONG_TOKEN")) as client:
             yield client
         return
-    settings = Settings.load()
-    ensure_temporary_folder(settings.data_directory)
-    with Store.from_settings(settings) as store:
+    with local_store() as (store, settings):
         yield LocalStore(Context(store, settings, actor(), WORKERS_PATIENCE_SECONDS))
