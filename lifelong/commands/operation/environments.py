@@ -26,6 +26,7 @@ for command in (
     operation_command(
         ListEnvironments,
         "list",
+        help_text="List all environments: when and by whom each was added, and since when it is disabled.",
         rows=lambda answer: [vars(environment) for environment in answer.details],
         empty="No environment.",
     ),
@@ -41,6 +42,11 @@ for command in (
         text=lambda _, call: f"Disabled {call.name}: predictions there get 403 within a second.",
     ),
     operation_command(EnableEnvironment, "enable", text=lambda _, call: f"Enabled {call.name}."),
-    operation_command(DeleteEnvironment, "delete", text=lambda _, call: f"Deleted {call.name}."),
+    operation_command(
+        DeleteEnvironment,
+        "delete",
+        help_text="Delete the environment NAME, if nothing was logged or published there; else disable it.",
+        text=lambda _, call: f"Deleted {call.name}.",
+    ),
 ):
     environments.add_command(command)
