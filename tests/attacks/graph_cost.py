@@ -38,8 +38,9 @@ def graph_cost(target: Target, _: Scale) -> Outcome:
     with target.installation.store() as store:
         for name, make in _GRAPHS.items():
             _add(store, name, make().content)
+    both = len(target.service.workers())
     for name in _GRAPHS:
-        eventually(lambda name=name: _sent(target, name, 60).status == 200, f"{name} to be served")
+        eventually(lambda name=name: len(_serving(target, name)) == both, f"{name} to be served by both workers")
     with target.watched() as seen:
         workers = target.service.workers()
         outcome.expect("branch, status other than 422", _sent(target, "branch", 255).status != 422, below=1)
@@ -47,6 +48,7 @@ def graph_cost(target: Target, _: Scale) -> Outcome:
         began = time.monotonic()
         first = _sent(target, "hanging", 255)
         outcome.expect("hanging, status other than 503", first.status != 503, below=1)
+        outcome.expect("hanging, refused before it ran", b"being loaded" in first.content, below=1)
         outcome.expect("hanging, s", first.received_at - first.sent_at, below=6)
         eventually(lambda: not all(map(lives, workers)), "the hanging worker to end")
         outcome.figures["until the hanging worker has ended, s"] = round(time.monotonic() - began, 1)
@@ -65,6 +67,12 @@ def graph_cost(target: Target, _: Scale) -> Outcome:
 def _add(store: Store, name: str, graph: bytes) -> None:
     model = store.models.add("skin", name, kind="onnx", onnx=graph, preprocessing=_PLAIN, actor="test")
     register_calibration(store, model.reference, labelled_logits(), actor="test")
+
+
+def _serving(target: Target, model: str) -> set[str]:
+    """The workers that answered some of ten requests with a decision of the model."""
+    replies = [_sent(target, model, 60) for _ in range(10)]
+    return {reply.worker for reply in replies if reply.status == 200}
 
 
 def _sent(target: Target, model: str, grey: int) -> Reply:
