@@ -10,13 +10,15 @@ from uuid import UUID
 import click
 
 from lifelong.commands.common import CommandGroup, actor, as_json, open_store
-from lifelong.commands.connection import connect
+from lifelong.commands.connection import Connection, connect
 from lifelong.commands.durations import Duration
 from lifelong.commands.job_following import Shown, follow_until_end
 from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
 from lifelong_core.entities.jobs import Job, JobAnswer, JobState, LogLine
 from lifelong_core.operations.jobs import CancelJob, ListJobs, ShowJob, ShowLog
+from lifelong_core.operations.operation import Call
+from lifelong_core.operations.processes import ListMonitors
 from lifelong_core.store import Store
 from lifelong_core.values.errors import ConflictError, UnavailableError
 
@@ -53,6 +55,19 @@ def run_job(store: Store, kind: str, payload: Mapping[str, Any], timeout: timede
     return finish_job(store, store.jobs.submit(kind, payload, actor=actor()), timeout)
 
 
+def run_operation(connection: Connection, call: Call[JobAnswer], timeout: timedelta) -> JobAnswer:
+    """Carry out an operation that submits a job, and wait until a monitor has done the job.
+
+    Raises:
+        UnavailableError: no monitor runs, or the job did not end in time.
+        ConflictError: the job failed or was cancelled.
+    """
+    if all(monitor.lost for monitor in connection.send(ListMonitors()).monitors):
+        raise _no_monitor()
+    submitted = connection.send(call)
+    return expect_success(await_job(lambda job: connection.send(ShowJob(job=job)), submitted, timeout))
+
+
 def expect_monitor(store: Store) -> None:
     """Make sure that a monitor runs, which does the jobs.
 
@@ -60,9 +75,13 @@ def expect_monitor(store: Store) -> None:
         UnavailableError: none runs.
     """
     if all(monitor.is_lost for monitor in store.monitors.list(visits=False)):
-        raise UnavailableError(
-            "no monitor runs, and monitors do the jobs.", hint="Start one: `lifelong monitor`."
-        )
+        raise _no_monitor()
+
+
+def _no_monitor() -> UnavailableError:
+    return UnavailableError(
+        "no monitor runs, and monitors do the jobs.", hint="Start one: `lifelong monitor`."
+    )
 
 
 def finish_job(store: Store, job: Job, timeout: timedelta) -> Job:
@@ -75,7 +94,7 @@ def finish_job(store: Store, job: Job, timeout: timedelta) -> Job:
     return expect_success(await_job(store.jobs.get, job, timeout))
 
 
-def expect_success(job: Job) -> Job:
+def expect_success(job: Shown) -> Shown:
     """The job itself, which has ended.
 
     Raises:

@@ -1,8 +1,8 @@
 """The declaration of an operation: what it takes, what it answers, the scope that it needs, and its HTTP path.
 
-A `Call` is the input: its fields are the parameters of the path, the query (GET, DELETE) or the body (POST) of the HTTP
-request. The function that the decorator `operation` marks carries it out; its docstring describes the operation for
-everybody. Changes are audited by the store, in the transaction of the change, under the name of the actor.
+A `Call` is the input: its fields are the parameters of the path, the query (GET, DELETE) or the body (POST, PUT) of the
+HTTP request. The function that the decorator `operation` marks carries it out; its docstring describes the operation
+for everybody. Changes are audited by the store, in the transaction of the change, under the name of the actor.
 """
 
 import re
@@ -28,7 +28,9 @@ ModelReference: TypeAlias = Annotated[str, Field(description="Name of the model,
 ForceReason: TypeAlias = Annotated[
     str | None, Field(description="Why costs that look like a mistake are right; kept in the audit log.")
 ]
-Method: TypeAlias = Literal["GET", "POST", "DELETE"]
+Method: TypeAlias = Literal["GET", "POST", "PUT", "DELETE"]
+JOB_LOCATION = "/v1/admin/jobs/{id}"
+"""`location` of operations that submit a job."""
 
 
 class Call(RequestDocument, Generic[Answer]):
@@ -90,6 +92,8 @@ class Operation(Generic[Answer]):
     """a call that the test of all operations sends"""
     has_body: bool
     """whether the fields that are no part of the path are in the body; else they are in the query"""
+    location: str | None
+    """address of what was made, for the header `Location`; `{name}` is a field of the answer; None: it has none"""
 
     @property
     def name(self) -> str:
@@ -139,23 +143,25 @@ def operation(
     example: Call[Any],
     status: int = 200,
     has_body: bool | None = None,
+    location: str | None = None,
 ) -> Callable[[Callable[[Context, Any], Answer]], Operation[Answer]]:
     """Declare that a function is an operation; its annotations name the call and the answer.
 
     Args:
-        method: GET reads, POST changes, DELETE removes.
+        method: GET reads, POST changes, PUT replaces, DELETE removes.
         path: of the HTTP request; `{name}` is a field of the call.
         scope: that a token must have.
         example: of a call, sent by a test.
         status: of a successful HTTP answer.
-        has_body: whether fields are in the body; None: of POST they are, if there are any.
+        has_body: whether fields are in the body; None: of POST and PUT they are, if there are any.
+        location: address of what was made; `{name}` is a field of the answer. Jobs: JOB_LOCATION with status 202.
 
     Raises:
         TypeError: the annotations of the function and of its call disagree.
     """
 
     def declare(function: Callable[[Context, Any], Answer]) -> Operation[Answer]:
-        hints = get_type_hints(function)
+        hints = get_type_hints(function, include_extras=True)
         call: type[Call[Any]] = hints["call"]
         answer = None if hints["return"] is type(None) else hints["return"]
         parent = cast("type[Call[Any]]", call.__mro__[1])
@@ -172,7 +178,8 @@ def operation(
             scope,
             status,
             example,
-            method == "POST" if has_body is None else has_body,
+            method in ("POST", "PUT") if has_body is None else has_body,
+            location,
         )
         call.operation = declared
         return declared

@@ -1,4 +1,4 @@
-"""What people ask for when they retrain: options of a request, and the payload of the job."""
+"""Retrainings: what people ask for, the plan of it, and the payload of the job."""
 
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -6,9 +6,17 @@ from pydantic import Field, StringConstraints
 
 from lifelong_core.configuration.image_roots import find_root
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.entities.access import Scope
 from lifelong_core.entities.entity import schema_of
+from lifelong_core.operations.operation import Call, Context, operation
 from lifelong_core.store import Store
-from lifelong_core.store.trainings.asking import Retraining, complete_retraining, retraining_payload
+from lifelong_core.store.trainings.asking import (
+    Retraining,
+    StatedFacts,
+    complete_retraining,
+    plan_retraining,
+    retraining_payload,
+)
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.names import Name
@@ -19,7 +27,15 @@ if TYPE_CHECKING:
 RecipeDocument: TypeAlias = Annotated[
     dict[str, Any], schema_of("lifelong_core.develop.training.recipe:Recipe")
 ]
+PlanDocument: TypeAlias = Annotated[
+    dict[str, Any], schema_of("lifelong_core.develop.training.plan:TrainingPlan")
+]
 ImagePath = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+Count = Annotated[int, Field(ge=1, le=10**12)]
+MOST_COUNTED = 20_000
+"""Images that the plan of a request counts."""
+SLOWEST_STATED = 0.001
+"""Images per second; with less, the planned duration of a large training would be infinite."""
 
 
 class RetrainingOptions(RequestDocument):
@@ -45,6 +61,42 @@ class NewRetraining(RetrainingOptions):
     """
 
     path: ImagePath
+
+
+class NewRetrainingPlan(Call[PlanDocument], RetrainingOptions):
+    """What would be asked for; images are counted at `path` (at most 20,000), stated, or taken from the task card."""
+
+    task: Name
+    path: ImagePath | None = None
+    images: Count | None = None
+    source_images: Count | None = None
+    images_per_second: Annotated[float, Field(ge=SLOWEST_STATED, le=10**9)] | None = None
+
+
+@operation(
+    "POST",
+    "/v1/admin/tasks/{task}/retrainings/plan",
+    scope=Scope.READ,
+    example=NewRetrainingPlan(task="skin", images=2000),
+)
+def plan(context: Context, call: NewRetrainingPlan) -> PlanDocument:
+    """What a retraining would do, how long it takes, what it needs, and what is missing; nothing is started.
+
+    Devices and limits are those of the settings of this process; they should be those of the monitor.
+    """
+    store, settings = context.store, context.settings
+    complete = complete_asked(store, call.task, call)
+    check_path(settings, call.path, field="path")
+    check_path(settings, call.source_path, field="source_path")
+    facts = StatedFacts(
+        images=call.images,
+        source_images=call.source_images,
+        path=call.path,
+        source_path=call.source_path,
+        images_per_second=call.images_per_second,
+        most_counted=MOST_COUNTED,
+    )
+    return plan_retraining(store, settings, complete, facts).to_document()
 
 
 def retraining_payload_of(

@@ -40,7 +40,9 @@ def graph_cost(target: Target, _: Scale) -> Outcome:
             _add(store, name, make().content)
     both = len(target.service.workers())
     for name in _GRAPHS:
-        eventually(lambda name=name: len(_serving(target, name)) == both, f"{name} to be served by both workers")
+        eventually(
+            lambda name=name: len(_serving(target, name)) == both, f"{name} to be served by both workers"
+        )
     with target.watched() as seen:
         workers = target.service.workers()
         outcome.expect("branch, status other than 422", _sent(target, "branch", 255).status != 422, below=1)

@@ -11,6 +11,7 @@ from starlette.types import Receive
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.entities.access import Scope as TokenScope
 from lifelong_core.entities.access import Token
+from lifelong_core.operations.operation import Context
 from lifelong_core.store.access.audit_log import LOCAL, REFUSED_UPLOAD
 from lifelong_core.values.errors import LifelongError
 from lifelong_service.bodies.limits import LimitedReceive
@@ -111,6 +112,14 @@ def actor_of(request: Request) -> str:
     """Return the name of the caller's token, for the audit log and for limits."""
     token: Token | None = request.state.token
     return token.name if token is not None else ANONYMOUS
+
+
+def context_of(request: Request) -> Context:
+    """Return where an operation of this request is carried out, and for whom."""
+    worker = worker_of(request)
+    # The rest of the time of the request is for the answer.
+    patience_seconds = worker.settings.request_timeout_seconds / 2
+    return Context(worker.store, worker.settings, actor_of(request), patience_seconds)
 
 
 def note_refusal(request: Request, error: LifelongError, *, action: str) -> None:

@@ -28,14 +28,15 @@ from lifelong_core.operations import (
     performance,
     processes,
     proposals,
+    retrainings,
     tasks,
     tokens,
     trials,
 )
-from lifelong_core.operations.operation import Context, Operation, operations_of
+from lifelong_core.operations.operation import Operation, operations_of
 from lifelong_core.values.documents import RequestDocument
 from lifelong_service.bodies.parameters import check_parameters
-from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.access import access, context_of
 from lifelong_service.guard.route import GuardedRoute
 
 MODULES: tuple[ModuleType, ...] = (
@@ -51,6 +52,7 @@ MODULES: tuple[ModuleType, ...] = (
     processes,
     jobs,
     proposals,
+    retrainings,
     feedback,
     groups,
     audit,
@@ -89,14 +91,14 @@ def _endpoint(operation: Operation[Any]) -> Any:
         if body is not None:
             given |= {name: getattr(body, name) for name in body.model_fields_set}
         call = operation.call.read(given, is_request=True)
-        worker = worker_of(request)
-        # The rest of the time of the request is for the answer.
-        patience_seconds = worker.settings.request_timeout_seconds / 2
-        context = Context(worker.store, worker.settings, actor_of(request), patience_seconds)
-        answer = operation(context, call)
+        answer = operation(context_of(request), call)
         if operation.answer is None:
             return Response(status_code=operation.status)
-        return JSONResponse(document_of(answer, operation.answer), status_code=operation.status)
+        document = document_of(answer, operation.answer)
+        headers = (
+            None if operation.location is None else {"Location": operation.location.format_map(document)}
+        )
+        return JSONResponse(document, operation.status, headers)
 
     endpoint.__name__ = operation.name
     endpoint.__doc__ = operation.description

@@ -11,9 +11,6 @@ from lifelong_core.operations.retrainings import RecipeDocument
 ResultDocument: TypeAlias = Annotated[
     dict[str, Any], schema_of("lifelong_core.develop.training.result:TrainingResult")
 ]
-PlanDocument: TypeAlias = Annotated[
-    dict[str, Any], schema_of("lifelong_core.develop.training.plan:TrainingPlan")
-]
 
 
 class TrainingAnswer(TypedDict):

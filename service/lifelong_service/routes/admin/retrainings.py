@@ -1,7 +1,7 @@
 """`/v1/admin/tasks/{task}/retrainings` and `.../augmentation-searches`: trainings as jobs; how models were trained."""
 
 import json
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from fastapi import APIRouter
 from pydantic import Field
@@ -15,16 +15,12 @@ from lifelong_core.operations.retrainings import (
     NewRetraining,
     RecipeDocument,
     RetrainingOptions,
-    check_path,
-    complete_asked,
     recipe_of,
     retraining_payload_of,
 )
 from lifelong_core.store.trainings.asking import (
     KIND,
     SEARCH_KIND,
-    StatedFacts,
-    plan_retraining,
 )
 from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError
@@ -38,25 +34,9 @@ from lifelong_service.routes.admin.image_jobs import (
     check_known_task,
     submit_image_job,
 )
-from lifelong_service.schemas.training import PlanDocument, TrainingAnswer
-
-MOST_COUNTED = 20_000
-"""Images that the plan of a request counts."""
-SLOWEST_STATED = 0.001
-"""Images per second; with less, the planned duration of a large training would be infinite."""
-
-Count = Annotated[int, Field(ge=1, le=10**12)]
+from lifelong_service.schemas.training import TrainingAnswer
 
 router = APIRouter(route_class=GuardedRoute, tags=["trainings"])
-
-
-class NewRetrainingPlan(RetrainingOptions):
-    """What would be asked for; images are counted at `path` (at most 20,000), stated, or taken from the task card."""
-
-    path: ImagePath | None = None
-    images: Count | None = None
-    source_images: Count | None = None
-    images_per_second: Annotated[float, Field(ge=SLOWEST_STATED, le=10**9)] | None = None
 
 
 class SearchOptions(RequestDocument):
@@ -139,29 +119,6 @@ async def search_augmentation(request: Request, task: Name) -> JSONResponse:
         return {"task": task, **{name: value for name, value in given.items() if value is not None}}
 
     return await submit_image_job(request, SEARCH_KIND, _SEARCH, payload_of)
-
-
-@router.post("/v1/admin/tasks/{task}/retrainings/plan")
-@access(Scope.READ)
-def plan(request: Request, task: Name, asked: NewRetrainingPlan) -> PlanDocument:
-    """What a retraining would do, how long it takes, what it needs, and what is missing; nothing is started.
-
-    Devices and limits are those of the settings of this process; they should be those of the monitor.
-    """
-    worker = worker_of(request)
-    complete = complete_asked(worker.store, task, asked)
-    check_path(worker.settings, asked.path, field="path")
-    check_path(worker.settings, asked.source_path, field="source_path")
-    facts = StatedFacts(
-        images=asked.images,
-        source_images=asked.source_images,
-        path=asked.path,
-        source_path=asked.source_path,
-        images_per_second=asked.images_per_second,
-        most_counted=MOST_COUNTED,
-    )
-    found = plan_retraining(worker.store, worker.settings, complete, facts)
-    return cast("PlanDocument", found.to_document())
 
 
 @router.get("/v1/admin/models/{reference}/training")
