@@ -20,9 +20,10 @@ from tests import tools
 if TYPE_CHECKING:
     from tests import databases
 
-# The same examples in every run, and no deadlines: how long an example takes depends on what else the machine does.
-settings.register_profile("lifelong", deadline=None, derandomize=True)
-settings.load_profile("lifelong")
+# No deadlines: how long an example takes depends on what else the machine does.
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("nightly", deadline=None, derandomize=False, max_examples=1000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,13 @@ def postgresql_server() -> Iterator["databases.PostgreSQL"]:
 
     with databases.PostgreSQL() as server:
         yield server
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Tests that share a fixture of their module run in one process of pytest-xdist, which makes it once."""
+    definitions = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
+    if any(one.scope in ("class", "module") for found in definitions.values() for one in found):
+        item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -127,6 +127,11 @@ def is_ci() -> bool:
     return os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 
+def has_deadlines() -> bool:
+    """Whether deadlines of the product are asserted: in full forms, which have the machine to themselves."""
+    return os.environ.get("LIFELONG_DEADLINES", "").lower() in ("1", "true", "yes")
+
+
 def need(tool: Tool) -> None:
     """Give up where the tool cannot be used."""
     if (problem := tool.problem()) is not None:

@@ -16,7 +16,8 @@ from benchmarks.serving.rounds import Figures
 from benchmarks.serving.workloads import Workload, install
 from benchmarks.serving.wrk import Load, Requests, prepared
 from lifelong_core.values.errors import LifelongError
-from tests.integration.processes import Service, free_port, running_service
+from tests.integration.processes import Service, running_service
+from tests.ports import free_port
 
 OURS, TYPED, PLAIN = "ours", "typed", "plain"
 MEANINGS = {

@@ -40,7 +40,7 @@ class _Program(ctypes.Structure):
 
 
 def end_with_parent() -> None:
-    """Let the kernel kill this process when its parent ends, and lower its priority."""
+    """Let the kernel kill this process when the thread that started it ends, and lower its priority."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     os.nice(5)
 

@@ -7,6 +7,7 @@ Each attack runs on its own service on the loopback address. Exit status 1: a go
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -61,6 +62,8 @@ def main() -> int:
     parser.add_argument("--attack", action="append", choices=ATTACKS, help="only this one; may be repeated")
     parser.add_argument("--list", action="store_true", help="name all attacks and end")
     arguments = parser.parse_args()
+    if not arguments.quick:
+        os.environ["LIFELONG_DEADLINES"] = "true"
     if arguments.list:
         for name, attack in ATTACKS.items():
             _say(f"{name}: {(attack.__doc__ or '').splitlines()[0]}")

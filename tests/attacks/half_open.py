@@ -22,10 +22,10 @@ def half_open(target: Target, scale: Scale) -> Outcome:
         for start, number in ((_HEAD, UNFINISHED_HEADS), (_BODY % token, SLOW_BODIES)):
             with SlowSockets(target.service.port, [(start, b"a")], number, [ATTACKER]).opened():
                 time.sleep(scale.seconds)
-    outcome.expect("/livez p99, s", seen.livez.percentile(99), below=1)
-    outcome.expect("/livez slowest, s", max(seen.livez.seconds), below=3)
+    outcome.expect_in_time("/livez p99, s", seen.livez.percentile(99), below=1)
+    outcome.expect_in_time("/livez slowest, s", max(seen.livez.seconds), below=3)
     outcome.expect("/livez failures", len(seen.livez.failures), below=1)
-    outcome.expect("innocent p99, s", seen.predictions.percentile(99), below=1)
+    outcome.expect_in_time("innocent p99, s", seen.predictions.percentile(99), below=1)
     outcome.expect("innocent failures", len(seen.predictions.failures), below=1)
     outcome.expect("memory growth, MB", seen.growth_megabytes, below=200)
     outcome.figures["/livez requests"] = len(seen.livez.seconds)

@@ -55,7 +55,7 @@ def hostile_graph(target: Target, scale: Scale) -> Outcome:
     outcome.expect("accepted", accepted, below=1)
     outcome.expect("secrets shown", shown, below=1)
     outcome.expect("refused without an audit entry", len(names) - len(audited), below=1)
-    outcome.expect("slowest answer, s", slowest, below=8)
+    outcome.expect_in_time("slowest answer, s", slowest, below=8)
     outcome.expect("innocent failures", len(seen.predictions.failures), below=1)
     outcome.expect("memory growth, MB", seen.growth_megabytes, below=2000)
     outcome.expect(

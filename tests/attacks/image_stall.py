@@ -3,6 +3,7 @@
 import threading
 import time
 
+from tests import tools
 from tests.attacks.attack import Outcome, Scale
 from tests.attacks.images import CORPUS
 from tests.attacks.target import Target
@@ -22,13 +23,14 @@ def image_stall(target: Target, scale: Scale) -> Outcome:
             began = time.monotonic()
             reply = target.service.send("POST", "/v1/predict", data, Content_Type="application/octet-stream")
             slowest = max(slowest, time.monotonic() - began)
-            if reply.status >= 500:
+            is_busy = reply.status == 503 and not tools.has_deadlines()  # then it says so, and may
+            if reply.status >= 500 and not is_busy:
                 outcome.missed.append(f"{name}: {reply.status} {reply.content[:200]!r}")
         _stream(target, list(corpus.values()), scale)
-    outcome.expect("worst single image, s", slowest, below=2.5)
-    outcome.expect("innocent p99, s", seen.predictions.percentile(99), below=0.25)
+    outcome.expect_in_time("worst single image, s", slowest, below=2.5)
+    outcome.expect_in_time("innocent p99, s", seen.predictions.percentile(99), below=0.25)
     outcome.expect("innocent failures", len(seen.predictions.failures), below=1)
-    outcome.expect("/livez p99, s", seen.livez.percentile(99), below=0.1)
+    outcome.expect_in_time("/livez p99, s", seen.livez.percentile(99), below=0.1)
     # The goal is 200 for a worker: 209 to 222 were measured. Its decoding process takes 33 MB, and up to 117 MB more
     # for 16 megapixels with an alpha channel; waiting bodies take the rest.
     outcome.expect("memory growth of a worker, MB", seen.worker_growth_megabytes, below=260)

@@ -6,11 +6,12 @@ import time
 import warnings
 import zipfile
 from io import BytesIO
+from itertools import cycle, islice, product
 
 import numpy as np
 
 from lifelong_service.bodies.json_documents import MAXIMUM_CONTAINERS, MAXIMUM_NAMES, MAXIMUM_VALUES
-from tests.attacks.attack import Outcome, Scale
+from tests.attacks.attack import QUICK, Outcome, Scale
 from tests.attacks.target import Target
 
 LOGITS = ("/v1/logits",)
@@ -152,11 +153,11 @@ def forms(count: int) -> dict[str, bytes]:
 def json_bombs(target: Target, scale: Scale) -> Outcome:
     """A stream of JSON documents, npz files and forms that grow a hundredfold as Python objects.
 
-    Each is sent to every route that accepts its type, then several clients send all of them at once.
+    Each is sent to routes that accept its type, then several clients send all of them at once.
     """
-    size, samples = (18_000_000, 100_000_000) if scale.seconds > 10 else (4_200_000, 20_000_000)
+    size, samples = (18_000_000, 100_000_000) if scale is not QUICK else (4_200_000, 20_000_000)
     outcome = Outcome()
-    corpus = _requests(size, samples)
+    corpus = _requests(size, samples, is_quick=scale is QUICK)
     _warm_up(target)
     with target.watched() as seen:
         slowest = 0.0
@@ -167,10 +168,10 @@ def json_bombs(target: Target, scale: Scale) -> Outcome:
             if status >= 500 or status < 400:
                 outcome.missed.append(f"{path} answered {status} to {kind}: {body[:40]!r}")
         _stream(target, corpus, scale)
-    outcome.expect("worst single body, s", slowest, below=2)
-    outcome.expect("innocent p99, s", seen.predictions.percentile(99), below=0.25)
+    outcome.expect_in_time("worst single body, s", slowest, below=2)
+    outcome.expect_in_time("innocent p99, s", seen.predictions.percentile(99), below=0.25)
     outcome.expect("innocent failures", len(seen.predictions.failures), below=1)
-    outcome.expect("/livez p99, s", seen.livez.percentile(99), below=0.1)
+    outcome.expect_in_time("/livez p99, s", seen.livez.percentile(99), below=0.1)
     # The goal is 100; 111 and 149 were measured.
     outcome.expect("memory growth of a worker, MB", seen.worker_growth_megabytes, below=160)
     outcome.expect("memory growth, MB", seen.growth_megabytes, below=220)
@@ -190,19 +191,25 @@ def _warm_up(target: Target) -> None:
                 _send(target, path, "application/json", body)
 
 
-def _requests(size: int, samples: int) -> list[tuple[str, str, bytes]]:
-    """Path, content type and body of each request: bodies just below the limit of JSON, and above it."""
+def _requests(size: int, samples: int, *, is_quick: bool) -> list[tuple[str, str, bytes]]:
+    """Path, content type and body of each request: bodies just below the limit of JSON, and above it.
+
+    In the quick form every route and every body occurs, in the full one every body at every route.
+    """
     small = documents(3_900_000) | documents_at_limits()
-    json_kind, form_kind = "application/json", f"multipart/form-data; boundary={BOUNDARY}"
-    found = [
-        (path, json_kind, body)
-        for path in (*LOGITS, *FEEDBACK, *LABELLED, *DOCUMENTS)
-        for body in small.values()
-    ]
-    found += [(path, json_kind, body) for path in (*LOGITS, *LABELLED) for body in documents(size).values()]
-    packed = archives(samples).values()
-    found += [(path, "application/x-npz", body) for path in (*LABELLED, *REPORTS) for body in packed]
-    found += [(path, form_kind, body) for path in FORMS for body in forms(size // 100).values()]
+    kinds = (
+        ("application/json", (*LOGITS, *FEEDBACK, *LABELLED, *DOCUMENTS), small),
+        ("application/json", (*LOGITS, *LABELLED), documents(size)),
+        ("application/x-npz", (*LABELLED, *REPORTS), archives(samples)),
+        (f"multipart/form-data; boundary={BOUNDARY}", FORMS, forms(size // 100)),
+    )
+    found: list[tuple[str, str, bytes]] = []
+    for kind, paths, bodies in kinds:
+        pairs = product(paths, bodies.values())
+        if is_quick:
+            longest = max(len(paths), len(bodies))
+            pairs = islice(zip(cycle(paths), cycle(bodies.values())), longest)
+        found += [(path, kind, body) for path, body in pairs]
     return found
 
 

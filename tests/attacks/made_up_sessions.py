@@ -3,7 +3,7 @@
 import multiprocessing
 import time
 
-from tests.attacks.attack import QUICK, Outcome, Scale
+from tests.attacks.attack import Outcome, Scale
 from tests.attacks.login_flood import log_in
 from tests.attacks.open_loop import send_in_turn
 from tests.attacks.target import Target
@@ -29,8 +29,8 @@ def made_up_sessions(target: Target, scale: Scale) -> Outcome:
         attack.kill()
         attack.join()
     outcome.expect("console failures", len(seen.console.failures), below=1)
-    outcome.expect("console p99, s", seen.console.percentile(99), below=3 if scale is QUICK else 0.25)
-    outcome.expect("innocent p99, s", seen.predictions.percentile(99), below=3 if scale is QUICK else 0.25)
+    outcome.expect_in_time("console p99, s", seen.console.percentile(99), below=0.25)
+    outcome.expect_in_time("innocent p99, s", seen.predictions.percentile(99), below=0.25)
     outcome.expect("innocent failures", len(seen.predictions.failures), below=1)
     return outcome
 

@@ -41,8 +41,8 @@ def pipelining(target: Target, scale: Scale) -> Outcome:
             answered = _pipeline(target.service.port, requests, scale.seconds)
         for path, witness in (("predictions", seen.predictions), ("/livez", seen.livez)):
             outcome.figures[f"{name}: {path} p50, s"] = round(witness.percentile(50), 4)
-            outcome.expect(f"{name}: {path} p99, s", witness.percentile(99), below=3)
-            outcome.expect(f"{name}: {path} slowest, s", max(witness.seconds), below=8)
+            outcome.expect_in_time(f"{name}: {path} p99, s", witness.percentile(99), below=3)
+            outcome.expect_in_time(f"{name}: {path} slowest, s", max(witness.seconds), below=8)
             outcome.expect(f"{name}: {path} failures", len(witness.failures), below=1)
             outcome.figures[f"{name}: {path} requests"] = len(witness.seconds)
         outcome.figures[f"{name}: answers to the attacker"] = answered

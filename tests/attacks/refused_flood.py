@@ -49,7 +49,7 @@ def refused_flood(target: Target, scale: Scale) -> Outcome:
     outcome.expect("faults of the audit log", len(faults), below=1)
     outcome.expect("files that hold the token", _holding(folder, secret), below=1)
     outcome.expect("growth of the data directory, MB", (_size(folder) - before) / MEGABYTE, below=10)
-    outcome.expect("innocent p99, s", seen.predictions.percentile(99), below=1)
+    outcome.expect_in_time("innocent p99, s", seen.predictions.percentile(99), below=1)
     outcome.expect("innocent failures", len(seen.predictions.failures), below=1)
     outcome.figures["refused requests"] = len(answers)
     return outcome

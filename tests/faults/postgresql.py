@@ -1,10 +1,8 @@
 """A PostgreSQL server that can be killed, stopped, paused and restarted."""
 
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,10 +16,9 @@ import psutil
 import psycopg
 
 from tests.databases import PostgreSQL
+from tests.ports import free_port
 
 _START_SECONDS = 60.0
-_PORTS = range(20_000, 30_000)
-"""Below the ports of outgoing connections, so that the port stays free while the server is stopped."""
 _USER = "pgserver"
 """PostgreSQL refuses to run as root; its package creates this user then."""
 
@@ -48,7 +45,7 @@ class MortalPostgreSQL(PostgreSQL):
         self._server.ensure_pgdata_inited()
         self._templates: set[str] = set()
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = _free_port() if listens else None
+        self.port = free_port() if listens else None
         self.start()
 
     def url(self, database: str) -> str:
@@ -123,10 +120,3 @@ class MortalPostgreSQL(PostgreSQL):
 
     def _plain(self, database: str) -> str:
         return self.url(database).replace("+psycopg", "")
-
-
-def _free_port() -> int:
-    while True:
-        port = random.choice(_PORTS)
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port

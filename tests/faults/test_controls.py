@@ -22,7 +22,7 @@ from lifelong_core.store import (
 from tests.faults import checks
 from tests.faults.load import Answer, Failure, Load
 from tests.integration.installation import CLASS_NAMES, COSTS
-from tests.integration.processes import free_port
+from tests.ports import free_port
 
 HEADS = {
     version: PostProcessingHead(1.0 + version, [2.0 * version, 0, -1], COSTS, [1 / 3] * 3, CLASS_NAMES)

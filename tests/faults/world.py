@@ -23,7 +23,8 @@ from tests.databases import database, locked
 from tests.faults.network import Network
 from tests.faults.postgresql import MortalPostgreSQL
 from tests.integration.installation import Installation, install
-from tests.integration.processes import Service, eventually, free_port, lives, running_service
+from tests.integration.processes import Service, eventually, lives, running_service
+from tests.ports import free_port
 
 MODEL = "linear"
 CYCLE_SECONDS = 1.0

@@ -18,15 +18,10 @@ from typing import Any
 
 import psutil
 
+from tests.ports import free_port
+
 PATIENCE_SECONDS = 60.0
 """For what must happen at all; promises with a deadline are asserted by the tests themselves."""
-
-
-def free_port() -> int:
-    """A port of the loopback address that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def eventually(happened: Callable[[], Any], what: str) -> Any:

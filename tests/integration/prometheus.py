@@ -13,7 +13,8 @@ from typing import Any
 import yaml
 
 from tests import tools
-from tests.integration.processes import PATIENCE_SECONDS, free_port
+from tests.integration.processes import PATIENCE_SECONDS
+from tests.ports import free_port
 
 PROMETHEUS = Path(__file__).parents[2] / "grafana" / "prometheus"
 

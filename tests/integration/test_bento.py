@@ -12,7 +12,8 @@ import yaml
 
 from tests import tools
 from tests.integration.installation import Installation, image, install
-from tests.integration.processes import PATIENCE_SECONDS, eventually, free_port, running_service, sockets_of
+from tests.integration.processes import PATIENCE_SECONDS, eventually, running_service, sockets_of
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 

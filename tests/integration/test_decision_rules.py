@@ -22,8 +22,9 @@ import pytest
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Scope, Store
 from lifelong_core.values.arrays import Floats, Integers
-from tests.integration.processes import eventually, free_port, running_service
+from tests.integration.processes import eventually, running_service
 from tests.integration.prometheus import Prometheus, prometheus
+from tests.ports import free_port
 
 CLASS_NAMES = ["healthy", "ill"]
 STATED = (0.98, 0.02)

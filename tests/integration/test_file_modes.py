@@ -12,7 +12,8 @@ import pytest
 
 from tests.databases import locked
 from tests.integration.installation import image, install
-from tests.integration.processes import Service, eventually, free_port, running_service
+from tests.integration.processes import Service, eventually, running_service
+from tests.ports import free_port
 
 
 @pytest.fixture(params=[0o022, 0o000], ids=["022", "000"])

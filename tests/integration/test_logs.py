@@ -10,7 +10,8 @@ from typing import Any
 from lifelong_core.store import register_calibration
 from lifelong_core.values.preprocessing import Preprocessing
 from tests.integration.installation import image, install
-from tests.integration.processes import eventually, free_port, running_service
+from tests.integration.processes import eventually, running_service
+from tests.ports import free_port
 from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import calibration, png
 

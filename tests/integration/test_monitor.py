@@ -4,7 +4,6 @@ import copy
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -30,6 +29,7 @@ from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.store import Model, Scope, Store
 from tests import databases, tools
 from tests.integration.processes import running_service
+from tests.ports import free_port
 from tests.unit.monitor.population import (
     BALANCED,
     COSTS,
@@ -50,12 +50,6 @@ LATE_LABELS = 450
 """Of the 600 predictions of the head that answered the shift."""
 _OFTEN_ABSENT = {"candidate", "threshold"}
 """Legends of lines beside others: not every cycle considers another head, and not every metric has a threshold."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def until(happened: Callable[[], Any], *, what: str) -> Any:

@@ -3,7 +3,6 @@
 import http.client
 import json
 import re
-import socket
 import ssl
 import subprocess
 import time
@@ -26,6 +25,7 @@ from tests.integration.processes import (
     eventually,
     running_service,
 )
+from tests.ports import free_port
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "operating.md"
 NAME = "lifelong.clinic.example"
@@ -38,13 +38,6 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     return install(tmp_path_factory.mktemp("proxy"))
 
 
-def free_port() -> int:
-    """A port that nothing listens on, at any address of both protocols."""
-    with socket.socket(socket.AF_INET6) as probe:
-        probe.bind(("::", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture(scope="module")
 def service(installation: Installation) -> Iterator[Service]:
     """One worker on all addresses, below a path, behind proxies of this machine."""
@@ -52,7 +45,6 @@ def service(installation: Installation) -> Iterator[Service]:
     with running_service(
         installation.settings.data_directory.parent,
         installation.token,
-        port=free_port(),
         workers=1,
         host="::",
         root_path=PREFIX,

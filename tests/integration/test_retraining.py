@@ -17,7 +17,8 @@ import pytest
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.store import Store
 from tests.integration.installation import CLASS_NAMES, Installation, install
-from tests.integration.processes import Service, free_port, running_service
+from tests.integration.processes import Service, running_service
+from tests.ports import free_port
 from tests.unit.develop.training.optimisation.drawn import draw
 from tests.unit.store.design_samples import recommendation_without_costs
 

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final, cast
@@ -116,6 +117,8 @@ class DecodingProcess:
         self._limits = json.dumps({"maximum_pixels": maximum_pixels, "seconds": PROCESSOR_SECONDS})
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        # The kernel kills the process when the thread that started it ends, and threads of requests end when idle.
+        self._starter = ThreadPoolExecutor(1, thread_name_prefix="decoding-starter")
 
     def decode(
         self, image: bytes, preprocessing: Preprocessing, *, is_large: bool = True
@@ -134,7 +137,7 @@ class DecodingProcess:
         """
         with self._lock, self._turns.turn(TURN_SECONDS) if is_large else contextlib.nullcontext():
             running = self._running()
-            process = self._process = running or self._start()
+            process = self._process = running or self._starter.submit(self._start).result()
             patience = PATIENCE_SECONDS if running else STARTING_SECONDS + PATIENCE_SECONDS
             timer = threading.Timer(patience, process.kill)
             timer.daemon = True

@@ -18,13 +18,8 @@ import pytest
 
 from lifelong_core.store import Store
 from tests.databases import locked
+from tests.ports import free_port
 from tests.unit.monitor.population import SHIFTED, add_model, draw, open_store, predict, settings_for
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def environment(folder: Path, port: int, **more: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.values.errors import ConfigurationError, UnavailableError
 from lifelong_monitor.jobs.running.on_ray import check_reachable, import_ray, resources_for, variables_for
 from lifelong_monitor.jobs.running.runner import check_job_runner
-from tests.unit.monitor.test_process import free_port
+from tests.ports import free_port
 
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:

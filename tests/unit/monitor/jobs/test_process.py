@@ -23,6 +23,7 @@ from lifelong_monitor.cycle.cycle import run_cycle
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.running.runner import JobRunner
 from tests import databases
+from tests.ports import free_port
 from tests.unit.monitor.jobs.test_runner import ended, is_alive, pids, telling, until
 from tests.unit.monitor.population import (
     BALANCED,
@@ -34,7 +35,7 @@ from tests.unit.monitor.population import (
     settings_for,
 )
 from tests.unit.monitor.recommendations import attach
-from tests.unit.monitor.test_process import environment, free_port, monitor, wait_for
+from tests.unit.monitor.test_process import environment, monitor, wait_for
 
 
 def test_a_monitor_validates_a_model_beside_its_cycles(tmp_path: Path) -> None:

@@ -22,16 +22,14 @@ from lifelong_core.values.errors import ConfigurationError, LifelongError, Schem
 from lifelong_service.process import checks, launch, signals
 from tests.databases import locked
 from tests.integration.processes import eventually
+from tests.ports import free_port
 
 COMMAND = (sys.executable, "-m", "lifelong_service")
 
 
 def environment_of(folder: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")}
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    return kept | {"LIFELONG_DATA_DIRECTORY": str(folder), "LIFELONG_PORT": str(port)}
+    return kept | {"LIFELONG_DATA_DIRECTORY": str(folder), "LIFELONG_PORT": str(free_port())}
 
 
 def start(
