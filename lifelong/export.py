@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +16,13 @@ import pyarrow.parquet as pq
 from lifelong import __version__
 from lifelong_core.deploy.head import ABSTAIN
 from lifelong_core.runtime.files import PRIVATE_FILE
-from lifelong_core.store import logged_at
+from lifelong_core.store import Model, Store, Task, logged_at
 from lifelong_core.store.files import replace_file
+from lifelong_core.store.lifecycle.exports import LoggedPage
 from lifelong_core.store.log.labels import named_revision
+from lifelong_core.store.log.records import LabelRevision
 from lifelong_core.values.csv_files import safe_cell
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
-
-if TYPE_CHECKING:
-    from lifelong_core.store import Model, Store, Task
-    from lifelong_core.store.lifecycle.exports import LoggedPage
-    from lifelong_core.store.log.records import LabelRevision
 
 SCHEMA_VERSION = 2
 CSV_SUFFIXES = (".csv", ".csv.gz")
@@ -36,7 +33,7 @@ _LARGEST_PAGE = 20_000
 
 
 def write_log(
-    store: "Store",
+    store: Store,
     path: Path,
     environment: str,
     *,
@@ -151,7 +148,7 @@ def _safe_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
     )
 
 
-def _class_names(tasks: list["Task"]) -> tuple[str, ...]:
+def _class_names(tasks: list[Task]) -> tuple[str, ...]:
     names = {task.class_names for task in tasks}
     if len(names) > 1:
         raise InvalidInputError(
@@ -162,7 +159,7 @@ def _class_names(tasks: list["Task"]) -> tuple[str, ...]:
     return names.pop()
 
 
-def _models(store: "Store", environment: str, reference: str | None) -> list["Model"]:
+def _models(store: Store, environment: str, reference: str | None) -> list[Model]:
     if reference is not None:
         return [store.models.get(reference)]
     chosen = store.exports.models(environment)
@@ -172,7 +169,7 @@ def _models(store: "Store", environment: str, reference: str | None) -> list["Mo
     return found
 
 
-def _classes(tasks: list["Task"]) -> int:
+def _classes(tasks: list[Task]) -> int:
     numbers = sorted({len(task.class_names) for task in tasks})
     if len(numbers) > 1:
         raise InvalidInputError(
@@ -183,7 +180,7 @@ def _classes(tasks: list["Task"]) -> int:
     return numbers[0]
 
 
-def _description(environment: str, models: list["Model"], tasks: dict[int, "Task"]) -> dict[str, Any]:
+def _description(environment: str, models: list[Model], tasks: dict[int, Task]) -> dict[str, Any]:
     """Metadata of the schema: class names and model."""
     return {
         "schema_version": SCHEMA_VERSION,
@@ -223,7 +220,7 @@ def _schema(classes: int, description: dict[str, Any]) -> pa.Schema:
 
 
 def _table(
-    page: "LoggedPage",
+    page: LoggedPage,
     schema: pa.Schema,
     model: str,
     environment: str,
@@ -249,7 +246,7 @@ def _table(
     return pa.table(columns, schema=schema)
 
 
-def _history(revisions: "tuple[LabelRevision, ...]", names: tuple[str, ...]) -> str | None:
+def _history(revisions: tuple[LabelRevision, ...], names: tuple[str, ...]) -> str | None:
     """Every change of a label as JSON text."""
     if not revisions:
         return None

@@ -3,12 +3,12 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.files import is_accessible_to_others, restrict
-
-if TYPE_CHECKING:
-    from lifelong_core.configuration.settings import Settings
+from lifelong_core.store.artifacts import local_folder
+from lifelong_core.store.engine.database import parse_url
+from lifelong_core.store.engine.errors import sqlite_file
 
 _SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 _IN_DATA_DIRECTORY = (
@@ -29,18 +29,13 @@ _IN_DATA_DIRECTORY = (
 _ARTIFACTS = ("[0-9a-f][0-9a-f]",)
 
 
-def local_artifacts(settings: "Settings") -> Path | None:
+def local_artifacts(settings: Settings) -> Path | None:
     """The folder of the artifacts; None where they are in object storage."""
-    from lifelong_core.store.artifacts import local_folder
-
     return local_folder(settings.resolved_artifacts_url)
 
 
-def database_file(settings: "Settings") -> Path | None:
+def database_file(settings: Settings) -> Path | None:
     """The file of a SQLite database; None for PostgreSQL."""
-    from lifelong_core.store.engine.database import parse_url
-    from lifelong_core.store.engine.errors import sqlite_file
-
     return sqlite_file(parse_url(settings.resolved_database_url))
 
 
@@ -49,7 +44,7 @@ def absolute(path: Path) -> Path:
     return path.parent.resolve() / path.name
 
 
-def find_accessible(settings: "Settings") -> list[Path]:
+def find_accessible(settings: Settings) -> list[Path]:
     """Files and folders of the installation that group or others may use, sorted.
 
     Where settings name a folder that holds other things as well, only those that the product writes count.
@@ -57,7 +52,7 @@ def find_accessible(settings: "Settings") -> list[Path]:
     return sorted({absolute(path) for path in _installed_paths(settings) if is_accessible_to_others(path)})
 
 
-def restrict_installation(settings: "Settings") -> tuple[int, list[Path]]:
+def restrict_installation(settings: Settings) -> tuple[int, list[Path]]:
     """Remove the rights of group and others from all that `find_accessible` returns.
 
     Returns:
@@ -75,7 +70,7 @@ def restrict_installation(settings: "Settings") -> tuple[int, list[Path]]:
     return len(found) - len(foreign), foreign
 
 
-def _installed_paths(settings: "Settings") -> Iterator[Path]:
+def _installed_paths(settings: Settings) -> Iterator[Path]:
     yield from _own_paths(settings.data_directory, _IN_DATA_DIRECTORY)
     yield from _with_content(settings.resolved_spool_directory)
     for key_file in (settings.resolved_group_key_file, settings.resolved_signing_key_file):

@@ -5,16 +5,18 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lifelong.printing import echo
+from lifelong_core.configuration.plausibility import FORCE
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.runtime.files import ensure_temporary_folder
 from lifelong_core.runtime.redaction import redact
-
-if TYPE_CHECKING:
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.store import Store
+from lifelong_core.store import Store
+from lifelong_core.values.errors import ConfigurationError, InvalidInputError
+from lifelong_core.values.names import check_name
 
 
 class CommandGroup(click.Group):
@@ -38,8 +40,6 @@ class Name(click.ParamType):
         Raises:
             InvalidInputError: it is not legal.
         """
-        from lifelong_core.values.names import check_name
-
         field = (
             None
             if param is None
@@ -123,12 +123,8 @@ url_option: Decorator = click.option(
 
 
 @contextmanager
-def local_store() -> Iterator[tuple["Store", "Settings"]]:
+def local_store() -> Iterator[tuple[Store, Settings]]:
     """The store that the settings name, closed at the end, and the settings."""
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.runtime.files import ensure_temporary_folder
-    from lifelong_core.store import Store
-
     settings = Settings.load()
     ensure_temporary_folder(settings.data_directory)
     with Store.from_settings(settings) as store:
@@ -136,14 +132,12 @@ def local_store() -> Iterator[tuple["Store", "Settings"]]:
 
 
 @contextmanager
-def open_store() -> Iterator["Store"]:
+def open_store() -> Iterator[Store]:
     """The store that the settings name, closed at the end.
 
     Raises:
         ConfigurationError: LIFELONG_URL names a service, and this command works only in the store of this machine.
     """
-    from lifelong_core.values.errors import ConfigurationError
-
     if url := os.environ.get("LIFELONG_URL"):
         raise ConfigurationError(
             f"LIFELONG_URL names {redact(url)}, and this command works only in the store of this machine.",
@@ -155,8 +149,6 @@ def open_store() -> Iterator["Store"]:
 
 def service_url(url: str | None) -> str:
     """URL of the running service: as given, `http://` added where it has no scheme; None: that of the settings."""
-    from lifelong_core.configuration.settings import Settings
-
     if url is None:
         return Settings.load().service_url
     return url if "://" in url else f"http://{url}"
@@ -173,9 +165,6 @@ def actor() -> str:
 @contextmanager
 def only_warned(*, hint: str = "") -> Iterator[None]:
     """Print what `plausibility` refuses in the block as a warning; `hint`: what it means later."""
-    from lifelong_core.configuration.plausibility import FORCE
-    from lifelong_core.values.errors import InvalidInputError
-
     try:
         yield
     except InvalidInputError as error:

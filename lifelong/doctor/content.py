@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.decision_rules.wording import describe_rule
+from lifelong_core.design.recommendation.stated_rule import recommended_rule
 from lifelong_core.images.preprocessing_digest import differs
 from lifelong_core.store import Store, Task
 from lifelong_core.store.design.effects import differing_heads, refit_hint
@@ -120,8 +121,6 @@ def check_recommendations(installation: Installation) -> Iterator[Finding]:
 
 def _other_rule(store: Store, task: Task) -> Iterator[Finding]:
     """A rule that the recommendation in force asks for and the task does not have."""
-    from lifelong_core.design.recommendation.stated_rule import recommended_rule
-
     attached = store.recommendations.current(task.name)
     try:
         wanted = None if attached is None else recommended_rule(attached.recommendation).rule

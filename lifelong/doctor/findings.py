@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.store import Store
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.store import Store
 
 
 class Level(IntEnum):
@@ -59,8 +58,8 @@ class Installation:
         quick: leave out what reads everything.
     """
 
-    settings: "Settings"
-    store: "Store"
+    settings: Settings
+    store: Store
     now: datetime
     quick: bool
 

@@ -148,7 +148,7 @@ class CycleAnswer(CycleFields):
     """A cycle: its report, the head that it published, and the one that it proposed."""
 
     model: str
-    affected: Annotated[dict[str, Any], Described(AffectedFiguresAnswer)] | None
+    affected: AffectedFiguresAnswer | None
     """decisions before the swap that the new head would make otherwise; null: not counted"""
 
 

@@ -26,17 +26,14 @@ from lifelong_service.process.draining import Draining
 from lifelong_service.process.launch import ANSWERING_SECONDS, CLOSING_SECONDS, LISTENING_SECONDS
 from lifelong_service.routes import feedback, operations, predictions, probes
 from lifelong_service.routes.admin import (
-    affected,
     calibration_sets,
     fingerprints,
-    history,
     interviews,
     jobs,
     knowledge,
     labelling_plans,
     models,
     neighbours,
-    populations,
     promotion_reports,
     recommendations,
     retrainings,
@@ -63,11 +60,8 @@ _ROUTERS = (
     validations,
     jobs,
     promotion_reports,
-    history,
-    affected,
     knowledge,
     neighbours,
-    populations,
     labelling_plans,
     probes,
 )

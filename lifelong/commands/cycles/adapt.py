@@ -1,8 +1,9 @@
 """`lifelong adapt`: one cycle offline; neither service nor database."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -21,9 +22,12 @@ from lifelong.commands.cycles.report_text import print_outcome, print_report
 from lifelong.commands.interview.files import write_texts
 from lifelong.commands.models.tasks import decision_rule_option
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong_core.deploy import AdaptationReport
+from lifelong_core.deploy import AdaptationReport
+from lifelong_core.deploy import adapt as adapt_once
+from lifelong_core.deploy.adaptation.adapt import DEFAULT_QUANTIFIER
+from lifelong_core.runtime.memory import keep_free_memory
+from lifelong_core.values.arrays import as_logits, expect_logits
+from lifelong_core.values.errors import InvalidInputError
 
 LARGEST_CHANGE = 1.8
 """From this L1 distance on (of 2), the parts before and after a change hold different classes: rows sorted by class."""
@@ -94,12 +98,6 @@ def adapt(calibration: Path, window: Path, **options: Any) -> None:
 
 
 def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
-    from lifelong_core.deploy import adapt as adapt_once
-    from lifelong_core.deploy.adaptation.adapt import DEFAULT_QUANTIFIER
-    from lifelong_core.runtime.memory import keep_free_memory
-    from lifelong_core.values.arrays import as_logits, expect_logits
-    from lifelong_core.values.errors import InvalidInputError
-
     out: Path | None = options["output"]
     _check_out(out)
     names = given_names(calibration, options)
@@ -152,10 +150,8 @@ def _judge(calibration: Path, window: Path, options: dict[str, Any]) -> None:
         echo(f"The new head is in {out}." if report.candidate else f"No new head: {out} is not written.")
 
 
-def _expect_not_sorted(report: "AdaptationReport") -> None:
+def _expect_not_sorted(report: AdaptationReport) -> None:
     """Refuse rows that are sorted by class, not by time: the last class alone would be judged."""
-    from lifelong_core.values.errors import InvalidInputError
-
     if any(change.size >= LARGEST_CHANGE for change in report.change_points):
         raise InvalidInputError(
             "the rows look sorted by class, not by time: within the window one class replaces another.",
@@ -166,10 +162,6 @@ def _expect_not_sorted(report: "AdaptationReport") -> None:
 
 def _check_out(out: Path | None) -> None:
     """Is there a place for the new head? Asked before the work, not after it."""
-    import os
-
-    from lifelong_core.values.errors import InvalidInputError
-
     if out is None:
         return
     problem = None

@@ -1,37 +1,68 @@
 """`lifelong cycles`: what the monitor judged, and what came of it."""
 
+import dataclasses
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
+from itertools import chain
+from typing import Any
 
 import click
 
-from lifelong.commands.common import CommandGroup, as_json, environment_option, model_option, open_store
-from lifelong.commands.cycles.affected_text import print_figures, print_predictions
-from lifelong.commands.cycles.cycle_text import print_cycle
-from lifelong.commands.cycles.replay import replay
-from lifelong.commands.cycles.run import run
-from lifelong.commands.tables import print_rows
+from lifelong.commands.common import (
+    CommandGroup,
+    as_json,
+    environment_option,
+    format_count,
+    model_option,
+    population_arguments,
+)
+from lifelong.commands.connection import Connection, LocalStore, connect
+from lifelong.commands.cycles.cycle_text import print_affected, print_cycle, print_figures
+from lifelong.commands.jobs import run_operation, timeout_option
+from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lifelong_core.store import Cycle
+from lifelong_core.entities.affected import AffectedAnswer
+from lifelong_core.entities.cycles import CycleAnswer
+from lifelong_core.operations.cycles import (
+    LARGEST_PAGE,
+    ListAffected,
+    ListCycles,
+    ReplayCycle,
+    RunCycle,
+    ShowCycle,
+    affected_pages,
+)
+from lifelong_core.operations.models import ShowModel
+from lifelong_core.values.csv_files import csv_writer
+from lifelong_core.values.errors import InvalidInputError, LifelongError
 
 SHORT_ID = 13
 """Characters of an id that hold its time, to the millisecond: nearly always unique."""
 ROWS_OF_A_TABLE = 20
 """Predictions that `affected` shows unless asked for more."""
+DIFFERS = 1
+"""Exit status of `replay` where the report is another one."""
+NOT_REPLAYED = 2
+"""Exit status of `replay` where the cycle cannot be replayed."""
+NOT_RECORDED = 1
+"""Exit status of `run` where no cycle was recorded."""
+_CSV_COLUMNS = (
+    "prediction_id",
+    "logged_at",
+    "head_version",
+    "decision",
+    "new_decision",
+    "expected_cost",
+    "group",
+    "true_class",
+)
 
 
 @click.group(cls=CommandGroup, short_help="List, show, replay and run cycles.")
 def cycles() -> None:
     """Cycles of the monitor: what each one judged, why it ended as it did, and what it published."""
-
-
-cycles.add_command(replay)
-cycles.add_command(run)
 
 
 @cycles.command("list")
@@ -55,25 +86,22 @@ def list_(model: str | None, environment: str | None, outcome: Any, limit: int, 
       lifelong cycles list --model resnet --environment clinic-a
       lifelong cycles list --outcome refuse --limit 5
     """
-    from lifelong_core.operations.cycles import cycle_answers
-
-    with open_store() as store:
-        chosen = None if model is None else store.models.get(model).id
-        found = store.cycles.list(chosen, environment, limit, outcome=outcome)
-        models = {item.id: item for item in store.models.list()}
-        if as_json:
-            echo(json.dumps([answer.to_document() for answer in cycle_answers(store, found)]))
-            return
+    with connect() as connection:
+        wanted = ListCycles(model=model, environment=environment, outcome=outcome, limit=limit)
+        listed = connection.send(wanted).cycles
+    if as_json:
+        echo(json.dumps([cycle.to_document() for cycle in listed]))
+        return
     rows = [
         {
             "cycle": short,
             "due_at": cycle.due_at,
-            "model": models[cycle.model_id].reference,
+            "model": cycle.model,
             "environment": cycle.environment,
             "outcome": cycle.effect + (", rejected" if cycle.rejection else ""),
             "head": _heads(cycle),
         }
-        for short, cycle in zip(_short_ids(found), found, strict=True)
+        for short, cycle in zip(_short_ids(listed), listed, strict=True)
     ]
     constant = {"model": model, "environment": environment}
     rows = [{key: value for key, value in row.items() if constant.get(key) is None} for row in rows]
@@ -89,14 +117,12 @@ def show(cycle: str, *, as_json: bool) -> None:
     CYCLE is the id of the cycle, or as much of its beginning as is unique. --json prints the whole document, with the
     proposed head.
     """
-    from lifelong_core.operations.cycles import cycle_answers
-
-    with open_store() as store:
-        found = store.cycles.find(cycle)
+    with connect() as connection:
+        shown = connection.send(ShowCycle.read({"cycle": cycle}))
         if as_json:
-            echo(json.dumps(cycle_answers(store, [found])[0].to_document()))
+            echo(json.dumps(shown.to_document()))
         else:
-            print_cycle(store, found)
+            _print_cycle(connection, shown)
 
 
 @cycles.command()
@@ -126,44 +152,151 @@ def affected(cycle: str, limit: int | None, *, as_csv: bool, as_json: bool) -> N
       lifelong cycles affected 01a1ff54-3b2c
       lifelong cycles affected 01a1ff54-3b2c --csv > affected.csv
     """
-    from lifelong_core.store.cycles.documents import affected_document, write_csv
-    from lifelong_core.values.errors import InvalidInputError
-
     if as_csv and as_json:
         raise InvalidInputError("--csv and --json exclude each other.", field="--csv")
     if limit is None and not (as_csv or as_json):
         limit = ROWS_OF_A_TABLE
-    with open_store() as store:
-        found = store.cycles.find(cycle)
-        period = store.affected.period(found)
-        names = period.head.decision_names
-        listed = store.affected.most_costly(period, limit=limit)
+    with connect() as connection:
+        pages = _affected(connection, cycle, limit)
+        first = next(pages)  # what refuses the list does so before anything is written
         if as_csv:
-            write_csv(listed.predictions, sys.stdout)
+            _write_csv(chain((first,), pages))
             return
-        model = next(model for model in store.models.list() if model.id == found.model_id)
-        if as_json:
-            echo(json.dumps(affected_document(listed, period, model.reference)))
-            return
-        predictions = list(listed.predictions)
-    echo(f"{model.reference} in {found.environment}, cycle {found.id}")
-    print_figures(listed.figures, names, period.head_version)
+        read = [first, *pages]
+    predictions = [affected for page in read for affected in page.predictions]
+    listed = dataclasses.replace(first, predictions=predictions, next=read[-1].next)
+    if as_json:
+        echo(json.dumps(listed.to_document()))
+        return
+    echo(f"{listed.model} in {listed.environment}, cycle {listed.cycle}")
+    print_figures(listed.figures, listed.decisions, listed.head_version)
     if predictions:
         echo()
-        print_predictions(predictions, names)
+        print_affected(predictions, listed.decisions)
     if listed.next is not None:
         echo(f"The {limit} most costly ones; --limit shows more, --csv all.")
 
 
-def _heads(cycle: "Cycle") -> str:
+@cycles.command(short_help="Replay a cycle and compare the reports.")
+@click.argument("cycle")
+@timeout_option
+@as_json
+def replay(cycle: str, timeout: timedelta, *, as_json: bool) -> None:
+    """Judge the window of a past cycle again and compare the reports; a monitor does it, as a job.
+
+    CYCLE is the id of the cycle, or as much of its beginning as is unique. Reports are compared to the last bit; of a
+    large window, which is made of summaries, numbers are compared to 1e-9.
+
+    It exits with 0 where the report is the same, 1 where it differs, and 2 where the cycle cannot be replayed: its
+    predictions were deleted, no monitor runs, or the job took too long.
+
+    \b
+    Examples:
+      lifelong cycles replay 01a1ff54-3b2c
+      lifelong cycles replay 01a1ff54-3b2c --json --timeout 60s
+    """
+    try:
+        with connect() as connection:
+            job = run_operation(connection, ReplayCycle.read({"cycle": cycle}), timeout)
+    except LifelongError as error:
+        echo(f"Error: the cycle was not replayed. {error}", fg="red", err=True)
+        raise click.exceptions.Exit(NOT_REPLAYED) from error
+    result = job.result or {}
+    if as_json:
+        echo(json.dumps(result))
+    else:
+        _print_replay(result)
+    if not result["same"]:
+        raise click.exceptions.Exit(DIFFERS)
+
+
+@cycles.command(short_help="Run a cycle of a population now.")
+@population_arguments
+@timeout_option
+@as_json
+def run(model: str, environment: str, timeout: timedelta, *, as_json: bool) -> None:
+    """Run a cycle of MODEL in ENVIRONMENT (`default`) now, whether predictions are new or not.
+
+    A monitor runs it, as a job. The cycle is one like any other: it holds the lease of the population, is recorded, and
+    obeys policy, mode and pins. The audit log names who asked for it. It exits with 0 where the cycle was recorded,
+    else with 1.
+
+    \b
+    Example:
+      lifelong cycles run resnet clinic-a
+    """
+    with connect() as connection:
+        job = run_operation(connection, RunCycle(model=model, environment=environment), timeout)
+        result = job.result or {}
+        if as_json:
+            echo(json.dumps(result))
+        elif result["cycle"] is not None:
+            _print_cycle(connection, connection.send(ShowCycle(cycle=result["cycle"])))
+        else:
+            echo(wrap_text(f"No cycle was recorded: {result['reason']}."))
+    if result["cycle"] is None:
+        raise click.exceptions.Exit(NOT_RECORDED)
+
+
+def _print_cycle(connection: Connection, cycle: CycleAnswer) -> None:
+    print_cycle(cycle, connection.send(ShowModel(model=cycle.model)).classes)
+
+
+def _affected(connection: Connection, cycle: str, limit: int | None) -> Iterator[AffectedAnswer]:
+    """The affected predictions of a cycle, at most `limit`, in pages; a local store reads the period only once."""
+    if isinstance(connection, LocalStore):
+        store = connection.context.store
+        period = store.affected.period(store.cycles.find(cycle))
+        yield from affected_pages(store, period, store.affected.most_costly(period, limit=limit))
+        return
+    after = None
+    while limit is None or limit > 0:
+        size = LARGEST_PAGE if limit is None else min(limit, LARGEST_PAGE)
+        page = connection.send(ListAffected.read({"cycle": cycle, "after": after, "limit": size}))
+        yield page
+        if page.next is None:
+            return
+        after, limit = page.next, None if limit is None else limit - len(page.predictions)
+
+
+def _write_csv(pages: Iterable[AffectedAnswer]) -> None:
+    """Write a line for each prediction: ids, hashes and numbers only."""
+    write = csv_writer(sys.stdout, _CSV_COLUMNS)
+    for page in pages:
+        for affected in page.predictions:
+            document = affected.to_document()
+            write(document[name] for name in _CSV_COLUMNS)
+
+
+def _heads(cycle: CycleAnswer) -> str:
     published = cycle.published_version
     return f"{cycle.head_version}" if published is None else f"{cycle.head_version} -> {published}"
 
 
-def _short_ids(cycles: "Sequence[Cycle]") -> list[str]:
+def _short_ids(cycles: Sequence[CycleAnswer]) -> list[str]:
     """The beginning of each id, long enough to tell them apart."""
     ids = [str(cycle.id) for cycle in cycles]
     length = SHORT_ID
-    while len({one[:length] for one in ids}) < len(ids):
+    while len({identity[:length] for identity in ids}) < len(ids):
         length += 1
-    return [one[:length] for one in ids]
+    return [identity[:length] for identity in ids]
+
+
+def _print_replay(result: dict[str, Any]) -> None:
+    echo(result["cycle"])
+    exactly = "to the last bit" if result["tolerance"] == 0 else f"to {result['tolerance']:g}"
+    if result["same"]:
+        echo(f"the same {exactly}", fg="green", bold=True)
+        return
+    count = result["differing_fields"]
+    echo(f"differs in {format_count(count, 'field')}", fg="red", bold=True)
+    rows = [
+        {name: _text(value) for name, value in difference.items()} for difference in result["differences"]
+    ]
+    print_rows(rows, as_json=False, empty="")
+    if count > len(rows):
+        echo(f"The first {len(rows)} of {count}.")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

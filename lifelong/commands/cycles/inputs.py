@@ -1,27 +1,32 @@
 """What `lifelong adapt` is given: files of logits, a head, and values in words."""
 
+import json
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from lifelong.commands.common import only_warned
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from lifelong_core.deploy import AdaptationPolicy, LabeledLogits, PostProcessingHead
-    from lifelong_core.values.errors import InvalidInputError
+from lifelong.commands.models.tasks import parse_costs, parse_decision_rule
+from lifelong.labelled_logits import class_names_of, labelled_table, read_logits_table
+from lifelong_core.configuration.plausibility import check_costs
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.deploy import AdaptationPolicy, LabeledLogits, PostProcessingHead, fit_head
+from lifelong_core.deploy.checks import as_class_names
+from lifelong_core.values.arrays import as_costs, as_groups, as_logits, expect_logits
+from lifelong_core.values.csv_files import read_csv
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.npz import UNREADABLE
 
 MOST_CLASSES = 10_000
 
 
-def read_calibration(path: Path, class_names: "Sequence[str] | None" = None) -> "LabeledLogits":
+def read_calibration(path: Path, class_names: Sequence[str] | None = None) -> LabeledLogits:
     """The calibration set of an npz or CSV file; without names, the columns of a CSV file name its classes."""
-    from lifelong.labelled_logits import labelled_table
-    from lifelong_core.deploy import LabeledLogits
-    from lifelong_core.values.arrays import expect_logits
-    from lifelong_core.values.errors import InvalidInputError
-
     with name_file_in_errors(path, InvalidInputError):
         if path.suffix.lower() == ".csv":
             data = labelled_table(path, class_names)
@@ -31,13 +36,8 @@ def read_calibration(path: Path, class_names: "Sequence[str] | None" = None) -> 
         return data
 
 
-def given_names(calibration: Path, options: dict[str, Any]) -> "Sequence[str] | None":
+def given_names(calibration: Path, options: dict[str, Any]) -> Sequence[str] | None:
     """The classes, in the order of the logits, by which labels and CSV columns are read; None: none are named."""
-    from lifelong.labelled_logits import class_names_of
-    from lifelong_core.deploy import PostProcessingHead
-    from lifelong_core.values.csv_files import read_csv
-    from lifelong_core.values.errors import InvalidInputError
-
     if options["head"] is not None:
         for name in ("costs", "classes", "decision_rule"):
             if options[name] is not None:
@@ -50,7 +50,7 @@ def given_names(calibration: Path, options: dict[str, Any]) -> "Sequence[str] | 
 
 
 @contextmanager
-def name_file_in_errors(path: Path, kind: "type[InvalidInputError]") -> "Iterator[None]":
+def name_file_in_errors(path: Path, kind: type[InvalidInputError]) -> Iterator[None]:
     """Errors of this kind are owed to what the file holds: they name it."""
     try:
         yield
@@ -58,13 +58,8 @@ def name_file_in_errors(path: Path, kind: "type[InvalidInputError]") -> "Iterato
         raise type(error)(f"{path}: {error.message}", field=error.field, hint=error.hint) from error
 
 
-def read_head(data: "LabeledLogits", options: dict[str, Any]) -> "PostProcessingHead":
+def read_head(data: LabeledLogits, options: dict[str, Any]) -> PostProcessingHead:
     """The head of --head, else the first one of a model with these costs, classes and rule."""
-    from lifelong.commands.models.tasks import parse_costs, parse_decision_rule
-    from lifelong_core.configuration.plausibility import check_costs
-    from lifelong_core.deploy import PostProcessingHead, fit_head
-    from lifelong_core.values.arrays import as_costs
-
     if options["head"] is not None:
         return PostProcessingHead.from_json(options["head"].read_text(errors="replace"))
     names = fitting_names(parse_class_names(options["classes"]), data.classes)
@@ -79,14 +74,8 @@ def read_head(data: "LabeledLogits", options: dict[str, Any]) -> "PostProcessing
     )
 
 
-def read_window(path: Path, class_names: "Sequence[str]", *, times: str | None) -> tuple[Any, Any]:
+def read_window(path: Path, class_names: Sequence[str], *, times: str | None) -> tuple[Any, Any]:
     """Logits and groups (or None) of an npy, npz or CSV file, which may have a column of times."""
-    import numpy as np
-
-    from lifelong.labelled_logits import read_logits_table
-    from lifelong_core.values.errors import InvalidInputError
-    from lifelong_core.values.npz import UNREADABLE
-
     if path.suffix.lower() == ".csv":
         with name_file_in_errors(path, InvalidInputError):
             rows, logits = read_logits_table(path, class_names, field="WINDOW", times=times)
@@ -107,10 +96,6 @@ def read_window(path: Path, class_names: "Sequence[str]", *, times: str | None) 
 
 def order_of_values(logits: Any, groups: Any) -> Any:
     """Indices (N,) that sort rows by logits, then group: rows in any order give one result, to the last bit."""
-    import numpy as np
-
-    from lifelong_core.values.arrays import as_groups, as_logits
-
     rows = as_logits(logits, field="WINDOW")
     keys = as_groups(groups, samples=len(rows), field="WINDOW")
     return np.lexsort((*(() if keys is None else (keys,)), *rows.T))
@@ -122,11 +107,6 @@ def read_times(given: str | None, window: Path, rows: int) -> Any:
     Raises:
         InvalidInputError: there is no such file, array or column, or it does not hold one time for each row.
     """
-    import numpy as np
-
-    from lifelong_core.values.errors import InvalidInputError
-    from lifelong_core.values.npz import UNREADABLE
-
     if given is None:
         return None
     source = Path(given) if Path(given).is_file() else window
@@ -150,13 +130,6 @@ def read_times(given: str | None, window: Path, rows: int) -> Any:
 
 def _times_of_column(path: Path, column: str) -> Any:
     """Seconds since 1970 from a column of numbers or of ISO 8601; without a zone: UTC."""
-    from datetime import UTC, datetime
-
-    import numpy as np
-
-    from lifelong_core.values.csv_files import read_csv
-    from lifelong_core.values.errors import InvalidInputError
-
     table = read_csv(path, required=(column,), field="--times")
     try:
         return table.numbers([column])[:, 0]
@@ -171,17 +144,10 @@ def _times_of_column(path: Path, column: str) -> Any:
     return np.array([(one if one.tzinfo else one.replace(tzinfo=UTC)).timestamp() for one in moments])
 
 
-def read_policy(text: str | None, label_error_rate: float | None) -> "AdaptationPolicy":
+def read_policy(text: str | None, label_error_rate: float | None) -> AdaptationPolicy:
     """The default policy with the changes of a JSON object, or of a file that holds one, and with a share of wrong
     labels of every class; None: that of the settings, unless the policy has its own.
     """
-    import json
-    from dataclasses import fields
-
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.deploy import AdaptationPolicy
-    from lifelong_core.values.errors import InvalidInputError
-
     rate = Settings.load().label_error_rate if label_error_rate is None else label_error_rate
     if text is None:
         return AdaptationPolicy(label_error_rates=(rate,))
@@ -206,9 +172,6 @@ def read_policy(text: str | None, label_error_rate: float | None) -> "Adaptation
 
 def parse_class_names(text: str | None) -> list[str] | None:
     """Names separated by commas; a whole number stands for as many classes."""
-    from lifelong_core.deploy.checks import as_class_names
-    from lifelong_core.values.errors import InvalidInputError
-
     if text is None:
         return None
     if text.strip().isdecimal():
@@ -221,8 +184,6 @@ def parse_class_names(text: str | None) -> list[str] | None:
 
 def fitting_names(names: list[str] | None, classes: int) -> list[str]:
     """The names, one for each class; the numbers of the classes where there are none."""
-    from lifelong_core.values.errors import InvalidInputError
-
     if names is not None and len(names) != classes:
         raise InvalidInputError(f"expected {classes} names, got {len(names)}.", field="--classes")
     return names or [str(k) for k in range(classes)]
@@ -230,8 +191,6 @@ def fitting_names(names: list[str] | None, classes: int) -> list[str]:
 
 def parse_numbers(text: str | None, *, field: str) -> list[float] | None:
     """Numbers separated by commas."""
-    from lifelong_core.values.errors import InvalidInputError
-
     if text is None:
         return None
     try:

@@ -1,7 +1,9 @@
 """`lifelong plan`: how many samples an estimate needs, as a table and in words."""
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,11 +16,12 @@ from lifelong.commands.cycles.inputs import (
     read_calibration,
 )
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lifelong_core.deploy.adaptation.planning import SamplePlan
+from lifelong.rich_console import Console
+from lifelong_core.deploy import quantifier
+from lifelong_core.deploy.adaptation.adapt import DEFAULT_QUANTIFIER
+from lifelong_core.deploy.adaptation.planning import SamplePlan, plan_samples
+from lifelong_core.design.report.words import name_classes
+from lifelong_core.values.errors import UnidentifiableError
 
 SIZES = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000)
 """Windows that a plan shows."""
@@ -63,14 +66,6 @@ def plan(calibration: Path | None, **options: Any) -> None:
 
 
 def _print_plan(calibration: Path | None, options: dict[str, Any]) -> None:
-    import json
-
-    from lifelong_core.deploy import quantifier
-    from lifelong_core.deploy.adaptation.adapt import DEFAULT_QUANTIFIER
-    from lifelong_core.deploy.adaptation.planning import SamplePlan, plan_samples
-    from lifelong_core.design.report.words import name_classes
-    from lifelong_core.values.errors import UnidentifiableError
-
     names = parse_class_names(options["classes"])
     prevalence = parse_numbers(options["prevalence"], field="--prevalence")
     cautions: tuple[str, ...] = ()
@@ -93,7 +88,7 @@ def _print_plan(calibration: Path | None, options: dict[str, Any]) -> None:
     _print_table(sample_plan, names, options["half_width"])
 
 
-def _findings(plan: "SamplePlan", half_width: float | None) -> dict[str, Any]:
+def _findings(plan: SamplePlan, half_width: float | None) -> dict[str, Any]:
     """The plan and what follows from it, as JSON values; what is unknown or out of reach is null."""
     wanted = USUAL_HALF_WIDTH if half_width is None else half_width
     cases = plan.cases_needed(wanted)
@@ -116,10 +111,8 @@ def _plus_minus(half_width: float) -> str:
     return f"±{half_width:.3f}" if half_width < UNKNOWN else "unknown"
 
 
-def _print_table(plan: "SamplePlan", names: "Sequence[str]", half_width: float | None) -> None:
+def _print_table(plan: SamplePlan, names: Sequence[str], half_width: float | None) -> None:
     from rich.table import Table
-
-    from lifelong.rich_console import Console
 
     found = _findings(plan, half_width)
     table = Table(box=None, header_style="bold")
@@ -144,7 +137,7 @@ def _print_table(plan: "SamplePlan", names: "Sequence[str]", half_width: float |
         echo(sentence)
 
 
-def _advice(plan: "SamplePlan", names: "Sequence[str]", found: dict[str, Any]) -> list[str]:
+def _advice(plan: SamplePlan, names: Sequence[str], found: dict[str, Any]) -> list[str]:
     """What to do, in words."""
     wanted, size = found["half_width"], found["size_needed"]
     cases, then = found["cases_needed"], found["size_needed_then"]
@@ -185,7 +178,7 @@ def _advice(plan: "SamplePlan", names: "Sequence[str]", found: dict[str, Any]) -
     ]
 
 
-def _some(names: "Sequence[str]") -> str:
+def _some(names: Sequence[str]) -> str:
     """The names, or the first of them where they are many."""
     if len(names) <= WIDEST_TABLE:
         return ", ".join(names)

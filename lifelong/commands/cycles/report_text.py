@@ -1,14 +1,15 @@
 """The report of a cycle as people read it in the terminal."""
 
+import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from lifelong.commands.cycles.performance_text import print_performance
 from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong_core.deploy import AdaptationReport, AssumptionTest
+from lifelong_core.deploy import AdaptationReport, AssumptionTest
+from lifelong_core.deploy.criterion.expected_criterion import describe_criterion
+from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric, PerformanceEstimate
+from lifelong_core.design.report.words import name_classes
+from lifelong_core.metrics.catalogue import metric_info
 
 COLOURS = {"swap": "green", "refuse": "red"}
 
@@ -19,10 +20,8 @@ def print_outcome(outcome: str, more: str) -> None:
     echo(f" ({more})")
 
 
-def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None:
+def print_report(report: AdaptationReport, class_names: Sequence[str]) -> None:
     """Reasons, the estimate of each class with its interval, cautions, tests, expected gains and performance."""
-    from lifelong_core.design.report.words import name_classes
-
     for reason in report.reasons:
         echo(wrap_text(reason.text, indent="    ", first="  - "))
     estimate = report.prevalence
@@ -61,7 +60,7 @@ def print_report(report: "AdaptationReport", class_names: Sequence[str]) -> None
         print_performance(report.performance, report.candidate_performance, class_names)
 
 
-def _print_gains(report: "AdaptationReport") -> None:
+def _print_gains(report: AdaptationReport) -> None:
     """What another head would save, by its decisions and by its probabilities."""
     gain, by_probability = report.expected_gain, report.expected_probability_gain
     if gain is None and by_probability is None and report.candidate_criterion is None:
@@ -81,10 +80,8 @@ def _print_gains(report: "AdaptationReport") -> None:
         echo(wrap_text(text))
 
 
-def _print_criteria(report: "AdaptationReport") -> None:
+def _print_criteria(report: AdaptationReport) -> None:
     """What the decision rule will reach, now and with a new head."""
-    from lifelong_core.deploy.criterion.expected_criterion import describe_criterion
-
     if report.criterion is not None:
         colour = "red" if report.criterion.is_missed else None
         echo(wrap_text(f"Decision rule: {describe_criterion(report.criterion)}"), fg=colour)
@@ -92,7 +89,7 @@ def _print_criteria(report: "AdaptationReport") -> None:
         echo(wrap_text(f"With a new head: {describe_criterion(report.candidate_criterion)}"))
 
 
-def _print_assumption(test: "AssumptionTest | None") -> None:
+def _print_assumption(test: AssumptionTest | None) -> None:
     """Whether anything but the prevalence has changed."""
     if test is None:
         return
@@ -104,3 +101,62 @@ def _print_assumption(test: "AssumptionTest | None") -> None:
     echo(wrap_text(text))
     for item in test.disagreements if test.rejected else ():
         echo(wrap_text(item.text, indent="    ", first="  - "))
+
+
+ASSUMPTION_REJECTED = "assumption_rejected"
+"""Code of the warning that the assumption test is rejected."""
+
+
+def print_performance(
+    current: PerformanceEstimate, candidate: PerformanceEstimate | None, class_names: Sequence[str]
+) -> None:
+    """Each metric with its interval, then method, validated error, assumptions and warnings."""
+    estimates = {"now": current} if candidate is None else {"now": current, "with the new head": candidate}
+    echo("Estimated performance (no labels):")
+    rows = [
+        {"metric": name_metric(key, class_names)}
+        | {head: _format(key, estimate) for head, estimate in estimates.items()}
+        for key in current.estimates
+    ]
+    print_rows(rows, as_json=False, empty="")
+    echo(wrap_text(_describe_method(current)))
+    for assumption in current.assumptions:
+        echo(wrap_text(f"It assumes: {assumption}"))
+    texts = {warning.text: None for estimate in estimates.values() for warning in estimate.warnings}
+    for text in texts:
+        echo(wrap_text(f"Warning: {text}"), fg="yellow")
+
+
+def name_metric(key: str, class_names: Sequence[str]) -> str:
+    """Key of an estimate with the name of its class.
+
+    Examples:
+        >>> name_metric("TPR[1]", ("benign", "malignant")), name_metric("AC", ("benign", "malignant"))
+        ('Sensitivity (TPR) of malignant', 'Accuracy (AC)')
+    """
+    acronym, bracket, index = key.rstrip("]").partition("[")
+    name = f"{metric_info(acronym).name} ({acronym})"
+    return f"{name} of {class_names[int(index)]}" if bracket else name
+
+
+def _format(key: str, estimate: PerformanceEstimate) -> str:
+    """Value with interval; a rejected assumption test is stated beside it."""
+    metric: EstimatedMetric | None = estimate.estimates.get(key)
+    if metric is None or math.isnan(metric.value):
+        return "undefined"
+    is_rejected = any(warning.code == ASSUMPTION_REJECTED for warning in estimate.warnings)
+    note = " (assumption rejected)" if is_rejected else ""
+    return f"{metric.value:.3f}, {metric.low:.3f} to {metric.high:.3f}{note}"
+
+
+def _describe_method(estimate: PerformanceEstimate) -> str:
+    error = estimate.validated_error
+    validated = (
+        "its error was not simulated"
+        if error is None
+        else f"mean error of the accuracy in simulated windows {error:.3f}"
+    )
+    return (
+        f"{100 * estimate.confidence:g} % intervals; method {estimate.method}: {validated};"
+        f" {estimate.samples} samples, worth {estimate.effective_samples:.0f} independent ones."
+    )

@@ -9,12 +9,10 @@ import click
 
 from lifelong.commands.common import (
     CommandGroup,
-    actor,
     as_json,
     environment_option,
     model_argument,
     model_option,
-    open_store,
 )
 from lifelong.commands.connection import Connection, connect
 from lifelong.commands.operation.workers import place_name
@@ -24,12 +22,13 @@ from lifelong.commands.tables import print_rows
 from lifelong.printing import echo
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.entities.heads import HeadInForce, HeadRecord, PinAnswer
+from lifelong_core.entities.cycles import CycleAnswer
+from lifelong_core.entities.heads import HeadAnswer, HeadInForce, PinAnswer
+from lifelong_core.operations.cycles import LARGEST_LIST, ApproveCycle, ListCycles, RejectCycle
 from lifelong_core.operations.environments import ListEnvironments
 from lifelong_core.operations.heads import ListHeads, NewHead, NewPin, RollBack, ShowHead, Unpin
 from lifelong_core.operations.models import ShowModel
 from lifelong_core.operations.processes import DEFAULT_HEAD, ListWorkers, WorkerAnswer
-from lifelong_core.store import Cycle
 from lifelong_core.store.heads.outlook import describe_users
 
 MOST_SHARES = 12
@@ -233,53 +232,54 @@ heads.add_command(
 @as_json
 def proposals(model: str | None, *, as_json: bool) -> None:
     """List the heads that cycles propose and that wait for approval."""
-    with open_store() as store:
-        models = {item.id: item for item in store.models.list()}
-        chosen = None if model is None else store.models.get(model).id
-        found = [
-            _proposal(cycle, cycle.proposal, store.heads.get(reference, cycle.head_version), reference)
-            for cycle in store.cycles.proposals(chosen)
+    with connect() as connection:
+        listed = connection.send(ListCycles(model=model, open_proposals=True, limit=LARGEST_LIST)).cycles
+        proposed = [
+            _proposal(
+                cycle,
+                cycle.proposal,
+                connection.send(ShowHead(model=cycle.model, version=cycle.head_version)),
+            )
+            for cycle in listed
             if cycle.proposal is not None
-            for reference in (models[cycle.model_id].reference,)
         ]
     if as_json:
-        echo(json.dumps(found))
-    elif not found:
+        echo(json.dumps(proposed))
+    elif not proposed:
         echo("Nothing is proposed.")
     else:
-        echo("\n\n".join("\n".join(_lines(proposal)) for proposal in found))
+        echo("\n\n".join("\n".join(_lines(proposal)) for proposal in proposed))
 
 
-@heads.command()
-@click.argument("cycle")
-def approve(cycle: str) -> None:
-    """Publish the head that CYCLE proposed; every worker serves it within a second.
+heads.add_command(
+    operation_command(
+        ApproveCycle,
+        "approve",
+        text=lambda cycle, _: f"Published head {cycle.published_version} in {cycle.environment}.",
+        help_text="""Publish the head that CYCLE proposed; every worker serves it within a second.
 
-    CYCLE is the id of the cycle, or a unique beginning of it.
-    """
-    with open_store() as store:
-        approved = store.cycles.approve(store.cycles.find(cycle).id, actor=actor())
-    echo(f"Published head {approved.published_version} in {approved.environment}.")
+        CYCLE is the id of the cycle, or a unique beginning of it.
+        """,
+    )
+)
+heads.add_command(
+    operation_command(
+        RejectCycle,
+        "reject",
+        text=lambda cycle, _: f"Rejected: head {cycle.head_version} stays active in {cycle.environment}.",
+        help_text="""Decline the head that CYCLE proposed (its id, or a unique beginning of it).
+
+        While the present head stays active, no cycle proposes a head for practically the same prevalences again.
+        """,
+    )
+)
 
 
-@heads.command()
-@click.argument("cycle")
-@click.option("--reason", required=True, help="Why it is declined; at most 200 characters.")
-def reject(cycle: str, reason: str) -> None:
-    """Decline the head that CYCLE proposed (its id, or a unique beginning of it).
-
-    While the present head stays active, no cycle proposes a head for practically the same prevalences again.
-    """
-    with open_store() as store:
-        rejected = store.cycles.reject(store.cycles.find(cycle).id, reason=reason, actor=actor())
-    echo(f"Rejected: head {rejected.head_version} stays active in {rejected.environment}.")
-
-
-def _proposal(cycle: Cycle, head: PostProcessingHead, replaced: HeadRecord, reference: str) -> dict[str, Any]:
+def _proposal(cycle: CycleAnswer, head: PostProcessingHead, replaced: HeadAnswer) -> dict[str, Any]:
     """The head that a cycle proposes and what it would change, as JSON values."""
     return {
         "cycle": str(cycle.id),
-        "model": reference,
+        "model": cycle.model,
         "environment": cycle.environment,
         "judged_at": cycle.finished_at.isoformat(timespec="seconds"),
         "window_samples": cycle.window_samples,

@@ -2,16 +2,15 @@
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lifelong.commands.common import as_json
 from lifelong.commands.tables import wrap_text
+from lifelong.doctor.examination import examine
+from lifelong.doctor.findings import Level, Result
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong.doctor.findings import Result
 
 _INDENT = " " * 9
 _COLOURS = {"ok": "green", "warning": "yellow", "failure": "red"}
@@ -30,9 +29,6 @@ def doctor(*, as_json: bool, quick: bool) -> None:
     Run it on each machine that serves, as the user of the service. Exit status: 0 all in order, 1 with warnings, 2 with
     failures.
     """
-    from lifelong.doctor.examination import examine
-    from lifelong.doctor.findings import Level
-
     worst = Level.OK
     documents: list[dict[str, Any]] = []
     for result in examine(quick=quick):
@@ -46,7 +42,7 @@ def doctor(*, as_json: bool, quick: bool) -> None:
     sys.exit(int(worst))
 
 
-def _document(result: "Result") -> dict[str, Any]:
+def _document(result: Result) -> dict[str, Any]:
     findings = [
         {"status": finding.level.word, "message": finding.message, "hint": finding.hint or None}
         for finding in result.findings
@@ -54,7 +50,7 @@ def _document(result: "Result") -> dict[str, Any]:
     return {"check": result.name, "status": result.level.word, "findings": findings}
 
 
-def _show(result: "Result") -> None:
+def _show(result: Result) -> None:
     for finding in result.findings:
         word = finding.level.word
         text = wrap_text(f"{result.name}: {finding.message}", indent=_INDENT)

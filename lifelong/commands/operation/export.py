@@ -13,6 +13,7 @@ from lifelong.commands.common import (
     replace_option,
 )
 from lifelong.printing import echo
+from lifelong_core.values.errors import ConfigurationError, ConflictError
 
 
 class Moment(click.ParamType):
@@ -59,8 +60,6 @@ def export(
       lifelong export clinic-a --output log.parquet
       lifelong export clinic-a --output log.csv.gz --since 2026-05-01
     """
-    from lifelong_core.values.errors import ConfigurationError, ConflictError
-
     if output.exists() and not replace:
         raise ConflictError(f"{output} exists already.", field="--output", hint="Replace it with --replace.")
     if not output.parent.is_dir():

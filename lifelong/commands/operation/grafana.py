@@ -6,7 +6,10 @@ from pathlib import Path
 import click
 
 from lifelong.commands.common import CommandGroup, replace_option
+from lifelong.monitoring_files import export_monitoring_files
 from lifelong.printing import echo
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.runtime.addresses import host_and_port
 
 
 @click.group(cls=CommandGroup, short_help="Write dashboards and alert rules.")
@@ -24,8 +27,6 @@ def export(folder: Path, *, replace: bool) -> None:
 
     Files that you changed are kept: the command then writes nothing and names them.
     """
-    from lifelong.monitoring_files import export_monitoring_files
-
     outcome = export_monitoring_files(folder, replace=replace)
     for name in outcome.written:
         echo(f"wrote {folder / name}")
@@ -35,9 +36,6 @@ def export(folder: Path, *, replace: bool) -> None:
 
 
 def _next_steps(folder: Path) -> str:
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.runtime.addresses import host_and_port
-
     settings = Settings.load()
     ours = [host_and_port(settings.host, port) for port in (settings.port, settings.monitor_port)]
     fields = Settings.model_fields

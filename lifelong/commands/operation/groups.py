@@ -1,15 +1,15 @@
 """`lifelong erase` and `lifelong rotate-group-key`: the privacy of patients."""
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from lifelong.commands.common import actor, format_count, open_store
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong_core.store.lifecycle.erasure import ErasureOutcome
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.store.lifecycle.erasure import ErasureOutcome
+from lifelong_core.store.lifecycle.group_keys import short_digest
+from lifelong_core.store.lifecycle.privacy import group_hashes
 
 
 @click.command(short_help="Erase the logged predictions of a patient or study.")
@@ -25,9 +25,6 @@ def erase(group: str, *, dry_run: bool, yes: bool) -> None:
 
     Its predictions that still wait in a spool are dropped at delivery. Its later predictions are logged again.
     """
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.store.lifecycle.privacy import group_hashes
-
     if group == "-":
         group = sys.stdin.readline().rstrip("\r\n")
     with open_store() as store:
@@ -49,8 +46,6 @@ def rotate_group_key() -> None:
     Predictions of one patient before and after the rotation count as those of two patients. The old keys stay in the
     file: without them, earlier predictions can no longer be erased.
     """
-    from lifelong_core.configuration.settings import Settings
-
     path = Settings.load().resolved_group_key_file
     with open_store() as store:
         file = store.group_keys.rotate(path, actor=actor())
@@ -68,9 +63,6 @@ def forget_group_keys(*, yes: bool) -> None:
     Predictions under a forgotten key can no longer be erased by their group. If every key is lost, a new one is made,
     or the key in the file of this host becomes the key of the installation.
     """
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.store.lifecycle.group_keys import short_digest
-
     path = Settings.load().resolved_group_key_file
     with open_store() as store:
         lost = store.group_keys.forgettable(path)
@@ -86,7 +78,7 @@ def forget_group_keys(*, yes: bool) -> None:
     echo(f"Forgotten. {path} holds {format_count(len(file.keys), 'key')}; copy it to all other machines.")
 
 
-def _named(erased: "ErasureOutcome") -> str:
+def _named(erased: ErasureOutcome) -> str:
     return (
         f"{erased.predictions} predictions, {erased.labels} labels with {erased.label_revisions} revisions and"
         f" {erased.requests} request ids"

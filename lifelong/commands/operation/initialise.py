@@ -2,20 +2,21 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from lifelong.commands.common import actor, format_count
+from lifelong.commands.operation.mode_setting import write_mode
 from lifelong.printing import echo
+from lifelong.private_files import restrict_installation
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.redaction import redact
+from lifelong_core.store import Scope, Store
+from lifelong_core.store.access.audit_anchor import AnchorFile
+from lifelong_core.store.files import make_data_folder
+from lifelong_core.store.lifecycle.group_keys import KeyFile, KeyInstallation, check_complete
+from lifelong_core.store.lifecycle.privacy import parse_group_keys
 from lifelong_core.values.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.store import Store
-    from lifelong_core.store.access.audit_anchor import AnchorFile
-    from lifelong_core.store.lifecycle.group_keys import KeyFile, KeyInstallation
 
 
 @click.command(short_help="Prepare database, keys and the first token.")
@@ -39,12 +40,6 @@ def init(source: str | None, *, mode: str | None) -> None:
     On a further host of an installation (the same LIFELONG_DATABASE_URL and LIFELONG_ARTIFACTS_URL) it lists what this
     host lacks, and exits with status 1 until nothing is missing.
     """
-    from lifelong.commands.operation.mode_setting import write_mode
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.store import Scope, Store
-    from lifelong_core.store.access.audit_anchor import AnchorFile
-    from lifelong_core.store.files import make_data_folder
-
     if mode is not None:
         write_mode(mode)
     settings = Settings.load()
@@ -95,10 +90,6 @@ def _show_first_token(secret: str) -> None:
 @click.command(short_help="Upgrade the database schema to this version.")
 def upgrade() -> None:
     """Upgrade the database to the schema of this version (stop service and monitor first)."""
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.store import Store
-    from lifelong_core.store.lifecycle.group_keys import KeyFile
-
     settings = Settings.load()
     migration = Store.migrate(settings.resolved_database_url)
     if migration.before == migration.after:
@@ -115,10 +106,8 @@ def upgrade() -> None:
     _restrict_files(settings)
 
 
-def _restrict_files(settings: "Settings") -> None:
+def _restrict_files(settings: Settings) -> None:
     """Remove the rights of other users that a copy or a restored backup left on files."""
-    from lifelong.private_files import restrict_installation
-
     changed, foreign = restrict_installation(settings)
     if changed:
         echo(
@@ -132,7 +121,7 @@ def _restrict_files(settings: "Settings") -> None:
         )
 
 
-def _forget_former_anchor(anchor: "AnchorFile") -> None:
+def _forget_former_anchor(anchor: AnchorFile) -> None:
     """The audit log of a new database has nothing to do with the one that this host knew."""
     former = anchor.read()
     if former is not None:
@@ -140,10 +129,8 @@ def _forget_former_anchor(anchor: "AnchorFile") -> None:
         echo(f"The database is new. The audit log of the former one ended with {former}.", err=True)
 
 
-def _prepare_group_key(store: "Store", settings: "Settings", source: str | None) -> str | None:
+def _prepare_group_key(store: Store, settings: Settings, source: str | None) -> str | None:
     """Make, install or compare the key file; return its problem, or None."""
-    from lifelong_core.store.lifecycle.group_keys import check_complete
-
     path = settings.resolved_group_key_file
     try:
         if source is not None:
@@ -158,7 +145,7 @@ def _prepare_group_key(store: "Store", settings: "Settings", source: str | None)
     return None
 
 
-def _describe_installed(installed: "KeyInstallation") -> str:
+def _describe_installed(installed: KeyInstallation) -> str:
     path = installed.file.path
     sentences = [f"Installed {path}; it holds {format_count(len(installed.file.keys), 'key')}."]
     if installed.set_aside is not None:
@@ -169,18 +156,15 @@ def _describe_installed(installed: "KeyInstallation") -> str:
     return "\n".join(sentences)
 
 
-def _read_key_file(source: str) -> "KeyFile":
-    from lifelong_core.store.lifecycle.group_keys import KeyFile
-
+def _read_key_file(source: str) -> KeyFile:
     if source != "-":
         return KeyFile.load(Path(source))
-    from lifelong_core.store.lifecycle.privacy import parse_group_keys
 
     name = Path("standard input")
     return KeyFile(name, parse_group_keys(name, sys.stdin.read()))
 
 
-def _missing_artifacts(store: "Store", settings: "Settings") -> str | None:
+def _missing_artifacts(store: Store, settings: Settings) -> str | None:
     """Name the artifacts that models need and LIFELONG_ARTIFACTS_URL lacks; None: all are there."""
     named = store.named_artifacts()
     missing = [name for digest, name in named.items() if not store.artifacts.has(digest)]
@@ -193,7 +177,7 @@ def _missing_artifacts(store: "Store", settings: "Settings") -> str | None:
     )
 
 
-def _already_there(store: "Store") -> str:
+def _already_there(store: Store) -> str:
     held = ", ".join(
         format_count(len(rows), noun)
         for rows, noun in (

@@ -3,9 +3,12 @@
 from typing import Any
 
 import click
+from pydantic import BaseModel
 
 from lifelong.commands.common import as_json
 from lifelong.commands.tables import print_rows
+from lifelong_core.configuration.serving_plan import serving_plan, worker_memory
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.redaction import redact
 
 
@@ -22,11 +25,6 @@ def _shown(value: Any) -> Any:
 @as_json
 def settings(*, as_json: bool) -> None:
     """List every setting with its value here (set LIFELONG_<NAME> or write it to lifelong.toml)."""
-    from pydantic import BaseModel
-
-    from lifelong_core.configuration.serving_plan import serving_plan, worker_memory
-    from lifelong_core.configuration.settings import Settings
-
     loaded = Settings.load()
     plan = serving_plan(loaded)
     chosen = {

@@ -116,7 +116,7 @@ def with_ids(call: Call[Any], store: Store) -> Call[Any]:
         "job": store.jobs.list()[0].id,
         "proposal": str(proposals[0].id),
         "prediction": PREDICTION,
-        "cycle": cycles[0].id,
+        "cycle": str(cycles[0].id),
     }
     return call.model_copy(update={name: ids[name] for name in call.model_fields_set & ids.keys()})
 
@@ -178,4 +178,7 @@ def test_an_operation_says_the_same_in_the_store_and_over_http(filled: Service) 
             call = with_ids(operation.example, filled.store)
             local = document_of(operation(context, call), operation.answer)
             remote = document_of(client.send(call), operation.answer)
+            for answer in (local, remote):
+                if operation.name == "list_affected":
+                    del answer["figures"]["counted_at"]  # now
             assert local == remote, operation.name

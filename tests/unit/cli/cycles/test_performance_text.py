@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lifelong.commands.cycles.performance_text import print_performance
+from lifelong.commands.cycles.report_text import print_performance
 from lifelong_core.deploy.performance.performance_estimate import (
     EstimatedMetric,
     PerformanceEstimate,

@@ -26,6 +26,7 @@ def replayed(store: Store, cycle: object) -> dict[str, Any]:
 
 def recorded(store: Store, settings: Settings, model: Model) -> UUID:
     cycle = run_cycle(store, settings, model, "clinic", DUE).last
+    assert cycle is not None
     return cycle.id
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy.adaptation.affected_decisions import find_affected
+from lifelong_core.operations import cycles as affected
 from lifelong_core.store import Cycle, logged_at, new_prediction_id
-from lifelong_service.routes.admin import affected
 from tests.unit.service.conftest import Service
 from tests.unit.service.routes.admin.test_pins_and_proposals import NOON
 
