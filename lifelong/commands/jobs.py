@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, get_args
 from uuid import UUID
@@ -35,26 +35,6 @@ timeout_option = click.option(
 )
 
 
-def run_job(store: Store, kind: str, payload: Mapping[str, Any], timeout: timedelta) -> Job:
-    """Submit a job and wait until a monitor has done it.
-
-    Args:
-        store: holds the jobs.
-        kind: of the job.
-        payload: of the job, a JSON object.
-        timeout: longest time to wait.
-
-    Returns:
-        The job, succeeded.
-
-    Raises:
-        UnavailableError: no monitor runs, or the job did not end in time.
-        ConflictError: the job failed or was cancelled.
-    """
-    expect_monitor(store)
-    return finish_job(store, store.jobs.submit(kind, payload, actor=actor()), timeout)
-
-
 def run_operation(connection: Connection, call: Call[JobAnswer], timeout: timedelta) -> JobAnswer:
     """Carry out an operation that submits a job, and wait until a monitor has done the job.
 
@@ -62,26 +42,25 @@ def run_operation(connection: Connection, call: Call[JobAnswer], timeout: timede
         UnavailableError: no monitor runs, or the job did not end in time.
         ConflictError: the job failed or was cancelled.
     """
-    if all(monitor.lost for monitor in connection.send(ListMonitors()).monitors):
-        raise _no_monitor()
+    expect_monitor(connection)
     submitted = connection.send(call)
     return expect_success(await_job(lambda job: connection.send(ShowJob(job=job)), submitted, timeout))
 
 
-def expect_monitor(store: Store) -> None:
+def expect_monitor(place: Store | Connection) -> None:
     """Make sure that a monitor runs, which does the jobs.
 
     Raises:
         UnavailableError: none runs.
     """
-    if all(monitor.is_lost for monitor in store.monitors.list(visits=False)):
-        raise _no_monitor()
-
-
-def _no_monitor() -> UnavailableError:
-    return UnavailableError(
-        "no monitor runs, and monitors do the jobs.", hint="Start one: `lifelong monitor`."
-    )
+    if isinstance(place, Store):
+        is_lost = [monitor.is_lost for monitor in place.monitors.list(visits=False)]
+    else:
+        is_lost = [monitor.lost for monitor in place.send(ListMonitors()).monitors]
+    if all(is_lost):
+        raise UnavailableError(
+            "no monitor runs, and monitors do the jobs.", hint="Start one: `lifelong monitor`."
+        )
 
 
 def finish_job(store: Store, job: Job, timeout: timedelta) -> Job:

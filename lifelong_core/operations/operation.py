@@ -70,6 +70,14 @@ class Context:
     """longest wait for workers"""
 
 
+@dataclass(frozen=True)
+class CsvFile:
+    """An answer as a table."""
+
+    name: str
+    content: str
+
+
 Carry: TypeAlias = Callable[[Context, Any], Answer]
 
 
@@ -94,6 +102,8 @@ class Operation(Generic[Answer]):
     """whether the fields that are no part of the path are in the body; else they are in the query"""
     location: str | None
     """address of what was made, for the header `Location`; `{name}` is a field of the answer; None: it has none"""
+    csv: Callable[[Context, Any], CsvFile] | None
+    """the answer as a file, for requests that accept text/csv first; None: there is none"""
 
     @property
     def name(self) -> str:
@@ -144,6 +154,7 @@ def operation(
     status: int = 200,
     has_body: bool | None = None,
     location: str | None = None,
+    csv: Callable[[Context, Any], CsvFile] | None = None,
 ) -> Callable[[Callable[[Context, Any], Answer]], Operation[Answer]]:
     """Declare that a function is an operation; its annotations name the call and the answer.
 
@@ -155,6 +166,7 @@ def operation(
         status: of a successful HTTP answer.
         has_body: whether fields are in the body; None: of POST and PUT they are, if there are any.
         location: address of what was made; `{name}` is a field of the answer. Jobs: JOB_LOCATION with status 202.
+        csv: from the answer to a file, for requests that accept text/csv first.
 
     Raises:
         TypeError: the annotations of the function and of its call disagree.
@@ -180,6 +192,7 @@ def operation(
             example,
             method in ("POST", "PUT") if has_body is None else has_body,
             location,
+            csv,
         )
         call.operation = declared
         return declared

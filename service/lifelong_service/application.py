@@ -31,7 +31,6 @@ from lifelong_service.routes.admin import (
     interviews,
     jobs,
     knowledge,
-    labelling_plans,
     models,
     neighbours,
     promotion_reports,
@@ -62,7 +61,6 @@ _ROUTERS = (
     promotion_reports,
     knowledge,
     neighbours,
-    labelling_plans,
     probes,
 )
 

@@ -3,7 +3,7 @@
 import json
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import click
@@ -13,19 +13,18 @@ from lifelong.commands.common import (
     environment_option,
     format_count,
     model_option,
-    open_store,
     output_option,
     population_arguments,
 )
+from lifelong.commands.connection import Connection, connect
 from lifelong.commands.durations import Duration
 from lifelong.commands.feedback.plan_text import print_plan
-from lifelong.commands.jobs import run_job, timeout_option
+from lifelong.commands.jobs import run_operation, timeout_option
 from lifelong.commands.tables import print_rows
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong_core.store import Store
-    from lifelong_core.store.labelling.records import LabellingPlan
+from lifelong_core.entities.labelling import PlanLine
+from lifelong_core.operations.labelling_plans import ListPlans, ShowPlan, WantedPlan, plan_csv
+from lifelong_core.operations.tasks import ListTasks
 
 _output = output_option("CSV file for the predictions to label; an existing one is replaced.")
 
@@ -63,19 +62,19 @@ def advise(
       (fill in the column label: class index or name)
       lifelong feedback import labels-to-get.csv
     """
-    from lifelong_core.store.labelling.submission import KIND, NewLabellingPlan, labelling_payload
-
-    asked = NewLabellingPlan.from_document(
+    window_seconds = None if window_age is None else window_age.total_seconds()
+    wanted = WantedPlan.read(
         {
             "size": size,
             "window_samples": window_samples,
-            "window_seconds": None if window_age is None else window_age.total_seconds(),
+            "window_seconds": window_seconds,
+            "model": model,
+            "environment": environment,
         }
     )
-    with open_store() as store:
-        payload = labelling_payload(store, model, environment, asked)
-        result = run_job(store, KIND, payload.to_document(), timeout).result or {}
-        _show(store, store.labelling_plans.get(UUID(result["plan"])), output, as_json=as_json)
+    with connect() as connection:
+        result = run_operation(connection, wanted, timeout).result or {}
+        _show(connection, UUID(result["plan"]), output, as_json=as_json)
 
 
 @click.command(short_help="List labelling plans, or show one.")
@@ -97,41 +96,34 @@ def plans(
     """List the newest labelling plans, newest first; with PLAN (its id), show this one and write its CSV file."""
     if plan is None and output is not None:
         raise click.UsageError("--output needs the id of a plan.")
-    with open_store() as store:
+    with connect() as connection:
         if plan is not None:
-            _show(store, store.labelling_plans.get(plan), output, as_json=as_json)
+            _show(connection, plan, output, as_json=as_json)
             return
-        _list(store, model, environment, limit, as_json=as_json)
-
-
-def _list(store: "Store", model: str | None, environment: str | None, limit: int, *, as_json: bool) -> None:
-    from lifelong_core.store.labelling.documents import plan_documents
-
-    model_id = None if model is None else store.models.get(model).id
-    documents = plan_documents(store, store.labelling_plans.list(model_id, environment, limit=limit))
-    rows = documents if as_json else [_row(document) for document in documents]
+        listed = connection.send(ListPlans(model=model, environment=environment, limit=limit)).plans
+    rows = [plan.to_document() if as_json else _row(plan) for plan in listed]
     print_rows(rows, as_json=as_json, empty="There is no labelling plan.")
 
 
-def _row(document: dict[str, Any]) -> dict[str, Any]:
-    progress = document["progress"]
+def _row(plan: PlanLine) -> dict[str, Any]:
     return {
-        **{name: document[name] for name in ("id", "model", "environment", "created_at")},
-        "labelled": f"{progress['labelled']} of {progress['chosen']}",
-        "window": document["window"]["samples"],
+        "id": str(plan.id),
+        "model": plan.model,
+        "environment": plan.environment,
+        "created_at": plan.created_at.isoformat(),
+        "labelled": f"{plan.progress.labelled} of {plan.progress.chosen}",
+        "window": plan.window.samples,
     }
 
 
-def _show(store: "Store", plan: "LabellingPlan", output: Path | None, *, as_json: bool) -> None:
-    from lifelong_core.store.labelling.documents import class_names_of, plan_csv, plan_document
-
-    document = plan_document(store, plan)
+def _show(connection: Connection, plan_id: UUID, output: Path | None, *, as_json: bool) -> None:
+    plan = connection.send(ShowPlan(plan=plan_id))
     if output is not None:
-        rows = plan_csv(store.labelling_plans.chosen(plan.id), class_names_of(store, plan))
-        output.write_text(rows, encoding="utf-8")
+        tasks = {task.name: task for task in connection.send(ListTasks()).tasks}
+        output.write_text(plan_csv(plan.predictions, tasks[plan.task].class_names), encoding="utf-8")
     if as_json:
-        echo(json.dumps(document))
+        echo(json.dumps(plan.to_document()))
         return
-    print_plan(document)
+    print_plan(plan)
     if output is not None:
-        echo(f"{format_count(len(document['predictions']), 'prediction')} to label: {output}")
+        echo(f"{format_count(len(plan.predictions), 'prediction')} to label: {output}")

@@ -1,29 +1,31 @@
 """A labelling plan as people read it in the terminal."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from lifelong.commands.tables import wrap_text
 from lifelong.printing import echo
+from lifelong_core.entities.labelling import PlanLine
 
 _LABEL = 18
 """Columns of the names."""
 
 
-def print_plan(document: Mapping[str, Any]) -> None:
+def print_plan(plan: PlanLine) -> None:
     """Print a plan: what it chose, what its labels tell, and the newest estimate."""
-    window, progress = document["window"], document["progress"]
+    window = plan.window
     lines = {
-        "plan": document["id"],
-        "population": f"{document['model']} in {document['environment']}, head {document['head_version']}",
-        "window": f"{window['samples']:,} predictions from {_minute(window['since'])} to {_minute(window['until'])}",
-        "labelled before": f"{document['labelled_before']:,}; they are not chosen again",
-        "chosen": f"{document['size']:,}, of which {progress['labelled']:,} have a label now",
-        "expected width": _widths(document["expected_widths"]),
+        "plan": str(plan.id),
+        "population": f"{plan.model} in {plan.environment}, head {plan.head_version}",
+        "window": f"{window.samples:,} predictions from {_minute(window.since)} to {_minute(window.until)}",
+        "labelled before": f"{plan.labelled_before:,}; they are not chosen again",
+        "chosen": f"{plan.size:,}, of which {plan.progress.labelled:,} have a label now",
+        "expected width": _widths(plan.expected_widths),
     }
     for name, text in lines.items():
         _line(name, text)
-    _print_estimate(document["estimate"])
+    _print_estimate(plan.estimate)
 
 
 def _widths(widths: Mapping[str, Any]) -> str:
@@ -64,5 +66,5 @@ def _line(name: str, text: str) -> None:
     echo(wrap_text(text, first=f"{name:{_LABEL}}", indent=" " * _LABEL))
 
 
-def _minute(moment: str) -> str:
-    return f"{moment[:16].replace('T', ' ')}Z"
+def _minute(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}Z"

@@ -9,19 +9,19 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy.documents import parse_document
 from lifelong_core.entities.entity import read_kept
+from lifelong_core.entities.labelling import (
+    LabellingPlan,
+    LabellingSample,
+    NewPlan,
+    PlanProgress,
+    SampledPrediction,
+)
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row, read_record
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import values_text
 from lifelong_core.store.heads.heads import subject_of
-from lifelong_core.store.labelling.records import (
-    LabellingPlan,
-    LabellingSample,
-    NewPlan,
-    PlannedPrediction,
-    PlanProgress,
-)
 from lifelong_core.store.labelling.samples import (
     count_progress,
     delete_samples,
@@ -134,12 +134,12 @@ class LabellingPlans:
             row = connection.execute(sa.select(_plans).where(_plans.c.id == plan_id)).one_or_none()
         return None if row is None else _plan_of(row)
 
-    def chosen(self, plan_id: UUID) -> Sequence[PlannedPrediction]:
+    def chosen(self, plan_id: UUID) -> Sequence[SampledPrediction]:
         """The predictions that a plan chose, in the random order in which they are labelled."""
         with self._database.read() as connection:
             return read_samples(connection, plan_id, chosen=True)
 
-    def labelled_before(self, plan_id: UUID) -> Sequence[PlannedPrediction]:
+    def labelled_before(self, plan_id: UUID) -> Sequence[SampledPrediction]:
         """The predictions of a plan's window that had a label before it was made, oldest first."""
         with self._database.read() as connection:
             return read_samples(connection, plan_id, chosen=False)

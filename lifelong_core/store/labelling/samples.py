@@ -11,11 +11,11 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.labelling import LabellingSample, NewPlan, PlanProgress, SampledPrediction
 from lifelong_core.store.engine.columns import read_record
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.deletion import Batches, delete_rows, never_stop
 from lifelong_core.store.engine.statements import batched
-from lifelong_core.store.labelling.records import LabellingSample, NewPlan, PlannedPrediction, PlanProgress
 from lifelong_core.store.log.identifiers import logged_on
 from lifelong_core.store.schema import tables
 
@@ -54,7 +54,7 @@ def delete_samples(database: Database, plan_id: UUID) -> None:
             delete_rows(connection, _samples, rows)
 
 
-def read_samples(connection: sa.Connection, plan_id: UUID, *, chosen: bool) -> list[PlannedPrediction]:
+def read_samples(connection: sa.Connection, plan_id: UUID, *, chosen: bool) -> list[SampledPrediction]:
     """The samples of a plan that are still in the log.
 
     Args:
@@ -70,7 +70,7 @@ def read_samples(connection: sa.Connection, plan_id: UUID, *, chosen: bool) -> l
         .where(_samples.c.plan_id == plan_id, is_chosen if chosen else ~is_chosen)
         .order_by(_samples.c.position, _samples.c.prediction_id)
     )
-    return [read_record(row, PlannedPrediction) for row in connection.execute(query)]
+    return [read_record(row, SampledPrediction) for row in connection.execute(query)]
 
 
 def count_progress(connection: sa.Connection, plan_ids: Collection[UUID]) -> dict[UUID, PlanProgress]:

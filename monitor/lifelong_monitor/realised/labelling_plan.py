@@ -17,9 +17,9 @@ from lifelong_core.deploy import FittedQuantifier
 from lifelong_core.deploy.performance.labelled.difference import combined_with, difference_estimate
 from lifelong_core.deploy.performance.labelled.weighted import weighted_estimate
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
+from lifelong_core.entities.labelling import LabellingPlan, SampledPrediction
 from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store import Store
-from lifelong_core.store.labelling.records import LabellingPlan, PlannedPrediction
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, Integers
 from lifelong_monitor.cycle.subject import FittedQuantifiers
@@ -116,8 +116,8 @@ class LabelledSample(ArrayValue):
     def of(
         cls,
         rows: Mapping[UUID, int],
-        arrived: Sequence[PlannedPrediction],
-        before: Sequence[PlannedPrediction],
+        arrived: Sequence[SampledPrediction],
+        before: Sequence[SampledPrediction],
         *,
         chosen: int,
     ) -> Self:
@@ -153,7 +153,7 @@ def estimate_plan(judged: JudgedWindow, sample: LabelledSample, *, error_rates: 
         error_rates: shape (C,), assumed largest share of wrong labels of each class.
 
     Returns:
-        See `schemas.labelling.PlanEstimate` of the service.
+        See `PlanEstimate`.
     """
     difference = difference_estimate(
         judged.posteriors,
@@ -198,7 +198,7 @@ def estimate_plan(judged: JudgedWindow, sample: LabelledSample, *, error_rates: 
     }
 
 
-def _has_news(plan: LabellingPlan, arrived: Sequence[PlannedPrediction]) -> bool:
+def _has_news(plan: LabellingPlan, arrived: Sequence[SampledPrediction]) -> bool:
     """Whether labels have arrived or were corrected since the newest estimate."""
     if plan.estimate is None or plan.estimated_at is None:
         return True

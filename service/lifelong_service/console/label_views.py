@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lifelong_core.store.labelling.records import LabellingPlan
+from lifelong_core.entities.labelling import PlanLine
 
 METHODS = {
     "labelled": "With the labels of the plan",
@@ -40,17 +40,14 @@ class IntervalView:
         return None if self.low is None or self.high is None else self.high - self.low
 
 
-def plan_view(plan: LabellingPlan, document: Mapping[str, Any]) -> dict[str, Any]:
-    """A plan for its page; `document` is its JSON document."""
-    estimate = plan.estimate
+def plan_view(plan: PlanLine) -> dict[str, Any]:
+    """A plan for its page."""
+    estimate, progress, widths = plan.estimate, plan.progress, plan.expected_widths
     shown = {} if estimate is None else {name: _intervals(estimate, name) for name in METRICS}
-    chosen, labelled = (document["progress"][name] for name in ("chosen", "labelled"))
-    widths = document["expected_widths"]
     return {
-        **document,
         "plan": plan,
         "path": f"/console/labels/{plan.id}.csv",
-        "fraction": labelled / chosen if chosen else 0.0,
+        "fraction": progress.labelled / progress.chosen if progress.chosen else 0.0,
         "confidence": widths["confidence"],
         "widths": [(title, widths[name]) for name, title in WIDTHS.items() if widths[name] is not None],
         "metrics": [(METRICS[name], rows) for name, rows in shown.items() if rows],

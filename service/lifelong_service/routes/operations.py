@@ -24,6 +24,7 @@ from lifelong_core.operations import (
     groups,
     heads,
     jobs,
+    labelling_plans,
     models,
     performance,
     processes,
@@ -33,7 +34,7 @@ from lifelong_core.operations import (
     tokens,
     trials,
 )
-from lifelong_core.operations.operation import Operation, operations_of
+from lifelong_core.operations.operation import CsvFile, Operation, operations_of
 from lifelong_core.values.documents import RequestDocument
 from lifelong_service.bodies.parameters import check_parameters
 from lifelong_service.guard.access import access, context_of
@@ -53,6 +54,7 @@ MODULES: tuple[ModuleType, ...] = (
     jobs,
     proposals,
     retrainings,
+    labelling_plans,
     feedback,
     groups,
     audit,
@@ -60,6 +62,7 @@ MODULES: tuple[ModuleType, ...] = (
 """The modules of operations that are served, in the order of the description of the API."""
 
 _JSON = "application/json"
+_CSV = "text/csv"
 _ANSWERS: dict[str, Any] = json.loads(files(operations).joinpath("examples.json").read_text(encoding="utf-8"))
 """The answer to the example of each operation, by the name of the operation; a test makes and compares them."""
 
@@ -91,9 +94,12 @@ def _endpoint(operation: Operation[Any]) -> Any:
         if body is not None:
             given |= {name: getattr(body, name) for name in body.model_fields_set}
         call = operation.call.read(given, is_request=True)
-        answer = operation(context_of(request), call)
+        context = context_of(request)
+        answer = operation(context, call)
         if operation.answer is None:
             return Response(status_code=operation.status)
+        if operation.csv is not None and _wants_csv(request):
+            return csv_response(operation.csv(context, answer))
         document = document_of(answer, operation.answer)
         headers = (
             None if operation.location is None else {"Location": operation.location.format_map(document)}
@@ -118,8 +124,24 @@ def _request_example(operation: Operation[Any]) -> dict[str, Any] | None:
 def _response_example(operation: Operation[Any]) -> dict[int | str, dict[str, Any]] | None:
     if operation.answer is None:
         return None
-    example = {"example": _ANSWERS.get(operation.name)}
-    return {operation.status: {"model": operation.answer, "content": {_JSON: example}}}
+    described: dict[str, Any] = {
+        "model": operation.answer,
+        "content": {_JSON: {"example": _ANSWERS.get(operation.name)}},
+    }
+    if operation.csv is not None:
+        described["description"] = "JSON, or CSV for a client that accepts text/csv only or names it first."
+        described["content"][_CSV] = {"schema": {"type": "string"}}
+    return {operation.status: described}
+
+
+def csv_response(file: CsvFile) -> Response:
+    """A CSV file to download."""
+    headers = {"Content-Disposition": f'attachment; filename="{file.name}"'}
+    return Response(file.content, media_type=_CSV, headers=headers)
+
+
+def _wants_csv(request: Request) -> bool:
+    return request.headers.get("accept", "").partition(",")[0].partition(";")[0].strip() == _CSV
 
 
 def _parameters(operation: Operation[Any]) -> list[Parameter]:

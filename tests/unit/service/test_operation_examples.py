@@ -34,6 +34,7 @@ from lifelong_service.routes.operations import MODULES
 from tests.unit.performance_samples import comparison
 from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import GREY, Installations, Service, running
+from tests.unit.store.labelling_samples import new_plan, sample
 
 OPERATIONS = [operation for module in MODULES for operation in operations_of(module)]
 CLASSES = ("benign", "malignant")
@@ -75,6 +76,8 @@ def fill(store: Store) -> None:
     logged = Prediction(PREDICTION, model.id, "clinic-a", 2, 0, np.ones(2, np.float32), None)
     store.predictions.append([LogEntry((logged,))])
     store.labels.record([NewLabel(PREDICTION, 1, "pathology")], actor="ann")
+    plan = new_plan([logged], environment="clinic-a", head_version=2)
+    store.labelling_plans.add(plan, [sample(logged, 0)], actor="ann")
     for environment in ("clinic-c", "clinic-d"):
         store.environments.add(environment, actor="ann")
         propose(store, model.id, environment, head)
@@ -117,6 +120,7 @@ def with_ids(call: Call[Any], store: Store) -> Call[Any]:
         "proposal": str(proposals[0].id),
         "prediction": PREDICTION,
         "cycle": str(cycles[0].id),
+        "plan": store.labelling_plans.list()[0].id,
     }
     return call.model_copy(update={name: ids[name] for name in call.model_fields_set & ids.keys()})
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from lifelong_core.entities.labelling import LabellingPlan, LabellingSample, NewPlan
 from lifelong_core.store import LogEntry, Prediction, Store, logged_at, new_prediction_id
-from lifelong_core.store.labelling.records import LabellingPlan, LabellingSample, NewPlan
 from tests.unit.store.samples import prediction
 
 WIDTHS = {"confidence": 0.95, "planned": 0.1, "random": 0.15, "label_free": 0.3}

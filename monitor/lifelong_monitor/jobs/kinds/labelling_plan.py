@@ -8,9 +8,14 @@ import numpy as np
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy.performance.labelled.planning import LabellingChoice, choose_labels
+from lifelong_core.entities.labelling import (
+    LARGEST_WINDOW,
+    LabellingPayload,
+    LabellingPlan,
+    LabellingSample,
+    NewPlan,
+)
 from lifelong_core.store import Job, Store, logged_at
-from lifelong_core.store.labelling.records import LabellingPlan, LabellingSample, NewPlan
-from lifelong_core.store.labelling.submission import LARGEST_WINDOW, LabellingPayload
 from lifelong_core.store.log.records import Window
 from lifelong_core.values.errors import ConflictError
 from lifelong_monitor.cycle.subject import FittedQuantifiers, Subject, load_subject

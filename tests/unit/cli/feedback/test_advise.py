@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -10,10 +11,13 @@ import click
 import pytest
 
 from lifelong.commands.common import open_store
+from lifelong.commands.connection import Connection
 from lifelong.commands.feedback import advise as module
 from lifelong.label_import.rows import LabelRow, UnlabelledRow, read_rows
-from lifelong_core.store import Job, NewLabel, Prediction, Store
-from lifelong_core.store.labelling.records import LabellingPlan
+from lifelong_core.entities.jobs import JobAnswer
+from lifelong_core.entities.labelling import LabellingPlan
+from lifelong_core.operations.labelling_plans import WantedPlan
+from lifelong_core.store import NewLabel, Prediction
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from tests.unit.store.labelling_samples import add_plan, logged
 from tests.unit.store.samples import add_model, add_serving_model
@@ -106,17 +110,15 @@ def test_advise_submits_the_job_and_shows_its_plan(
     tmp_path: Path,
 ) -> None:
     plan, _ = planned
-    asked: list[tuple[str, object]] = []
+    asked: list[WantedPlan] = []
 
-    def done(store: Store, kind: str, payload: object, timeout: object) -> Job:
+    def done(connection: Connection, call: WantedPlan, timeout: object) -> JobAnswer:
         del timeout
-        asked.append((kind, payload))
-        store.jobs.submit(kind, {}, actor="tests")
-        claimed = store.jobs.claim("monitor", lease_seconds=60)
-        assert claimed is not None
-        return store.jobs.succeed(claimed, {"plan": str(plan.id)})
+        asked.append(call)
+        job = connection.send(call)
+        return replace(job, result={"plan": str(plan.id)})
 
-    monkeypatch.setattr(module, "run_job", done)
+    monkeypatch.setattr(module, "run_operation", done)
     file = tmp_path / "plan.csv"
     shown = installed(
         "feedback",
@@ -130,23 +132,23 @@ def test_advise_submits_the_job_and_shows_its_plan(
         "--output",
         str(file),
     )
-    expected = {
-        "model": "dermatology@1",
-        "environment": "site-a",
-        "size": 3,
-        "window_samples": None,
-        "window_seconds": 30 * 86400.0,
-    }
-    assert asked == [("labelling_plan", expected)]
+    expected = WantedPlan(model="dermatology", environment="site-a", size=3, window_seconds=30 * 86400.0)
+    assert asked == [expected]
     assert str(plan.id) in shown
     assert len(file.read_text().splitlines()) == 4
 
 
-def test_what_cannot_be_planned_is_refused_before_a_job_is_submitted(installed: Run) -> None:
+def test_what_cannot_be_planned_is_refused_before_a_job_is_submitted(
+    installed: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with open_store() as store:
         uncalibrated = add_model(store, "second")
         logged(store, 1, uncalibrated.id)
+        add_serving_model(store)
     arguments = ("feedback", "advise")
+    with pytest.raises(UnavailableError, match="no monitor runs"):
+        installed(*arguments, "dermatology@1", "site-a", "--size", "5")
+    monkeypatch.setattr("lifelong.commands.jobs.expect_monitor", lambda _: None)
     with pytest.raises(ConflictError, match="no calibration set"):
         installed(*arguments, "second@1", "site-a", "--size", "5")
     with pytest.raises(NotFoundError):
@@ -156,9 +158,5 @@ def test_what_cannot_be_planned_is_refused_before_a_job_is_submitted(installed: 
     with pytest.raises(InvalidInputError) as refused:
         installed(*arguments, "second@1", "site-a", "--size", "10001")
     assert refused.value.field == "size"
-    with open_store() as store:
-        add_serving_model(store)
-    with pytest.raises(UnavailableError, match="no monitor runs"):
-        installed(*arguments, "dermatology@1", "site-a", "--size", "5")
     with open_store() as store:
         assert store.jobs.list() == []

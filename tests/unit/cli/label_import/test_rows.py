@@ -19,7 +19,7 @@ from lifelong.label_import.rows import (
     read_lines,
     read_rows,
 )
-from lifelong_core.store.labelling.documents import COLUMNS as PLAN_COLUMNS
+from lifelong_core.operations.labelling_plans import COLUMNS as PLAN_COLUMNS
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_service.schemas.labels import Label
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.operations.labelling_plans import KIND
 from lifelong_core.store import Job, Model, Store
-from lifelong_core.store.labelling.submission import KIND
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_monitor.jobs.kinds.labelling_plan import make_plan
 from lifelong_monitor.jobs.running.work import work_of

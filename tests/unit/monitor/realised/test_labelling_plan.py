@@ -11,8 +11,8 @@ import pytest
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.performance.labelled.difference import NOT_COMBINED
+from lifelong_core.entities.labelling import SampledPrediction
 from lifelong_core.store import Model, Store
-from lifelong_core.store.labelling.records import PlannedPrediction
 from lifelong_core.store.lifecycle import erasure
 from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.exporter.exporter import Exporter
@@ -112,8 +112,8 @@ def test_the_estimate_changes_only_with_the_labels(
 
 
 def test_a_part_of_the_labels_is_less_probable_than_the_whole() -> None:
-    def planned(number: int, propensity: float, true: int | None) -> PlannedPrediction:
-        return PlannedPrediction(UUID(int=number), 0, propensity, 0, 0.5, None, true, None)
+    def planned(number: int, propensity: float, true: int | None) -> SampledPrediction:
+        return SampledPrediction(UUID(int=number), 0, propensity, 0, 0.5, None, true, None)
 
     rows = {UUID(int=number): number for number in range(10)}
     arrived = [planned(3, 0.5, 1), planned(4, 1.0, 2), planned(77, 0.5, 0)]  # 77 is no longer in the window

@@ -4,8 +4,8 @@ import csv
 
 import pytest
 
+from lifelong_core.operations.labelling_plans import plan_lines
 from lifelong_core.store import NewLabel, new_prediction_id
-from lifelong_core.store.labelling.documents import plan_documents
 from lifelong_service.console.label_views import SCALE, plan_view
 from tests.unit.service.conftest import Service
 from tests.unit.service.consoles import Console
@@ -116,8 +116,8 @@ def test_intervals_of_all_methods_share_one_scale(console: Console) -> None:
     estimate = ESTIMATE | {"labelled": {"EC": narrow, "AC": single}, "labels_alone": {"EC": wide}}
     store.labelling_plans.note_estimate(made.id, estimate)
     found = store.labelling_plans.get(made.id)
-    (document,) = plan_documents(store, [found])
-    view = plan_view(found, document)
+    (line,) = plan_lines(store, [found])
+    view = plan_view(line)
     cost, accuracy = dict(view["metrics"])["Expected cost"], dict(view["metrics"])["Accuracy"]
     assert [(row.begin, row.at, row.end) for row in cost] == [(53, 100, 147), (6, 100, 194)]
     assert [row.width for row in cost] == [1, 2]

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.entities.labelling import PlanProgress
+from lifelong_core.operations.labelling_plans import COLUMNS, ShowPlan, labels_to_get, plan_csv, show_plan
+from lifelong_core.operations.operation import Context
 from lifelong_core.store import LogEntry, NewLabel, Store, new_prediction_id
 from lifelong_core.store.labelling import plans as module
-from lifelong_core.store.labelling.documents import COLUMNS, class_names_of, plan_csv, plan_document
-from lifelong_core.store.labelling.records import PlanProgress
 from lifelong_core.store.labelling.samples import planned_propensities
 from lifelong_core.store.lifecycle import erasure
 from lifelong_core.store.log.identifiers import shadow_prediction_id
@@ -194,20 +196,21 @@ def test_documents_show_numbers_of_groups_and_neither_groups_nor_their_hashes(st
     rows = logged(store, 5, model.id, b"a" * 16, b"b" * 16, b"a" * 16)
     plan = add_plan(store, rows, chosen=[1, 3, 0, 2])
     store.labels.record([NewLabel(rows[3].id, 2)])
-    document = json.loads(json.dumps(plan_document(store, plan)))
+    context = Context(store, Settings(), "tests", 1.0)
+    answer = show_plan(context, ShowPlan(plan=plan.id))
+    document = answer.to_document()
     assert [one["group"] for one in document["predictions"]] == [0, None, 1, 1]
     assert document["progress"] == {"chosen": 4, "labelled": 1}
     assert document["expected_widths"] == WIDTHS
     assert document["model"] == model.reference
     assert (b"a" * 16).hex() not in json.dumps(document)
-    chosen = store.labelling_plans.chosen(plan.id)
-    lines = list(csv.DictReader(plan_csv(chosen, class_names_of(store, plan)).splitlines()))
+    lines = list(csv.DictReader(labels_to_get(context, answer).content.splitlines()))
     assert tuple(lines[0]) == COLUMNS
     assert [line["prediction_id"] for line in lines] == [str(rows[index].id) for index in (1, 3, 0, 2)]
     assert [line["label"] for line in lines] == ["", "2", "", ""]
     assert [float(line["propensity"]) for line in lines] == [0.25] * 4
     # An index would be imported as the class of that name.
-    lines = list(csv.DictReader(plan_csv(chosen, ("1", "2", "3")).splitlines()))
+    lines = list(csv.DictReader(plan_csv(answer.predictions, ("1", "2", "3")).splitlines()))
     assert [line["label"] for line in lines] == ["", "3", "", ""]
     assert {line["decision"] for line in lines} <= {"1", "2", "3"}
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
+from lifelong_core.entities.labelling import LabellingPayload, LabellingPlan
 from lifelong_core.store import NewLabel, Prediction, new_prediction_id
-from lifelong_core.store.labelling.records import LabellingPlan
-from lifelong_core.store.labelling.submission import LabellingPayload
 from tests.unit.service.conftest import Service
 from tests.unit.store.labelling_samples import WIDTHS, add_plan, logged
 
