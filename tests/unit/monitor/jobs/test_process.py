@@ -125,15 +125,10 @@ class CommandLine:
         return monitor(self._folder, self.port, **self._variables)
 
     def cycles(self, *arguments: object) -> tuple[int, str, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "lifelong", "cycles", *map(str, arguments)],
-            env=environment(self._folder, self.port, **self._variables),
-            cwd=self._folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return done.returncode, done.stdout, done.stderr
+        """Status and output; an error that ends the command is raised."""
+        variables = environment(self._folder, self.port, **self._variables)
+        done = CliRunner().invoke(cli, ["cycles", *map(str, arguments)], env=variables, catch_exceptions=False)
+        return done.exit_code, done.stdout, done.stderr
 
     def run(self, *options: str) -> tuple[int, str, str]:
         return self.cycles("run", "lesions@1", "clinic", *options)
