@@ -72,7 +72,6 @@ def predict(
     """Decide with the serving head and log it, as the service does; all in one transaction."""
     store.environments.ensure(environment, limit=100)
     registry = store.registry()
-    assert registry is not None
     record = registry.head_for(model, environment)
     predictions = tuple(
         Prediction(

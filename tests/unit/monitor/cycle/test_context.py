@@ -104,7 +104,6 @@ def test_after_a_change_a_cycle_knows_since_when_and_what_was_before(
     assert run(store, settings, model).outcome == "swap"
     predict(store, model, "clinic", draw(SHIFTED, 300, seed=3))
     result = run(store, settings, model, DUE + MINUTE)
-    assert result.last is not None
     activation = store.heads.activations(model.reference, environment="clinic")[-1]
     elapsed = (result.last.started_at - activation.activated_at).total_seconds()
     assert context(result).seconds_since_swap == elapsed > 0
@@ -128,7 +127,6 @@ def test_a_damaged_head_of_before_keeps_no_cycle_from_running(
     found = context(result)
     assert found.seconds_since_swap is not None
     assert found.previous_prevalence is None
-    assert result.last is not None
     assert replay(store, result.last.id) == report_of(result.last)
 
 
@@ -152,9 +150,7 @@ def test_a_pinned_population_is_judged_and_kept(
     result = run(store, settings, model)
     assert result.outcome == "keep"
     assert "head_pinned" in codes(result)
-    assert result.last is not None
     report = report_of(result.last)
-    assert report.prevalence is not None
     assert np.abs(report.prevalence.prevalence - SHIFTED).sum() < 0.15
     assert report.evidence is not None
     assert replay(store, result.last.id) == report
@@ -182,7 +178,6 @@ def test_a_proposal_is_published_by_a_person_only(store: Store, settings: Settin
     ids = predict(store, model, "clinic", draw(SHIFTED, 600, seed=2))
     result = run(store, settings, model, mode="propose")
     assert result.outcome == "swap"
-    assert result.last is not None
     assert (len(store.heads.list(model.reference)), result.last.published_version) == (1, None)
     assert store.cycles.proposals() == [result.last]
     line = format_cycle(result, CLASS_NAMES)
@@ -191,7 +186,6 @@ def test_a_proposal_is_published_by_a_person_only(store: Store, settings: Settin
     approved = store.cycles.approve(result.last.id, actor="ann")
     published = store.heads.get(model.reference, 2).head
     candidate = report_of(result.last).candidate
-    assert candidate is not None
     assert published.digest == candidate.digest
     assert published.provenance["cycle"] == str(result.last.id)
     assert published.provenance["window"] == {"first": str(ids[0]), "last": str(ids[-1]), "samples": 600}
@@ -204,13 +198,11 @@ def test_what_a_person_rejected_is_not_wanted_again_while_the_head_stays(
 ) -> None:
     predict(store, model, "clinic", draw(SHIFTED, 600, seed=2))
     proposed = run(store, settings, model, mode="propose").last
-    assert proposed is not None
     store.cycles.reject(proposed.id, reason="the scanner is being tested", actor="ann")
     predict(store, model, "clinic", draw(SHIFTED, 300, seed=3))
     result = run(store, settings, model, DUE + MINUTE, mode=mode)
     assert (result.outcome, codes(result)[-1]) == ("keep", "proposal_rejected")
     assert store.cycles.proposals() == []
-    assert result.last is not None
     assert replay(store, result.last.id) == report_of(result.last)
     # With another head in force it is another question.
     head = store.heads.get(model.reference, 1).head
@@ -224,7 +216,6 @@ def test_another_shift_than_the_rejected_one_is_proposed(
 ) -> None:
     predict(store, model, "clinic", draw(SHIFTED, 600, seed=2))
     proposed = run(store, settings, model, mode="propose").last
-    assert proposed is not None
     store.cycles.reject(proposed.id, reason="the scanner is being tested", actor="ann")
     predict(store, model, "clinic", draw(SHIFTED[::-1], 3000, seed=3))
     result = run(store, settings, model, DUE + MINUTE, mode="propose")
@@ -272,7 +263,6 @@ def test_the_assumed_label_errors_of_the_task_reach_its_cycles(
         assert result.last is not None
         report = report_of(result.last)
         assert report.policy.label_error_rates == rates
-        assert report.prevalence is not None
         widths.append(float((report.prevalence.high - report.prevalence.low).min()))
     assert widths[1] > widths[0] + 0.05
 
@@ -292,7 +282,6 @@ def test_with_pooling_the_newest_estimates_of_the_other_environments_count(
     result = run(store, settings, model, DUE + MINUTE, pooling=True)
     expected = tuple(report_of(one).prevalence for one in (other.last, newest.last))
     assert context(result).others == expected
-    assert result.last is not None
     assert replay(store, result.last.id) == report_of(result.last)
 
 
@@ -326,7 +315,6 @@ def test_only_sound_estimates_are_pooled(store: Store, settings: Settings, model
     ]
     for name in ("refused", "reports"):
         test = found[name].assumption_test
-        assert test is not None
         assert test.rejected
     assert all(report.prevalence is not None for report in found.values())
     assert context(run(store, settings, model, pooling=True)).others == (found["sound"].prevalence,)
@@ -343,7 +331,6 @@ def test_what_makes_an_estimate_less_certain_stands_in_the_log_line(
     line = format_cycle(result, CLASS_NAMES)
     assert result.last is not None
     estimate = report_of(result.last).prevalence
-    assert estimate is not None
     assert estimate.cautions
     assert line.endswith("Caution: " + " ".join(estimate.cautions))
 

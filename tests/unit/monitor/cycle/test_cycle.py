@@ -27,7 +27,6 @@ LATER = DUE + MINUTE
 
 def active_version(store: Store, model: Model, environment: str) -> int:
     registry = store.registry()
-    assert registry is not None
     return registry.head_for(model, environment).version
 
 
@@ -70,7 +69,6 @@ def test_a_shift_swaps_the_head_of_its_environment_only(
     predict(store, model, "other", draw(BALANCED, 600, seed=4))
     result = run_cycle(store, settings, model, "clinic", DUE)
     assert result.outcome == "swap"
-    assert result.last is not None
     assert result.last.published_version == 2
     assert active_version(store, model, "clinic") == 2
     assert active_version(store, model, "other") == 1
@@ -96,7 +94,6 @@ def test_the_stricter_mode_of_another_living_monitor_holds(
     predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
     predict(store, model, "other", draw(SHIFTED, 600, seed=3))
     result = run_cycle(store, settings, model, "clinic", DUE)
-    assert result.last is not None
     assert (result.outcome, result.last.published_version) == ("swap", None)
     assert result.last.report["policy"]["mode"] == "shadow"
     assert active_version(store, model, "clinic") == 1
@@ -165,7 +162,6 @@ def test_the_same_cycle_never_runs_twice(store: Store, settings: Settings, model
     predict(store, model, "clinic", draw(BALANCED, 600, seed=5))
     second = run_cycle(store, settings, model, "clinic", DUE)
     assert (second.outcome, second.last) == ("skip", first.last)
-    assert first.last is not None
     assert second.succeeded_at == first.last.finished_at
     assert len(store.cycles.list()) == 1
 
@@ -261,7 +257,6 @@ def test_what_appears_while_a_cycle_reads_is_left_to_the_next(
     monkeypatch.setattr(store.predictions, "log_position", log_position_and_then_more)
     cycle = run_cycle(store, settings, model, "clinic", DUE).last
     monkeypatch.undo()
-    assert cycle is not None
     assert cycle.window_samples == len(ids)
     assert (
         store.predictions.count_between(
@@ -270,7 +265,6 @@ def test_what_appears_while_a_cycle_reads_is_left_to_the_next(
         == 60
     )
     second = run_cycle(store, settings, model, "clinic", LATER).last
-    assert second is not None
     assert second.window_samples == 360
     assert inputs_of(second).new_samples == 60
     assert replay(store, cycle.id) == report_of(cycle)
@@ -305,7 +299,6 @@ def test_a_report_that_cannot_be_read_does_not_stop_the_watch(
 ) -> None:
     predict(store, model, "clinic", draw(BALANCED, 600, seed=3))
     first = run_cycle(store, settings, model, "clinic", DUE).last
-    assert first is not None
     with store.database.write() as connection:
         connection.exec_driver_sql("""UPDATE cycles SET report = '{"schema_version": 99}'""")
     unreadable = store.cycles.get(first.id)
@@ -368,7 +361,6 @@ def test_a_calibration_set_that_cannot_tell_classes_apart_is_refused_on_record(
     predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
     result = run_cycle(store, settings, model, "clinic", DUE)
     assert result.outcome == "refuse"
-    assert result.last is not None
     assert [reason.code for reason in report_of(result.last).reasons] == ["calibration_unidentifiable"]
     assert replay(store, result.last.id) == report_of(result.last)
     assert active_version(store, model, "clinic") == 1
@@ -383,7 +375,6 @@ def test_a_past_cycle_can_be_replayed(
     policy = PolicySettings(minimum_samples=150, level=0.02)
     changed = settings.model_copy(update={"quantifier": "ACC", "policy": policy})
     cycle = run_cycle(store, changed, model, "clinic", DUE).last
-    assert cycle is not None
     # what came later does not matter: predictions, another head, another calibration set, a worse seed
     predict(store, model, "clinic", draw(BALANCED, 700, seed=5))
     run_cycle(store, settings, model, "clinic", LATER)
@@ -401,7 +392,6 @@ def test_a_cycle_says_when_clocks_differ(
     monkeypatch.setattr(Health, "clock_faults", lambda _: ["The clock is behind."])
     result = run_cycle(store, settings, model, "clinic", DUE)
     cycle = result.last
-    assert cycle is not None
     assert inputs_of(cycle).clocks == ("The clock is behind.",)
     assert "Caution: The clock is behind." in format_cycle(result, ("a", "b", "c"))
     assert replay(store, cycle.id).to_document() == report_of(cycle).to_document()
@@ -415,7 +405,6 @@ def test_a_replay_keeps_groups_together(store: Store, settings: Settings, model:
     groups = [bytes([index % 100]) * 16 for index in range(labelled.samples)]
     predict(store, model, "clinic", labelled, groups=groups)
     cycle = run_cycle(store, settings, model, "clinic", DUE).last
-    assert cycle is not None
     assert replay(store, cycle.id) == report_of(cycle)
     predict(store, model, "other", labelled)
     alone = run_cycle(store, settings, model, "other", DUE).last
@@ -431,7 +420,6 @@ def test_reports_of_different_windows_differ_so_that_equality_means_something(
     predict(store, model, "clinic", draw(SHIFTED, 600, seed=4))
     second = run_cycle(store, settings, model, "clinic", LATER).last
     assert first is not None
-    assert second is not None
     assert replay(store, second.id) == report_of(second) != report_of(first)
 
 

@@ -32,10 +32,7 @@ def test_labels_of_the_window_count_where_the_policy_says_so(
     result, elsewhere = (
         run_cycle(store, settings, model, environment, due_at) for environment in ("clinic", "elsewhere")
     )
-    assert result.report is not None
-    assert elsewhere.report is not None
     labelled = result.report.context.labelled
-    assert labelled is not None
     assert labelled.groups is not None
     np.testing.assert_array_equal(labelled.labels, drawn.labels[:200])
     assert np.unique(labelled.groups).size == 100
@@ -43,7 +40,6 @@ def test_labels_of_the_window_count_where_the_policy_says_so(
     assert (elsewhere.report.context.labelled, elsewhere.report.prevalence_without_labels) == (None, None)
     # Labels that came after the cycle change no replay.
     label(store, ids[200:300], [0] * 100)
-    assert result.last is not None
     assert replay(store, result.last.id) == report_of(store.cycles.get(result.last.id))
 
 
@@ -56,7 +52,6 @@ def test_labels_of_predictions_before_the_window_do_not_count(
     time.sleep(0.01)  # ids of one millisecond share their time
     predict(store, model, "clinic", draw(BALANCED, 300, seed=3))
     result = run_cycle(store, settings, model, "clinic", datetime.now(UTC) + timedelta(seconds=1))
-    assert result.report is not None
     assert result.report.context.labelled is None
 
 
@@ -70,8 +65,5 @@ def test_labelling_probabilities_go_with_the_labels(store: Store, settings: Sett
     store.labels.record(chosen)
     label(store, ids[60:90], [2] * 30)
     result = run_cycle(store, settings, model, "clinic", datetime.now(UTC))
-    assert result.report is not None
     labelled = result.report.context.labelled
-    assert labelled is not None
-    assert labelled.propensities is not None
     assert labelled.propensities.tolist() == [0.25] * 60

@@ -142,7 +142,6 @@ def test_a_restart_changes_nothing(store: Store, settings: Settings, model: Mode
     new(store, model, 300, seed=3)
     with Store.from_settings(settings) as reopened:
         cycle = run_cycle(reopened, settings, model, "clinic", DUE + 5 * MINUTE).last
-    assert cycle is not None
     assert evidence(cycle).samples == evidence(first).samples + 300
     assert evidence(cycle).key == evidence(first).key
     assert replay(store, cycle.id) == report_of(cycle)
@@ -205,7 +204,6 @@ def test_a_roll_back_before_any_cycle_of_the_new_head_starts_the_evidence_anew(
     store.heads.rollback(model.reference, environment="clinic", actor="ann")
     occasion = Occasion.on_request(settings, CycleRequest(UUID(int=1), "ann"), datetime.now(UTC))
     rolled_back = run_cycle(store, settings, model, "clinic", DUE, occasion=occasion).last
-    assert rolled_back is not None
     assert (rolled_back.outcome, evidence(rolled_back).samples) == ("keep", 0)
     assert [reason.code for reason in report_of(rolled_back).reasons] == ["evidence_insufficient"]
     new(store, model, 100, seed=3, mix=SHIFTED)

@@ -57,7 +57,6 @@ def test_a_window_goes_on_without_them_and_its_replay_is_exact(
     assert (second.window_samples, inputs_of(second).quarantined) == (597, 3)
     assert inputs_of(second).new_samples == 297
     evidence = report_of(second).evidence
-    assert evidence is not None
     assert evidence.samples == 593 + 297
     predict(store, model, "clinic", draw(BALANCED, 300, seed=4))
     for one in (first, second):

@@ -61,7 +61,6 @@ def test_without_a_shift_the_rule_is_expected_to_reach_its_target(
 ) -> None:
     result = cycle_of(store, settings, model, BALANCED)
     found = report_of(recorded(result)).criterion
-    assert found is not None
     assert (found.metric, found.target, found.is_missed) == ("PPV", TARGET, False)
     assert found.low < precision(store, model, 1, BALANCED) < found.high
     text = format_cycle(result, CLASS_NAMES)
@@ -78,12 +77,9 @@ def test_a_shift_swaps_the_head_and_the_new_cut_off_keeps_the_target(
     result = cycle_of(store, settings, model, SHIFTED)
     cycle, report = recorded(result), report_of(recorded(result))
     assert (cycle.outcome, cycle.published_version) == ("swap", 2)
-    assert report.criterion is not None
-    assert report.candidate_criterion is not None
     assert report.criterion.is_missed
     assert report.candidate_criterion.cut_off > report.criterion.cut_off
     heads = {version: store.heads.get(model.reference, version).head.digest for version in (1, 2)}
-    assert report.candidate is not None
     assert heads == {1: report.head_digest, 2: report.candidate.digest}
     frozen, swapped = (precision(store, model, version, SHIFTED) for version in (1, 2))
     assert frozen < TARGET - 0.1
@@ -178,5 +174,4 @@ def test_a_head_that_cannot_be_read_leaves_the_realised_metric_out(store: Store,
     label(store, predict(store, model, "clinic", drawn, head_version=77), drawn.labels.tolist())
     comparer, task = PerformanceComparer(store, Settings()), store.tasks.get("rules")
     found = comparer.compare(task, model, "clinic", inputs="0", now=datetime.now(UTC))
-    assert found is not None
     assert found.rule_metric is None

@@ -98,7 +98,6 @@ def test_a_large_window_is_made_of_whole_hours_and_can_be_replayed(
     assert result.outcome == outcome
     made = recorded(result)
     hours = inputs_of(made).hours
-    assert hours is not None
     # 600 are wanted: two whole hours are enough.
     assert (made.window_samples, hours.since, hours.until) == (
         600,
@@ -140,8 +139,6 @@ def test_it_says_nearly_the_same_as_a_cycle_over_rows(
     monkeypatch.setattr("lifelong_monitor.cycle.window.LARGEST_WINDOW_OF_ROWS", 20_000)
     log(store, model, 20, draw(SHIFTED, 3, seed=1))
     by_rows = report_of(recorded(cycle(store, shadow, model, NOW + 2 * HOUR))).prevalence
-    assert by_hours is not None
-    assert by_rows is not None
     width = by_rows.high - by_rows.low
     assert (np.abs(by_hours.prevalence - by_rows.prevalence) < 0.1 * width).all()
 
@@ -214,7 +211,6 @@ def test_a_window_of_few_hours_is_read_row_by_row(
 def test_the_comparison_sees_a_difference(store: Store, settings: Settings, model: Model) -> None:
     log(store, model, 2, draw(BALANCED, 600, seed=1))
     report = report_of(recorded(cycle(store, settings, model)))
-    assert report.prevalence is not None
     moved = replace(report, prevalence=replace(report.prevalence, n=601))
     assert not same_to_rounding(moved, report)
     nearly = replace(

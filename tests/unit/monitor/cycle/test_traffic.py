@@ -106,7 +106,6 @@ def test_a_swap_for_what_came_as_usual_needs_nobody(store: Store, settings: Sett
     cycle = run(store, settings, model)
     assert (cycle.effect, said(cycle)) == ("swap", "")
     traffic = report_of(cycle).context.traffic
-    assert traffic is not None
     assert (traffic.sender, traffic.sender_share, traffic.usual_share) == ("clinic-a", 1.0, 1.0)
     assert traffic.burst_share == 0.0
 

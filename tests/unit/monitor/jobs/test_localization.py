@@ -68,20 +68,16 @@ def test_models_are_compared_on_a_sample_of_the_labelled_images(
     same, moved = added(store, blobs()), added(store, blobs(shift=8))
     source = open_images(images)
     found = compare_places(store, same, same, source, most=9)
-    assert found is not None
     assert found.images in (8, 9)
     assert found.examples == ()
     assert [one.mean for one in found.scores] == pytest.approx([1] * 9)
     elsewhere = compare_places(store, moved, same, source, most=9)
-    assert elsewhere is not None
     assert {one.name: one.mean for one in elsewhere.scores}["positive overlap"] == pytest.approx(0, abs=0.2)
     monkeypatch.setenv("LIFELONG_REPORT_IMAGES", "3")
     shown = compare_places(store, same, same, source)
-    assert shown is not None
     assert shown.images == 23  # one is unreadable, two are of other classes
     assert len(shown.examples) == 3
     hurried = compare_places(store, same, same, source, seconds=0)
-    assert hurried is not None
     assert hurried.images in (7, 8)
     assert {one.name for one in shown.examples} <= {f"{CLASS_NAMES[k % 3]}/{k:04}.png" for k in range(24)}
 
@@ -93,7 +89,6 @@ def test_only_the_named_images_are_sampled(
     model = added(store, blobs())
     wanted = ["unclear/0001.png", "malignant/0005.png", "benign/0003.png"]
     found = compare_places(store, model, model, open_images(images), names=wanted)
-    assert found is not None
     assert sorted(str(one.name) for one in found.examples) == sorted(wanted)
     by_name = {one.name: one for one in found.examples}
     assert by_name["malignant/0005.png"].true_class == 2
@@ -138,11 +133,9 @@ def test_a_comparison_tells_where_both_look_if_it_names_images(
         return PromotionReport.from_json(store.artifacts.get(found["result"]))
 
     report = compare(data, str(images))
-    assert report.localization is not None
     assert report.localization.images == 10  # of eleven names, one is unreadable
     nameless = PairedSet(LabelledSet(cases), cases.logits, None)
     everything = compare(nameless, str(images)).localization
-    assert everything is not None
     assert everything.images == 23
     strangers = PairedSet(LabelledSet(cases), cases.logits, np.array([f"case {row}" for row in range(12)]))
     for wrong, path in ((strangers, str(images)), (data, "/elsewhere")):

@@ -57,14 +57,12 @@ def test_the_distance_is_that_of_the_fingerprints_of_both_trainings(store: Store
     one, other = kept(store, "lesions", "skin", "lesion"), kept(store, "other", "skin", "mole")
     new, current = trained(store, "1" * 64, one[1]), trained(store, "2" * 64, other[1])
     found = data_distance(store, new, current)
-    assert found is not None
     assert found.distance == pytest.approx(distance(other[0], one[0]))
     assert (found.method, found.reason) == ("Manual", None)
 
 
 def test_equal_data_have_no_distance(store: Store, model: Model) -> None:
     found = data_distance(store, trained(store, "1" * 64), trained(store, "1" * 64))
-    assert found is not None
     assert found.distance == 0
 
 
@@ -82,7 +80,6 @@ def test_what_cannot_be_compared_says_why(store: Store, model: Model) -> None:
     ]
     for one, other, text in cases:
         found = data_distance(store, one, other)
-        assert found is not None
         assert found.distance is None
         assert text in (found.reason or "")
 
@@ -91,6 +88,5 @@ def test_a_stored_graph_has_a_size(store: Store, model: Model) -> None:
     made = trained(store, "1" * 64)
     graph = store.artifacts.get(made.artifact or "")
     found = cost_on_grey(store, made)
-    assert found is not None
     assert found.graph_bytes == len(graph)
     assert cost_on_grey(store, model) is None

@@ -60,7 +60,6 @@ def test_a_monitor_validates_a_model_beside_its_cycles(tmp_path: Path) -> None:
             _, said = process.communicate(timeout=30)
         assert process.returncode == 0, said
         assert f"job {job.id} (validate): succeeded" in said
-        assert result is not None
         assert (result["samples"], result["accepted"]) == (90, None)
         assert b'"EC"' in store.artifacts.get(result["result"])
 
@@ -103,7 +102,6 @@ def test_the_job_of_a_monitor_that_was_killed_is_taken_over(tmp_path: Path) -> N
             stopping.set()
             assert other.join(30)
         assert (taken.result, taken.attempts) == ({"by": "the other"}, 2)
-        assert taken.holder is not None
         assert taken.holder.endswith(f"/{os.getpid()}")
 
 
@@ -149,7 +147,6 @@ def test_a_cycle_is_run_and_replayed_from_the_command_line(
         predict(store, model, "clinic", draw(SHIFTED, 600, seed=4))
         status, said, _ = command_line.run()
         cycle = store.cycles.last(model.id, "clinic")
-        assert cycle is not None
         assert (status, said.splitlines()[0]) == (0, str(cycle.id))
         assert f"lesions@1 in clinic, due {cycle.due_at.isoformat(timespec='seconds')}" in said
         assert "swap (600 samples)" in said
@@ -166,7 +163,6 @@ def test_the_exit_status_of_a_replay_tells_what_came_out(
 ) -> None:
     predict(store, model, "clinic", draw(BALANCED, 600, seed=3))
     cycle = run_cycle(store, settings, model, "clinic", datetime.now(UTC)).last
-    assert cycle is not None
     status, said, complaint = command_line.cycles("replay", cycle.id)
     assert (status, said, "no monitor runs" in complaint) == (2, "", True)
     assert store.jobs.list() == []

@@ -14,7 +14,6 @@ from tests.unit.store.knowledge_samples import make_base, make_entry, make_histo
 
 def claim(store: Store) -> Job:
     job = store.jobs.claim("tests", lease_seconds=600)
-    assert job is not None
     assert (job.kind, job.created_by) == ("rank", "ann")
     return job
 
@@ -30,7 +29,6 @@ def run(store: Store) -> dict[str, Any]:
 def test_a_change_of_the_knowledge_base_fits_the_ranker_again(store: Store) -> None:
     store.knowledge.import_base(make_base(7), actor="ann")
     first, ranker = run(store), store.rankers.read()
-    assert ranker is not None
     outcomes = store.knowledge.load().outcomes()
     assert first == {
         "digest": ranker.digest,

@@ -98,7 +98,6 @@ def test_a_job_is_done_modestly_and_what_it_prints_is_no_result(
     own = os.nice(0)
     with running(store, settings, exporter, REAL):
         result = ended(store, job).result
-    assert result is not None
     assert store.artifacts.get(result["said"]) == b"one"
     assert result["nice"] == min(own + 5, 19)
     assert result["oom"] == 1000
@@ -177,7 +176,6 @@ def test_a_crash_fails_the_job_and_says_how(
     job = store.jobs.submit("validate", {}, actor="tests")
     with running(store, settings, exporter, light(code)):
         failed = ended(store, job)
-    assert failed.error is not None
     assert said in (failed.error["message"] or "")
     assert ("the end" in code) == (failed.error["message"] or "").endswith("the end")
     assert (failed.state, failed.attempts) == ("failed", 1)
@@ -190,7 +188,6 @@ def test_a_result_that_the_store_refuses_fails_the_job(
     code = 'print(\'{"result": {"text": "%s"}, "error": null, "is_passing": false}\' % ("x" * 1100000))'
     with running(store, settings, exporter, light(code)):
         error = ended(store, job).error
-    assert error is not None
     assert error["field"] == "result"
 
 
@@ -202,7 +199,6 @@ def test_a_job_that_hangs_is_killed_at_its_time_limit(
     with running(store, settings, exporter, light(HANGS, file), job_time_limit_seconds=1.5):
         error = ended(store, job).error
     assert [is_alive(pid) for pid in pids(file)] == [False]
-    assert error is not None
     assert error["message"] == "it was ended because it took longer than 1.5 s."
     assert error["field"] == "LIFELONG_JOB_TIME_LIMIT_SECONDS"
     assert error["hint"]
@@ -288,7 +284,6 @@ def test_what_the_database_prevented_is_begun_again_when_the_claim_is_over(
     away = telling(error={"message": "gone.", "field": None, "hint": None}, is_passing=True)
     with running(store, settings, exporter, away, lease_seconds=0.3):
         error = ended(store, job).error
-    assert error is not None
     assert error["message"] == "it was started 3 times and never ended; the last time: gone."
     assert (count(exporter, "again", "validate"), count(exporter, "failed", "validate")) == (2, 1)
 
@@ -367,7 +362,6 @@ def test_a_subprocess_ends_with_its_runner(sign: str) -> None:
         "process.end_with_runner(); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as orphan:
-        assert orphan.stdin is not None
         os.write(orphan.stdin.fileno(), HOLD.pack(600) + HOLD.pack(600 if sign == "killed" else 0.1))
         if sign == "killed":
             orphan.stdin.close()
@@ -398,7 +392,6 @@ def test_jobs_that_wait_and_jobs_that_failed_are_shown_whoever_ran_them(
     elsewhere = store.jobs.claim("another monitor", lease_seconds=60)
     assert elsewhere is not None
     failed = store.jobs.fail(elsewhere, UnavailableError("no sun."))
-    assert failed.finished_at is not None
     assert shown(exporter, waiting) is None
     with running(store, settings, exporter, light(HANGS, tmp_path / "pids")):
         until(lambda: shown(exporter, waiting) == 0)

@@ -287,8 +287,6 @@ def test_folders_that_a_killed_monitor_left_are_removed_at_the_next_start(
 )
 def test_want_of_memory_or_space_says_what_to_do(error: Exception, said: str, hint: str) -> None:
     outcome = Outcome.of_exhaustion(error)
-    assert outcome is not None
-    assert outcome.error is not None
     assert said in outcome.error.message
     assert hint in str(outcome.error.hint)
     assert Outcome.of_exhaustion(OSError(2, "No such file")) is None

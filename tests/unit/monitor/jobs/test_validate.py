@@ -66,7 +66,6 @@ def test_metrics_of_groups_are_averaged_on_request(store: Store, model: Model, p
     _, result = done(store, payload | {"aggregation": "by_group"})
     assert result.aggregation == "by_group"
     assert any("Mean over" in note for note in result.value("TPR", 0).notes)
-    assert result.decisions is not None
     assert result.decisions.source == "given"
 
 
@@ -109,7 +108,6 @@ def test_probabilities_hold_for_the_class_shares_that_the_head_assumes(
 def test_it_becomes_an_evaluation_of_the_model(store: Store, model: Model, payload: Payload) -> None:
     found, _ = done(store, payload)
     evaluation = store.evaluations.newest(model.reference)
-    assert evaluation is not None
     assert (evaluation.result, evaluation.report) == (found["result"], found["report"])
     assert evaluation.labelled_set == payload["labelled_set"]
     assert (evaluation.accepted, evaluation.recommendation_version, evaluation.samples) == (True, 1, 150)
@@ -134,7 +132,6 @@ def test_cut_offs_are_chosen_on_the_calibration_set(store: Store, model: Model, 
     attach(store, what=RECOMMENDED.model_copy(update={"steps": steps}))
     _, result = done(store, payload | {"recommendation_version": 2})
     cut_off = result.value("TNR@(TPR=0.9)", 0).cut_off
-    assert cut_off is not None
     assert (cut_off.chosen_on, cut_off.samples) == ("other_data", 150)
 
 

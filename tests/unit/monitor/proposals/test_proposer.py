@@ -181,7 +181,6 @@ def _interval_of_expected_cost(store: Store, model: Model, cycle: Cycle) -> tupl
     calibration = store.calibration_sets.load(model.calibration_set_id)
     estimate = PrevalenceEstimate.from_document(cycle.report["prevalence"])
     figure = class_performances(calibration, head)["EC"].expected(estimate)
-    assert figure is not None
     return figure.low, figure.high
 
 

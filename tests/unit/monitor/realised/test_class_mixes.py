@@ -173,14 +173,12 @@ def test_a_monitor_shows_all_mixes_after_a_shift_and_again_after_each_cycle(
     for step in range(2):
         ticker.tick(now, due_before(now, timedelta(minutes=1)) + step * timedelta(minutes=1))
     stored = store.performance.get(model.id, "clinic")
-    assert stored is not None
     found = by_mix(stored.class_mixes)
     shares = np.bincount(drawn.labels[:300], minlength=3) / 300
     assert list(found["realised"].prevalences.values()) == pytest.approx(shares.tolist())
     assert list(found["estimated"].prevalences.values()) == pytest.approx(SHIFTED, abs=0.08)
     assert list(found["stated"].prevalences.values()) == pytest.approx(BALANCED)
     cycle = store.cycles.last(model.id, "clinic")
-    assert cycle is not None
     assert list(found["estimated"].prevalences.values()) == cycle.report["prevalence"]["prevalence"]
     labels = {
         "model": model.reference,

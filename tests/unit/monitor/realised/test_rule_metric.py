@@ -78,7 +78,6 @@ def test_the_value_is_that_of_the_class_against_the_rest(metric: Any, beta: int,
         OptimisedMetric(metric, beta, positive) if metric == "F_beta" else TargetValue(metric, 0.8, positive)
     )
     made = realised(rule, found)
-    assert made is not None
     assert made.value.value == pytest.approx(expected)
     assert made.value.low < expected < made.value.high
     assert (made.metric, made.class_name, made.samples, made.head_version) == (
@@ -97,7 +96,6 @@ def test_mcc_is_of_both_classes() -> None:
     made = realised_rule_metric(
         found, head(OptimisedMetric("MCC"), NAMES[:2]), 7, error_rates=None, confidence=0.95
     )
-    assert made is not None
     assert made.value.value == pytest.approx(oracle.matthews_corrcoef(found.labels, found.decisions))
     assert made.class_name == ""
 
@@ -121,8 +119,6 @@ def test_labelling_probabilities_weigh_and_wrong_labels_and_groups_widen_the_int
     is_right = found.decisions == found.labels
     weighed = labelled(found.labels, found.decisions, propensities=np.where(is_right, 0.5, 0.1))
     made, plain = realised(rule, weighed), realised(rule, found)
-    assert made is not None
-    assert plain is not None
     own = found.labels == 2
     assert made.value.value == pytest.approx(
         np.average(is_right[own], weights=np.where(is_right, 2, 10)[own])
@@ -130,13 +126,11 @@ def test_labelling_probabilities_weigh_and_wrong_labels_and_groups_widen_the_int
     unsure = realised(rule, found, error_rates=[0.0, 0.1, 0.1])
     grouped = realised(rule, labelled(found.labels, found.decisions, groups=np.arange(400) // 20))
     for other in (unsure, grouped):
-        assert other is not None
         assert other.value.high - other.value.low > plain.value.high - plain.value.low
 
 
 def test_the_comparison_says_what_the_rule_reached_and_warns_where_it_misses() -> None:
     made = realised(TargetValue("TPR", 0.99, 2), drawn())
-    assert made is not None
     assert made.is_missed
     performance = comparison()
     missed = replace(performance, rule_metric=made)

@@ -90,7 +90,6 @@ def test_a_shift_is_followed_without_waiting_for_the_clock(
     labels = {"model": model.reference, "environment": "clinic", "role": "promoted"}
     assert exporter.registry.get_sample_value("lifelong_head_version", labels) == 2
     last = store.cycles.last(model.id, "clinic")
-    assert last is not None
     assert (last.outcome, last.published_version) == ("swap", 2)
     assert replay(store, last.id) == report_of(last)
 
@@ -193,7 +192,6 @@ def test_the_lease_and_the_last_cycle_decide_under_the_lease(
 
     def at(moment: timedelta) -> CycleResult:
         early = Occasion.early(settings, "clinic", DUE + moment)
-        assert early is not None
         return run_cycle(store, settings, model, "clinic", early.due_at, occasion=early)
 
     few = at(2 * MINUTE)
@@ -216,7 +214,6 @@ def test_the_cycle_of_the_clock_is_not_repeated_after_an_early_one(
 ) -> None:
     log(store, model, "clinic", 600, seed=2)
     early = Occasion.early(settings, "clinic", DUE + MINUTE)
-    assert early is not None
     assert run_cycle(store, settings, model, "clinic", early.due_at, occasion=early).outcome == "keep"
     log(store, model, "clinic", 60, seed=3)
     assert run_cycle(store, settings, model, "clinic", DUE).reason == HAS_RUN

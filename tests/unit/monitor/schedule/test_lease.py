@@ -53,7 +53,6 @@ def test_one_renewal_may_fail(store: Store, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(store.leases, "renew", fails_once)
     with hold_renewed_lease(store.leases, "work", 3) as lease:
-        assert lease is not None
         before = lease.ends_at
         assert is_renewed.wait(30)
         assert lease.ends_at > before
@@ -93,7 +92,6 @@ def another_monitor(settings: Settings) -> Iterator[subprocess.Popen[str]]:
         cwd=folder,
         env={name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")},
     ) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == "about to write\n"
         try:
             yield process

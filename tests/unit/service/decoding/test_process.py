@@ -61,7 +61,6 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DecodingProces
 
 
 def child_of(process: DecodingProcess) -> psutil.Process:
-    assert process._process is not None
     return psutil.Process(process._process.pid)
 
 
@@ -170,7 +169,6 @@ def test_it_ends_with_its_parent(tmp_path: Path) -> None:
         "time.sleep(60)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert parent.stdout is not None
     child = psutil.Process(int(parent.stdout.readline()))
     parent.kill()
     parent.communicate()
@@ -255,7 +253,6 @@ def test_one_that_comes_again_lets_others_go_first(tmp_path: Path, monkeypatch: 
 
 def test_the_turn_of_a_process_that_dies_is_over(tmp_path: Path) -> None:
     holder = subprocess.Popen([sys.executable, "-c", HOLD, tmp_path], stdout=subprocess.PIPE)
-    assert holder.stdout is not None
     assert holder.stdout.readline() == b"has it\n"
     with pytest.raises(UnavailableError), Turns(tmp_path, number=1).turn(0):
         pass

@@ -163,7 +163,6 @@ def test_an_outage_delays_one_batch_by_the_patience_and_loses_nothing(bench: Ben
         assert later < PATIENCE + SLACK
         assert bench.asking.count("prediction-log") == asked, "a database known to be away is not asked"
         state = bench.log.state()
-        assert state is not None
         assert state.predictions == 26
         assert bench.log.failure is None
     eventually(lambda: bench.log.problem is None)
@@ -283,7 +282,6 @@ def test_what_the_database_knows_is_not_spooled_while_others_wait(bench: Bench) 
     entries = [entry(request_id="before"), new, entry(request_id="new"), entry(request_id="before")]
     assert bench.log.append(entries) == (False, True, False, False)
     state = bench.log.state()
-    assert state is not None
     assert state.predictions == 2
     bench.answered += [waiting, new]
     bench.spool().deliver(bench.store.predictions.deliver)

@@ -43,7 +43,6 @@ def test_an_image_is_decided_as_the_formula_says_and_logged(service: Service) ->
     scaled = (pixels.reshape(1, 16) / 255 - 0.5) / 0.5
     logits = (scaled @ onnx_graphs.linear_weights()).astype(np.float32)
     prediction = service.store.predictions.get(UUID(answer["prediction_id"]))
-    assert prediction is not None
     np.testing.assert_allclose(prediction.logits, logits[0], atol=1e-5)
     output = head_of(service).apply(prediction.logits[None])
     assert answer["decision"] == prediction.decision == output.decisions[0]

@@ -62,7 +62,6 @@ def predict(
 def factor(service: Service, prediction_id: str) -> float:
     """The factor of the graph that gave the logged logits of `BRIGHT`."""
     logged = service.store.predictions.get(UUID(prediction_id))
-    assert logged is not None
     pixels = (BRIGHT.astype(np.float32).ravel() / 255 - 0.5) / 0.5
     return float(np.median(logged.logits / (pixels @ onnx_graphs.linear_weights())))
 
@@ -227,8 +226,6 @@ def test_a_shadow_decides_about_the_same_images_for_the_log_only(trial: Service)
     for answer in answers:
         served = trial.store.predictions.get(UUID(answer["prediction_id"]))
         shadow = trial.store.predictions.get(shadow_prediction_id(UUID(answer["prediction_id"])))
-        assert served is not None
-        assert shadow is not None
         assert shadow.model_id == trial.store.models.get("linear@2").id
         assert (shadow.environment, shadow.group_hash) == (served.environment, served.group_hash)
         assert shadow.group_hash is not None
@@ -255,7 +252,6 @@ def test_a_shadow_with_another_preprocessing_decodes_the_image_itself(
     answer = predict(service, "", png(0))
     eventually(lambda: service.logged() == 2)
     shadow = service.store.predictions.get(shadow_prediction_id(UUID(answer["prediction_id"])))
-    assert shadow is not None
     assert shadow.logits.tolist() == [0, 1, 2]
     predict(service, "", png(255))
     eventually(

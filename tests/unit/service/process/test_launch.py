@@ -106,7 +106,6 @@ def test_a_signal_that_is_not_heeded_comes_again(tmp_path: Path) -> None:
     )
     process = subprocess.Popen([sys.executable, "-c", heedless], stdout=subprocess.PIPE)
     try:
-        assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         process.terminate()
         assert process.wait(60) == 7
