@@ -9,6 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from lifelong_service.guard.middleware import RequestMiddleware
 from lifelong_service.process.draining import Draining
+from tests.unit.service.waiting import in_event_loop
 
 
 def draining(**seconds: float) -> Draining:
@@ -45,34 +46,30 @@ async def quick(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"done"})
 
 
-def test_requests_under_way_end_before_the_server_cuts_them_off() -> None:
-    async def scenario() -> None:
-        end = draining()
-        app = RequestMiddleware(slow, timeout_seconds=20, worker="1", draining=end)
-        early = asyncio.create_task(answer_of(app))
-        await asyncio.sleep(0)
-        end.hurry()
-        end.hurry()
-        for answer in (early, asyncio.create_task(answer_of(app))):
-            status, headers, body = await asyncio.wait_for(answer, 5)
-            assert status == 503
-            assert headers[b"retry-after"] == b"1"
-            assert b"stops" in body
-        end.hurry()  # after the last request
-
-    asyncio.run(scenario())
+@in_event_loop
+async def test_requests_under_way_end_before_the_server_cuts_them_off() -> None:
+    end = draining()
+    app = RequestMiddleware(slow, timeout_seconds=20, worker="1", draining=end)
+    early = asyncio.create_task(answer_of(app))
+    await asyncio.sleep(0)
+    end.hurry()
+    end.hurry()
+    for answer in (early, asyncio.create_task(answer_of(app))):
+        status, headers, body = await asyncio.wait_for(answer, 5)
+        assert status == 503
+        assert headers[b"retry-after"] == b"1"
+        assert b"stops" in body
+    end.hurry()  # after the last request
 
 
-def test_answers_close_their_connections_only_then() -> None:
-    async def scenario() -> None:
-        end = draining(seconds=10)
-        app = RequestMiddleware(quick, timeout_seconds=20, worker="1", draining=end)
-        assert b"connection" not in (await answer_of(app))[1]
-        end.hurry()
-        status, headers, body = await answer_of(app)
-        assert (status, headers[b"connection"], body) == (200, b"close", b"done")
-
-    asyncio.run(scenario())
+@in_event_loop
+async def test_answers_close_their_connections_only_then() -> None:
+    end = draining(seconds=10)
+    app = RequestMiddleware(quick, timeout_seconds=20, worker="1", draining=end)
+    assert b"connection" not in (await answer_of(app))[1]
+    end.hurry()
+    status, headers, body = await answer_of(app)
+    assert (status, headers[b"connection"], body) == (200, b"close", b"done")
 
 
 def test_a_limit_that_is_nearer_stays() -> None:

@@ -18,6 +18,7 @@ from lifelong_service.transport.connections import Connections
 from lifelong_service.transport.protocol import HEADER_BYTES, LimitedProtocol
 from lifelong_service.transport.refusals import MAXIMUM_HEAD_BYTES, MAXIMUM_PIPELINED
 from lifelong_service.transport.turns import Turns
+from tests.unit.service.waiting import in_event_loop
 
 SECONDS = 10
 UNREAD_BYTES = 32 * 1024**2
@@ -490,17 +491,15 @@ def unread() -> float:
 
 
 @pytest.mark.parametrize("request_bytes", [b"", INNER], ids=["idle", "within an answer"])
-def test_an_evicted_connection_ends_although_its_client_does_not_read(request_bytes: bytes) -> None:
-    async def scenario() -> None:
-        server = Server(Application(), maximum=1)
+@in_event_loop
+async def test_an_evicted_connection_ends_although_its_client_does_not_read(request_bytes: bytes) -> None:
+    server = Server(Application(), maximum=1)
+    async with server.reader():
+        (first,) = server.made
+        first.data_received(request_bytes)
+        first.transport.write(bytes(UNREAD_BYTES))
         async with server.reader():
-            (first,) = server.made
-            first.data_received(request_bytes)
-            first.transport.write(bytes(UNREAD_BYTES))
-            async with server.reader():
-                await asyncio.wait_for(until_lost(first), SECONDS)
-
-    asyncio.run(scenario())
+            await asyncio.wait_for(until_lost(first), SECONDS)
 
 
 def numbered(count: int) -> list[bytes]:
