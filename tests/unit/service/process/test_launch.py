@@ -18,7 +18,7 @@ import pytest
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
 from lifelong_core.store.registry.cache import RegistryCache
-from lifelong_core.values.errors import ConfigurationError, UnavailableError
+from lifelong_core.values.errors import ConfigurationError, LifelongError, SchemaError, UnavailableError
 from lifelong_service.process import checks, launch, signals
 from tests.databases import locked
 from tests.integration.processes import eventually
@@ -45,14 +45,9 @@ def start(
     )
 
 
-def test_a_missing_database(tmp_path: Path) -> None:
-    done = start(tmp_path)
-    assert done.returncode == launch.REFUSED
-    assert "lifelong init" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_a_caller_that_ignores_the_ends_of_children_hears_the_reason_all_the_same(tmp_path: Path) -> None:
+def test_a_missing_database_is_told_also_to_a_caller_that_ignores_the_ends_of_children(
+    tmp_path: Path,
+) -> None:
     ignoring = (
         "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN);"
         "os.execv(sys.executable, [sys.executable, '-m', 'lifelong_service'])"
@@ -63,10 +58,9 @@ def test_a_caller_that_ignores_the_ends_of_children_hears_the_reason_all_the_sam
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("closed", ["2>&-", "<&- >&- 2>&-"])
-def test_closed_standard_streams_change_nothing_but_who_hears_the_reason(tmp_path: Path, closed: str) -> None:
-    done = start(tmp_path, command=("sh", "-c", f"exec {sys.executable} -m lifelong_service {closed}"))
-    assert done.returncode == launch.REFUSED
+def test_closed_standard_streams_change_nothing_but_who_hears_the_reason(tmp_path: Path) -> None:
+    command = f"exec {sys.executable} -m lifelong_service <&- >&- 2>&-"
+    assert start(tmp_path, command=("sh", "-c", command)).returncode == launch.REFUSED
 
 
 def test_files_never_get_the_numbers_of_closed_standard_streams() -> None:
@@ -120,9 +114,8 @@ def test_a_database_of_another_version(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "lifelong.db") as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()
-    done = start(tmp_path)
-    assert done.returncode == launch.REFUSED
-    assert "9999" in done.stderr
+    with pytest.raises(SchemaError, match="9999"):
+        checks.check_database(settings)
 
 
 def test_a_database_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,13 +155,11 @@ def test_a_database_that_is_away_is_only_a_warning_where_the_registry_was_kept(
 
 
 def test_a_spool_that_cannot_be_written(tmp_path: Path) -> None:
-    Store.migrate(Settings(data_directory=tmp_path).resolved_database_url)
+    settings = Settings(data_directory=tmp_path, spool_directory=tmp_path / "taken")
+    Store.migrate(settings.resolved_database_url)
     (tmp_path / "taken").touch()
-    done = start(tmp_path, LIFELONG_SPOOL_DIRECTORY=str(tmp_path / "taken"))
-    assert done.returncode == launch.REFUSED
-    assert "the spool" in done.stderr
-    assert "LIFELONG_SPOOL_DIRECTORY" in done.stderr
-    assert "Traceback" not in done.stderr
+    with pytest.raises(LifelongError, match=r"the spool.*LIFELONG_SPOOL_DIRECTORY"):
+        checks.check_database(settings)
 
 
 def test_a_wrong_setting(tmp_path: Path) -> None:
@@ -177,14 +168,13 @@ def test_a_wrong_setting(tmp_path: Path) -> None:
     assert "LIFELONG_WORKERS" in done.stderr
 
 
-def test_a_port_that_is_taken(tmp_path: Path) -> None:
+def test_a_port_that_is_taken() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        done = start(tmp_path, LIFELONG_PORT=str(port))
-    assert done.returncode == launch.REFUSED
-    assert str(port) in done.stderr
+        with pytest.raises(ConfigurationError, match=str(port)):
+            launch.check_port("127.0.0.1", port)
     launch.check_port("127.0.0.1", port)
 
 

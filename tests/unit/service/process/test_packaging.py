@@ -28,8 +28,6 @@ with tempfile.TemporaryDirectory() as folder:
     client.checks_answers = False  # which loads what describes them
     assert client.post("/v1/predict", content=image()).status_code == 200
     client.close()
-if "sklearn" in sys.argv:
-    import sklearn
 """
 
 USE_STORE = """
@@ -39,8 +37,6 @@ from uuid import UUID
 from lifelong_core.store import InterviewRecord
 moment = datetime.now(UTC)
 record = InterviewRecord(UUID(int=0), None, 1, "{}", moment, "ann", moment, "ann")
-if "read" in sys.argv:
-    assert record.interview.history == ()
 """
 
 SHOW = """
@@ -50,29 +46,27 @@ print("loaded:", *sorted(watched & set(sys.modules)))
 """
 
 
-def loaded(script: str, *arguments: str) -> list[str]:
+def loaded(script: str) -> list[list[str]]:
+    """The watched modules that are loaded at each `SHOW` of the script, and at its end."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script + SHOW, *arguments],
+        [sys.executable, "-W", "ignore", "-c", script + SHOW],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout.split("loaded:")[1].split()
+    return [part.split() for part in done.stdout.split("loaded:")[1:]]
 
 
 def test_serving_loads_nothing_that_it_does_not_need() -> None:
-    assert loaded(SERVE_ONE) == []
-
-
-def test_the_check_would_see_sklearn() -> None:
-    assert loaded(SERVE_ONE, "sklearn") == ["sklearn"]
+    assert loaded(SERVE_ONE + SHOW + "import sklearn") == [[], ["sklearn"]], "the check would see it"
 
 
 def test_the_store_loads_the_design_loop_when_a_document_is_read_and_not_before() -> None:
-    assert loaded(USE_STORE) == []
-    assert "lifelong_core.design" in loaded(USE_STORE, "read")
+    before, after = loaded(USE_STORE + SHOW + "assert record.interview.history == ()")
+    assert before == []
+    assert "lifelong_core.design" in after
 
 
 def test_the_bento_installs_what_is_locked() -> None:
