@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from click.testing import CliRunner
 
+from lifelong.cli import cli
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
@@ -22,7 +24,6 @@ from lifelong_core.store.schema import tables
 from lifelong_monitor.cycle.cycle import run_cycle
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.running.runner import JobRunner
-from tests import databases
 from tests.ports import free_port
 from tests.unit.monitor.jobs.test_runner import ended, is_alive, pids, telling, until
 from tests.unit.monitor.population import (
@@ -125,7 +126,9 @@ class CommandLine:
     def cycles(self, *arguments: object) -> tuple[int, str, str]:
         """Status and output; an error that ends the command is raised."""
         variables = environment(self._folder, self.port, **self._variables)
-        done = CliRunner().invoke(cli, ["cycles", *map(str, arguments)], env=variables, catch_exceptions=False)
+        done = CliRunner().invoke(
+            cli, ["cycles", *map(str, arguments)], env=variables, catch_exceptions=False
+        )
         return done.exit_code, done.stdout, done.stderr
 
     def run(self, *options: str) -> tuple[int, str, str]:
@@ -137,7 +140,7 @@ def command_line(tmp_path: Path, settings: Settings) -> CommandLine:
     return CommandLine(tmp_path, settings)
 
 
-@pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
+@pytest.mark.parametrize("database_kind", ["postgresql"], indirect=True)
 def test_a_cycle_is_run_and_replayed_from_the_command_line(
     command_line: CommandLine, store: Store, model: Model
 ) -> None:
