@@ -4,6 +4,7 @@ An entity is a frozen dataclass. The text under a field is its meaning, and its 
 derives the JSON document, its schema and the way back; making an entity costs nothing more than a dataclass.
 """
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import fields
 from datetime import datetime
@@ -123,6 +124,16 @@ def read_kept(read: Callable[[str], Value], text: str, *, name: str) -> Value:
 def damage_error(name: str, reason: str) -> UnavailableError:
     """Return the error for a stored document that was changed."""
     return UnavailableError(f"{name} is damaged: {reason}", hint="Bring the row back from a backup.")
+
+
+def text_digest(*texts: str) -> str:
+    """Return the SHA-256 (hex) of texts, each with its length, so that different splits give different digests."""
+    digest = hashlib.sha256()
+    for text in texts:
+        content = text.encode()
+        digest.update(f"{len(content)}\n".encode())
+        digest.update(content)
+    return digest.hexdigest()
 
 
 def _numbers(array: NDArray[Any]) -> list[Any]:

@@ -98,8 +98,9 @@ class Operation(Generic[Answer]):
     """of a successful HTTP answer"""
     example: Call[Answer]
     """a call that the test of all operations sends"""
-    has_body: bool
-    """whether the fields that are no part of the path are in the body; else they are in the query"""
+    has_body: bool | Literal["optional"]
+    """whether the fields that are no part of the path are in the body, which may be missing if it is optional; else
+    they are in the query"""
     location: str | None
     """address of what was made, for the header `Location`; `{name}` is a field of the answer; None: it has none"""
     csv: Callable[[Context, Any], CsvFile] | None
@@ -152,7 +153,7 @@ def operation(
     scope: Scope,
     example: Call[Any],
     status: int = 200,
-    has_body: bool | None = None,
+    has_body: bool | Literal["optional"] | None = None,
     location: str | None = None,
     csv: Callable[[Context, Any], CsvFile] | None = None,
 ) -> Callable[[Callable[[Context, Any], Answer]], Operation[Answer]]:
@@ -164,7 +165,8 @@ def operation(
         scope: that a token must have.
         example: of a call, sent by a test.
         status: of a successful HTTP answer.
-        has_body: whether fields are in the body; None: of POST and PUT they are, if there are any.
+        has_body: whether fields are in the body; None: of POST and PUT they are, if there are any. A body that is
+            optional may be missing.
         location: address of what was made; `{name}` is a field of the answer. Jobs: JOB_LOCATION with status 202.
         csv: from the answer to a file, for requests that accept text/csv first.
 

@@ -28,13 +28,11 @@ from lifelong_service.routes import feedback, operations, predictions, probes
 from lifelong_service.routes.admin import (
     calibration_sets,
     fingerprints,
-    interviews,
     jobs,
     knowledge,
     models,
     neighbours,
     promotion_reports,
-    recommendations,
     retrainings,
     validations,
 )
@@ -54,8 +52,6 @@ _ROUTERS = (
     models,
     calibration_sets,
     operations,
-    interviews,
-    recommendations,
     validations,
     jobs,
     promotion_reports,

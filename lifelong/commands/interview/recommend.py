@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
     from lifelong_core.design import AcceptanceThreshold, Interview, Proposal, Recommendation
     from lifelong_core.design.method.schema import Question
-    from lifelong_core.store import Refit
-    from lifelong_core.store.design.effects import AttachmentEffects
-    from lifelong_core.store.design.records import AttachedRecommendation
+    from lifelong_core.entities.recommendations import AttachedRecommendation, AttachmentEffects, Refit
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 file = click.Path(dir_okay=False, path_type=Path)
@@ -403,7 +401,7 @@ def _earlier_thresholds(
 
 def _effects(effects: "AttachmentEffects", refit: "Refit | None") -> "Iterator[str]":
     """The rule of the task, the heads that were fitted again, and those that decide otherwise."""
-    yield f"The task decides by this rule: {effects.rule}."
+    yield f"The task decides by this rule: {effects.decision_rule_text}."
     if effects.not_executed is not None:
         yield f"It is not that of the answers: {effects.not_executed}"
     for head in () if refit is None else refit.published:
@@ -412,7 +410,7 @@ def _effects(effects: "AttachmentEffects", refit: "Refit | None") -> "Iterator[s
     for head in () if refit is None else refit.kept:
         place = "Default head" if head.environment is None else f"Head of {head.environment}"
         yield f"{place}, version {head.version}, stays: {head.reason}"
-    for head in effects.differing:
+    for head in effects.differing_heads:
         yield f"Note: {head.sentence}"
     if effects.hint is not None:
         yield effects.hint

@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+
+from pydantic import Field
 
 from lifelong_core.design.interview.cost_builders import rule_of
 from lifelong_core.design.interview.interview import Interview
 from lifelong_core.design.method.loader import load_method
-from lifelong_core.design.method.schema import Question
-from lifelong_core.design.problem_fingerprint import Answer, Answers
+from lifelong_core.design.method.schema import Kind, Question
+from lifelong_core.design.problem_fingerprint import Answers
+from lifelong_core.values.documents import Frozen
 
 NO_ANSWERS: Answers = MappingProxyType({})
 
@@ -23,13 +25,72 @@ MOST_CLASSES_AS_ROWS = 3
 """With more classes, a summary of costs is a rule where one gives them."""
 
 
-@dataclass(frozen=True)
-class PossibleAnswer:
+class PossibleAnswer(Frozen):
     """One of the answers that a question offers."""
 
-    value: Answer | int
+    value: Any = Field(description="A JSON value of the form that the question asks for.")
     label: str
     explanation: str = ""
+
+
+class QuestionAnswer(Frozen):
+    """A question with its explanation and possible answers."""
+
+    id: str
+    field: str
+    name: str
+    kind: Kind
+    question: str
+    example: str
+    pitfall: str
+    asked_when: str
+    source: str
+    answers: tuple[PossibleAnswer, ...] = Field(
+        description="Empty for questions about a number, a text or several values."
+    )
+
+
+class SaidAnswer(Frozen):
+    """One answer or choice, as a value and in words."""
+
+    item: str = Field(description="The field of the fingerprint, or the guide.")
+    name: str
+    value: Any = Field(description="The answer; of a choice, its options; null: not answered.")
+    text: str
+
+
+class AnswerView(SaidAnswer):
+    """An answer to a question or a person's choice in a guide, with its question."""
+
+    source_item: str
+    """as the source names it, FP2.6 for instance"""
+    question: str
+    """the question as it is asked; of a choice, its name"""
+    is_choice: bool
+
+
+def interview_document(interview: Interview) -> dict[str, Any]:
+    """The next question, contradictions, open choices and all answers of an interview, as JSON values."""
+    fingerprint, question = interview.fingerprint, interview.question
+    views = [view_answer(interview, item) for item in interview.history]
+    return {
+        "stage": interview.stage,
+        "class_names": None if interview.class_names is None else list(interview.class_names),
+        "progress": interview.progress.model_dump(mode="json"),
+        "question": None if question is None else view_question(interview, question).model_dump(mode="json"),
+        "contradictions": [item.model_dump(mode="json") for item in interview.contradictions],
+        "open_choices": [guide.model_dump(mode="json") for guide in interview.open_choices],
+        "answers": fingerprint.model_dump(mode="json", include=set(fingerprint.answered_fields())),
+        "choices": {guide: list(options) for guide, options in interview.choices.items()},
+        "history": [view.model_dump(mode="json", include=set(SaidAnswer.model_fields)) for view in views],
+    }
+
+
+def view_question(interview: Interview, question: Question) -> QuestionAnswer:
+    """A question with the answers that the others so far leave open."""
+    parts = {name: getattr(question, name) for name in QuestionAnswer.model_fields if name != "answers"}
+    offered = possible_answers(question, interview.class_labels, interview.fingerprint.answers())
+    return QuestionAnswer(**parts, answers=offered)
 
 
 def possible_answers(
@@ -43,29 +104,13 @@ def possible_answers(
         answers: `ProblemFingerprint.answers()` of the interview; answers that they rule out are not offered.
     """
     if question.kind == "class":
-        return tuple(PossibleAnswer(index, name) for index, name in enumerate(class_labels))
+        return tuple(PossibleAnswer(value=index, label=name) for index, name in enumerate(class_labels))
     if question.kind not in ("choice", "yes_no"):
         return ()
     return tuple(
-        PossibleAnswer(answer.value, answer.label, answer.meaning) for answer in question.offered(answers)
+        PossibleAnswer(value=answer.value, label=answer.label, explanation=answer.meaning)
+        for answer in question.offered(answers)
     )
-
-
-@dataclass(frozen=True)
-class AnswerView:
-    """An answer to a question or a person's choice in a guide, in words."""
-
-    item: str
-    """the field, or the guide"""
-    source_item: str
-    """as the source names it, FP2.6 for instance"""
-    name: str
-    question: str
-    """the question as it is asked; of a choice, its name"""
-    value: Any
-    """the answer; of a choice, its options; None: not answered"""
-    text: str
-    is_choice: bool
 
 
 def view_answer(interview: Interview, item: str) -> AnswerView:
@@ -78,12 +123,28 @@ def view_answer(interview: Interview, item: str) -> AnswerView:
     method = load_method()
     if method.has_guide(item):
         title, options = method.guide(item).title, interview.choices.get(item, ())
-        return AnswerView(item, item, title, title, options, ", ".join(options), is_choice=True)
+        return AnswerView(
+            item=item,
+            source_item=item,
+            name=title,
+            question=title,
+            value=options,
+            text=", ".join(options),
+            is_choice=True,
+        )
     question, value = method.question(item), getattr(interview.fingerprint, item)
     text = "not answered"
     if value is not None:
         text = summarize_answer(question, value, class_names=interview.class_names)
-    return AnswerView(item, question.id, question.name, question.question, value, text, is_choice=False)
+    return AnswerView(
+        item=item,
+        source_item=question.id,
+        name=question.name,
+        question=question.question,
+        value=value,
+        text=text,
+        is_choice=False,
+    )
 
 
 def format_answer(question: Question, value: object, *, class_names: Sequence[str] | None = None) -> str:

@@ -1,69 +1,24 @@
 """What an attached recommendation changes: the decision rule of its task, and the heads that still decide otherwise."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.entities.heads import HeadRecord
+from lifelong_core.entities.recommendations import (
+    AttachedRecommendation,
+    AttachmentEffects,
+    Difference,
+    DifferingHead,
+)
 from lifelong_core.entities.registry import Registry, Task
-from lifelong_core.store.design.records import AttachedRecommendation
 from lifelong_core.store.heads.refitting import is_same_mix, stated_prevalences
 from lifelong_core.store.store import Store
 from lifelong_core.values.arrays import Floats
 
 MOST_NAMED = 4
 """Classes whose shares are named"""
-
-Difference: TypeAlias = Literal["costs", "decision_rule", "prevalence"]
-
-
-@dataclass(frozen=True)
-class DifferingHead:
-    """A head in force that decides by other costs or another rule than its task, or is for another class mix than the
-    one that the recommendation states.
-    """
-
-    model: str
-    environment: str | None
-    """None: the model's default head"""
-    version: int
-    differs_in: tuple[Difference, ...]
-    differences: tuple[str, ...]
-    """the same as phrases"""
-    is_promoted: bool
-    """whether its model is the promoted one of the task"""
-    is_pinned: bool
-
-    @property
-    def sentence(self) -> str:
-        """The head and what differs."""
-        place = "the default head" if self.environment is None else f"the head of {self.environment}"
-        held = ", pinned" if self.is_pinned else ""
-        others = " and ".join(self.differences)
-        return f"{place} of {self.model} (version {self.version}{held}) still has {others}."
-
-
-@dataclass(frozen=True)
-class AttachmentEffects:
-    """The decision rule of a task after a recommendation was attached, and the heads that differ from the task."""
-
-    task: Task
-    not_executed: str | None
-    """why the task did not take over the rule of the answers, in a sentence; None: it did, or they state none"""
-    differing: tuple[DifferingHead, ...]
-
-    @property
-    def rule(self) -> str:
-        """The rule of the task as a phrase."""
-        return describe_rule(self.task.decision_rule, self.task.class_names)
-
-    @property
-    def hint(self) -> str | None:
-        """How to make the heads decide as the task says; None: all do."""
-        return refit_hint(self.task, self.differing) if self.differing else None
 
 
 def effects_of(store: Store, attached: AttachedRecommendation) -> AttachmentEffects:
@@ -76,9 +31,16 @@ def effects_of(store: Store, attached: AttachedRecommendation) -> AttachmentEffe
 
     registry = store.registry()
     task = next(task for task in registry.tasks.values() if task.name == attached.task)
-    reason = recommended_rule(attached.recommendation).reason
     stated = stated_prevalences(attached.recommendation)
-    return AttachmentEffects(task, reason, differing_heads(registry, task, stated))
+    differing = differing_heads(registry, task, stated)
+    return AttachmentEffects(
+        costs=task.costs,
+        decision_rule=task.decision_rule,
+        decision_rule_text=describe_rule(task.decision_rule, task.class_names),
+        not_executed=recommended_rule(attached.recommendation).reason,
+        differing_heads=differing,
+        hint=refit_hint(task, differing) if differing else None,
+    )
 
 
 def differing_heads(
@@ -102,7 +64,7 @@ def differing_heads(
         (place for place in registry.heads if place[0] in served and place not in registry.damaged),
         key=lambda place: (roles[place[0]] != "promoted", place[0], place[1] or ""),
     )
-    found = (
+    compared = (
         _differing(
             registry,
             registry.heads[place],
@@ -112,20 +74,20 @@ def differing_heads(
         )
         for place in places
     )
-    return tuple(one for one in found if one.differs_in)
+    return tuple(head for head in compared if head.differs_in)
 
 
 def refit_hint(task: Task, differing: Sequence[DifferingHead]) -> str:
     """How to make these heads decide as their task says."""
     steps: list[str] = []
-    promoted = [one for one in differing if one.is_promoted]
+    promoted = [head for head in differing if head.is_promoted]
     if promoted:
-        pinned = any(one.is_pinned for one in promoted)
+        pinned = any(head.is_pinned for head in promoted)
         steps.append(
             f"{'Unpin the pinned heads, then attach' if pinned else 'Attach'} the recommendation with new heads:"
             f" `refit_head` over HTTP, `lifelong recommend --attach {task.name} --refit-head`."
         )
-    others = sorted({one.model for one in differing if not one.is_promoted})
+    others = sorted({head.model for head in differing if not head.is_promoted})
     steps += [f"Calibrate {name} again: it is on trial." for name in others]
     return " ".join(steps)
 
@@ -134,25 +96,30 @@ def _differing(
     registry: Registry, record: HeadRecord, environment: str | None, task: Task, stated: Floats | None
 ) -> DifferingHead:
     head = record.head
-    found: dict[Difference, str] = {}
+    differences: dict[Difference, str] = {}
     if not np.array_equal(head.costs, task.costs):
-        found["costs"] = "other costs"
+        differences["costs"] = "other costs"
     if head.decision_rule != task.decision_rule:
         own = describe_rule(head.decision_rule, head.class_names)
-        found["decision_rule"] = f"another decision rule ({own})"
+        differences["decision_rule"] = f"another decision rule ({own})"
     if stated is not None and not is_same_mix(head, stated):
-        found["prevalence"] = (
+        differences["prevalence"] = (
             f"another class mix ({_shares(head.assumed_prevalence, head.class_names)}; stated for the use:"
             f" {_shares(stated, head.class_names)})"
         )
+    model = registry.models[record.model_id].reference
+    is_pinned = (record.model_id, environment) in registry.pins
+    place = "the default head" if environment is None else f"the head of {environment}"
+    held = ", pinned" if is_pinned else ""
+    others = " and ".join(differences.values())
     return DifferingHead(
-        model=registry.models[record.model_id].reference,
+        model=model,
         environment=environment,
         version=record.version,
-        differs_in=tuple(found),
-        differences=tuple(found.values()),
+        differs_in=tuple(differences),
+        sentence=f"{place} of {model} (version {record.version}{held}) still has {others}.",
         is_promoted=record.model_id == task.promoted_model_id,
-        is_pinned=(record.model_id, environment) in registry.pins,
+        is_pinned=is_pinned,
     )
 
 

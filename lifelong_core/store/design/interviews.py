@@ -8,8 +8,8 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.interviews import InterviewRecord
 from lifelong_core.store.access.audit_log import write_audit
-from lifelong_core.store.design.records import InterviewRecord
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row, read_record
 from lifelong_core.store.engine.database import Database

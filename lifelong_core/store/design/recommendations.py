@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.entity import text_digest
+from lifelong_core.entities.recommendations import AttachedRecommendation
 from lifelong_core.entities.registry import Task
 from lifelong_core.store.access.audit_log import write_audit
-from lifelong_core.store.design.records import AttachedRecommendation
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.engine.documents import as_bytes, document_text, text_digest
+from lifelong_core.store.engine.documents import as_bytes, document_text
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import replace_costs, replace_decision_rule, task_named
 from lifelong_core.store.schema import tables

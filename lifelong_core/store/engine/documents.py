@@ -1,6 +1,5 @@
 """Documents stored as unchanged text, limited in size; `entities.entity.read_kept` parses them on demand."""
 
-import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -47,16 +46,6 @@ def as_bytes(connection: sa.Connection, column: sa.Column[str]) -> sa.ColumnElem
     if connection.dialect.name == "sqlite":
         return sa.cast(column, sa.LargeBinary).label(column.name)
     return column
-
-
-def text_digest(*texts: str) -> str:
-    """Return the SHA-256 (hex) of texts, each with its length, so that different splits give different digests."""
-    digest = hashlib.sha256()
-    for text in texts:
-        content = text.encode()
-        digest.update(f"{len(content)}\n".encode())
-        digest.update(content)
-    return digest.hexdigest()
 
 
 def _bounded(write: Callable[[], str], most: int, field: str) -> str:

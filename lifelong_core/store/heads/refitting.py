@@ -11,9 +11,9 @@ import sqlalchemy as sa
 from lifelong_core.deploy import PostProcessingHead, fit_head
 from lifelong_core.deploy.criterion.head_expectation import with_expectation
 from lifelong_core.entities.heads import HeadPin, HeadRecord
+from lifelong_core.entities.recommendations import KeptHead, PublishedHead, Refit
 from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store.design.recommendations import attach_recommendation, task_after
-from lifelong_core.store.design.records import KeptHead, PublishedHead, Refit
 from lifelong_core.store.heads.checks import follows_task
 from lifelong_core.store.heads.damaged_heads import read_heads, split_damaged
 from lifelong_core.store.heads.heads import publish_head, put_in_force
@@ -116,21 +116,22 @@ def attach_and_refit(
             put_in_force(
                 connection, found.model, environment, found.versions[None], actor=actor, reason="publish"
             )
-        published = tuple(
-            PublishedHead(
-                environment,
-                publish_head(
-                    connection,
-                    found.model,
-                    replace(head, provenance={**head.provenance, "recommendation": attached.version}),
-                    environment=environment,
-                    actor=actor,
-                    reason="publish",
-                ),
+        published = [
+            publish_head(
+                connection,
+                found.model,
+                replace(head, provenance={**head.provenance, "recommendation": attached.version}),
+                environment=environment,
+                actor=actor,
+                reason="publish",
             )
             for environment, head in plan.fitted.items()
-        )
-    return Refit(attached, found.model, published, plan.kept)
+        ]
+    heads = tuple(
+        PublishedHead(environment=environment, version=record.version, record=record)
+        for environment, record in zip(plan.fitted, published, strict=True)
+    )
+    return Refit(attached=attached, model=found.model, published=heads, kept=plan.kept)
 
 
 def _situation(connection: sa.Connection, task_name: str) -> _Situation:
@@ -245,28 +246,24 @@ def _kept(
     """Why a head stays; None: it does not."""
     version = found.versions[environment]
     if isinstance(present, HeadRecord) and _fits(present.head, target, after):
-        return KeptHead(
-            environment,
-            version,
-            "fits",
-            "it decides by these costs and this rule for this class mix already.",
-        )
-    if environment in found.pins:
-        return KeptHead(environment, version, "pinned", f"it is {_pinned(found.pins[environment])}.")
-    if target is None:
-        reason = f"{present}: the class mix that it assumes is unknown."
-        return KeptHead(environment, version, "damaged", reason)
-    return None
+        cause, reason = "fits", "it decides by these costs and this rule for this class mix already."
+    elif environment in found.pins:
+        cause, reason = "pinned", f"it is {_pinned(found.pins[environment])}."
+    elif target is None:
+        cause, reason = "damaged", f"{present}: the class mix that it assumes is unknown."
+    else:
+        return None
+    return KeptHead(environment=environment, version=version, cause=cause, reason=reason)
 
 
 def _held(found: _Situation) -> tuple[KeptHead, ...]:
     """Pinned environments that use the default head; the refit replaces that head."""
     return tuple(
         KeptHead(
-            environment,
-            found.versions[None],
-            "pinned",
-            f"it is {_pinned(found.pins[environment])}, and keeps as its own what was the default head.",
+            environment=environment,
+            version=found.versions[None],
+            cause="pinned",
+            reason=f"it is {_pinned(found.pins[environment])}, and keeps as its own what was the default head.",
         )
         for environment in sorted(filter(None, found.pins))
         if environment not in found.versions

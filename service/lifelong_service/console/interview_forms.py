@@ -21,7 +21,7 @@ from lifelong_service.guard.access import access, actor_of, worker_of
 
 if TYPE_CHECKING:
     from lifelong_core.design.interview.interview import Interview
-    from lifelong_core.store.design.records import InterviewRecord
+    from lifelong_core.entities.interviews import InterviewRecord
 
 GONE_ON = (
     "The interview has changed since that page was shown. "

@@ -16,7 +16,7 @@ from lifelong_service.console.views import DAMAGED, path_of, summary
 from lifelong_service.guard.access import access, actor_of, worker_of
 
 if TYPE_CHECKING:
-    from lifelong_core.store.design.records import AttachedRecommendation
+    from lifelong_core.entities.recommendations import AttachedRecommendation
 
 FEW = 3
 """Largest number of interviews on the start page."""

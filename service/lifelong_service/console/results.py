@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.registry import Task
+from lifelong_core.operations.interviews import finished_recommendation
 from lifelong_core.store import Store, attach_and_refit
 from lifelong_core.store.design.effects import effects_of
 from lifelong_core.store.heads.checks import follows_task
@@ -22,11 +23,11 @@ from lifelong_service.console.thresholds import prefilled, threshold_rows, thres
 from lifelong_service.console.views import list_answers, moment, path_of, title_of
 from lifelong_service.guard.access import access, actor_of, worker_of
 from lifelong_service.guard.errors import error_response
-from lifelong_service.routes.admin.interviews import finished_recommendation
 
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation
-    from lifelong_core.store.design.records import AttachedRecommendation, InterviewRecord
+    from lifelong_core.entities.interviews import InterviewRecord
+    from lifelong_core.entities.recommendations import AttachedRecommendation
 
 UNFINISHED = ("questions", "contradictions")
 """Stages without recommended metrics."""

@@ -1,6 +1,6 @@
 """Titles, paths, states and answers of interviews, as the pages show them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lifelong_core.design.interview.interview import Interview
     from lifelong_core.design.interview.views import AnswerView
     from lifelong_core.design.method.schema import Question
-    from lifelong_core.store.design.records import InterviewRecord
+    from lifelong_core.entities.interviews import InterviewRecord
 
 COUNT = "number_of_classes"
 LONGEST_TEXT = 200
@@ -134,7 +134,10 @@ def answer_of_item(interview: "Interview", item: str) -> "AnswerView":
 
     answer = view_answer(interview, item)
     if answer.is_choice:
-        return replace(answer, text="; ".join(option_label(item, option) for option in answer.value))
+        options = "; ".join(option_label(item, option) for option in answer.value)
+        return answer.model_copy(update={"text": options})
     if item == COUNT and interview.class_names:
-        return replace(answer, text=f"{answer.value}: {list_class_names(interview.class_names)}")
+        return answer.model_copy(
+            update={"text": f"{answer.value}: {list_class_names(interview.class_names)}"}
+        )
     return answer

@@ -23,12 +23,14 @@ from lifelong_core.operations import (
     feedback,
     groups,
     heads,
+    interviews,
     jobs,
     labelling_plans,
     models,
     performance,
     processes,
     proposals,
+    recommendations,
     retrainings,
     tasks,
     tokens,
@@ -58,6 +60,8 @@ MODULES: tuple[ModuleType, ...] = (
     feedback,
     groups,
     audit,
+    interviews,
+    recommendations,
 )
 """The modules of operations that are served, in the order of the description of the API."""
 
@@ -150,7 +154,11 @@ def _parameters(operation: Operation[Any]) -> list[Parameter]:
     parameters += [_parameter(name, fields[name], Path) for name in operation.path_fields]
     parameters += [_parameter(name, fields[name], Query) for name in operation.query_fields]
     if operation.body_fields:
-        parameters.append(Parameter("body", Parameter.KEYWORD_ONLY, annotation=_body(operation)))
+        body: Any = _body(operation)
+        missing: Any = Parameter.empty
+        if operation.has_body == "optional":
+            body, missing = body | None, None
+        parameters.append(Parameter("body", Parameter.KEYWORD_ONLY, annotation=body, default=missing))
     return parameters
 
 

@@ -7,9 +7,9 @@ from typing import Any
 from lifelong_core.design import ProblemFingerprint, Recommendation, recommend
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
+from lifelong_core.entities.entity import text_digest
 from lifelong_core.metrics import METRICS
 from lifelong_core.store import AttachedRecommendation, Model, Store
-from lifelong_core.store.engine.documents import text_digest
 from lifelong_monitor.realised.performance import RealisedPerformances
 from lifelong_monitor.realised.records import RealisedMetric, RealisedPerformance
 from tests.unit.monitor.population import COSTS
@@ -52,7 +52,13 @@ def attached(
     document = naming(*metrics).to_json()
     texts = json.dumps([threshold.model_dump(mode="json") for threshold in thresholds])
     return AttachedRecommendation(
-        "t", 1, document, texts, text_digest(document, texts), datetime(2026, 1, 1, tzinfo=UTC), "tests"
+        task="t",
+        version=1,
+        document=document,
+        thresholds_document=texts,
+        digest=text_digest(document, texts),
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+        created_by="tests",
     )
 
 

@@ -18,6 +18,7 @@ from lifelong.client import Client, request_of
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
 from lifelong_core.deploy.adaptation.retraining import MissedThreshold, RetrainingNeed
+from lifelong_core.design import start_interview
 from lifelong_core.entities.entity import document_of
 from lifelong_core.operations.operation import Call, Context, Operation, operations_of
 from lifelong_core.store import (
@@ -45,6 +46,8 @@ FIXED = {
     r"\bll_[\w-]{43}": "ll_" + 43 * "x",
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}": "0190b5a8-7c1e-7000-8000-3f6d9c1e2a4b",
 }
+LONGEST = 10_000
+"""Characters of an answer that is kept whole."""
 VARYING = {"host": "server-1", "process": 4711, "revision": 42, "worker": "worker-1"}
 
 
@@ -82,6 +85,7 @@ def fill(store: Store) -> None:
         store.environments.add(environment, actor="ann")
         propose(store, model.id, environment, head)
     store.jobs.submit("cycle", {"model": "resnet@2", "environment": "clinic-a"}, actor="ann")
+    store.interviews.start(start_interview(class_names=CLASSES), task="skin", actor="ann")
 
 
 def propose(store: Store, model_id: int, environment: str, served: PostProcessingHead) -> None:
@@ -121,6 +125,7 @@ def with_ids(call: Call[Any], store: Store) -> Call[Any]:
         "prediction": PREDICTION,
         "cycle": str(cycles[0].id),
         "plan": store.labelling_plans.list()[0].id,
+        "interview": store.interviews.list()[0].id,
     }
     return call.model_copy(update={name: ids[name] for name in call.model_fields_set & ids.keys()})
 
@@ -150,13 +155,25 @@ def plain(document: Any) -> Any:
     return document
 
 
+def shortened(document: Any) -> Any:
+    """A long document with the first entry of each list of objects."""
+    if isinstance(document, dict):
+        return {name: shortened(value) for name, value in document.items()}
+    if isinstance(document, list):
+        entries = document[:1] if document and isinstance(document[0], dict) else document
+        return [shortened(value) for value in entries]
+    return document
+
+
 def test_examples_are_answered_as_the_description_says(filled: Service, tmp_path: Path) -> None:
     client = Client("http://test")
     client._client = filled.client  # answers are compared with the OpenAPI document
     answers: dict[str, Any] = {}
     for operation in OPERATIONS:
         answer = client.send(with_ids(operation.example, filled.store))
-        answers[operation.name] = plain(document_of(answer, operation.answer))
+        document = plain(document_of(answer, operation.answer))
+        is_long = len(json.dumps(document)) > LONGEST
+        answers[operation.name] = shortened(document) if is_long else document
     found = tmp_path / "examples.json"
     found.write_text(json.dumps(answers, indent=1) + "\n", encoding="utf-8")
     source = OPERATIONS[0].carry_out.__code__.co_filename

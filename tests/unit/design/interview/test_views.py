@@ -29,7 +29,7 @@ def test_only_questions_that_are_answered_by_picking_offer_answers(field: str, l
 
 def test_a_class_is_picked_by_its_number() -> None:
     assert possible_answers(load_method().question("target_class"), NAMES)[1] == PossibleAnswer(
-        1, "malignant"
+        value=1, label="malignant"
     )
 
 

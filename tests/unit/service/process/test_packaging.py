@@ -36,7 +36,10 @@ from datetime import UTC, datetime
 from uuid import UUID
 from lifelong_core.store import InterviewRecord
 moment = datetime.now(UTC)
-record = InterviewRecord(UUID(int=0), None, 1, "{}", moment, "ann", moment, "ann")
+record = InterviewRecord(
+    id=UUID(int=0), task=None, revision=1, document="{}",
+    created_at=moment, created_by="ann", updated_at=moment, updated_by="ann",
+)
 """
 
 SHOW = """

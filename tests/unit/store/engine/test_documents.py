@@ -2,7 +2,8 @@
 
 import pytest
 
-from lifelong_core.store.engine.documents import LARGEST_DOCUMENT, document_text, text_digest, values_text
+from lifelong_core.entities.entity import text_digest
+from lifelong_core.store.engine.documents import LARGEST_DOCUMENT, document_text, values_text
 from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
 
 

@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.deploy import fit_head
+from lifelong_core.entities.entity import text_digest
 from lifelong_core.store import promote_calibrated
-from lifelong_core.store.engine.documents import text_digest
 from lifelong_core.store.schema import tables
 from tests.unit.design.interviews import ALL_ALIKE
 from tests.unit.service.conftest import CLASS_NAMES, Service, calibration, png
