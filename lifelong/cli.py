@@ -31,8 +31,8 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
     "Start": (
         Entry("demo", "operation.demo", "Train, serve, shift and swap within two minutes."),
         Entry("init", "operation.initialise", "Prepare database, keys and the first token."),
-        Entry("serve", "operation.processes", "Serve predictions over HTTP."),
-        Entry("monitor", "operation.processes", "Watch the predictions and adapt heads."),
+        Entry("serve", "operation.launch", "Serve predictions over HTTP."),
+        Entry("monitor", "operation.launch", "Watch the predictions and adapt heads."),
     ),
     "Models": (
         Entry("tasks", "models.tasks", "Add and list tasks: class names and confusion costs."),
@@ -81,7 +81,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
     "Operation": (
         Entry("doctor", "operation.doctor", "Check the whole installation."),
         Entry("grafana", "operation.grafana", "Write dashboards and alert rules."),
-        Entry("monitors", "operation.monitors", "List the monitors of all machines."),
+        Entry("monitors", "operation.processes", "List the monitors of all machines."),
         Entry("jobs", "jobs", "Work that monitors do."),
         Entry("settings", "operation.settings", "List every setting, its value and meaning."),
         Entry("environments", "operation.environments", "List, add, disable and delete environments."),

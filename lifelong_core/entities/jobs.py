@@ -94,13 +94,7 @@ class Job(JobFields):
         Raises:
             UnavailableError: the document is not a JSON object.
         """
-        if self.error_document is None:
-            return None
-        # Older versions name the hint `mend`.
-        return {
-            "hint" if name == "mend" else name: text
-            for name, text in self._values(self.error_document).items()
-        }
+        return None if self.error_document is None else self._values(self.error_document)
 
     @cached_property
     def progress(self) -> dict[str, Any] | None:

@@ -99,7 +99,6 @@ def change(run: CommandLine, api: Api, secret: str) -> None:
     run("calibrate far remote.npz")
     run("calibrate second@1 images --leave-out unclear")
     run("calibration-sets activate remote@1 1")
-    run("calibration-sets remove-group-keys")
     run("models shadow second@1")
     run("models trial skin")
     run("models canary second@1 --share 0.5")

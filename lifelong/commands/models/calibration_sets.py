@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lifelong.commands.common import CommandGroup, actor, as_json, format_count, model_argument, open_store
+from lifelong.commands.common import CommandGroup, actor, as_json, model_argument, open_store
 from lifelong.commands.tables import print_rows
 from lifelong.printing import echo
 
@@ -62,31 +62,6 @@ def activate(model: str, identifier: int) -> None:
     echo(f"Calibration set {chosen.id} of {described.reference} is active: cycles fit heads on it.")
     if sentence is not None:
         echo(sentence)
-
-
-@calibration_sets.command("remove-group-keys")
-def remove_group_keys() -> None:
-    """Replace the group keys that older versions stored by numbers, in the sets of all models.
-
-    The sets still tell which cases belong together, but no longer to which patient or study. Backups are not changed.
-    Evidence of a shift starts anew for models whose active set had keys.
-    """
-    from lifelong_core.values.errors import NotFoundError
-
-    with open_store() as store:
-        changed = 0
-        for model in store.models.list():
-            for record in store.calibration_sets.list(model.reference):
-                try:
-                    changed += store.calibration_sets.remove_group_keys(record.id, actor=actor())
-                except NotFoundError as error:
-                    echo(f"Calibration set {record.id}: {error}", fg="yellow", err=True)
-    if changed:
-        echo(
-            f"Removed the group keys from {format_count(changed, 'calibration set')}; backups may still hold them."
-        )
-    else:
-        echo("No calibration set holds group keys.")
 
 
 def _compared(record: "CalibrationSet", model: "Model") -> str:

@@ -15,8 +15,8 @@ from lifelong.commands.common import (
     model_option,
 )
 from lifelong.commands.connection import Connection, connect
-from lifelong.commands.operation.workers import place_name
-from lifelong.commands.operation.workers import workers as workers_command
+from lifelong.commands.operation.processes import place_name
+from lifelong.commands.operation.processes import workers as workers_command
 from lifelong.commands.operation_command import operation_command
 from lifelong.commands.tables import print_rows
 from lifelong.printing import echo

@@ -1,19 +1,19 @@
-"""`lifelong init` and `lifelong upgrade`: prepare the database, the group key and the first token."""
+"""`lifelong init` and `lifelong upgrade`: prepare the database, the group key, the mode and the first token."""
 
 import sys
+import tomllib
 from pathlib import Path
 
 import click
 
 from lifelong.commands.common import actor, format_count
-from lifelong.commands.operation.mode_setting import write_mode
 from lifelong.printing import echo
 from lifelong.private_files import restrict_installation
-from lifelong_core.configuration.settings import Settings
+from lifelong_core.configuration.settings import Settings, settings_file
 from lifelong_core.runtime.redaction import redact
 from lifelong_core.store import Scope, Store
 from lifelong_core.store.access.audit_anchor import AnchorFile
-from lifelong_core.store.files import make_data_folder
+from lifelong_core.store.files import make_data_folder, make_private_file
 from lifelong_core.store.lifecycle.group_keys import KeyFile, KeyInstallation, check_complete
 from lifelong_core.store.lifecycle.privacy import parse_group_keys
 from lifelong_core.values.errors import ConfigurationError
@@ -187,3 +187,46 @@ def _already_there(store: Store) -> str:
         )
     )
     return f"The database is in use already ({held}); its tokens stay as they are (`lifelong tokens list`)."
+
+
+def write_mode(mode: str) -> None:
+    """Make `mode` the common mode: in a new settings file, or as a new table at the end of the present one.
+
+    Args:
+        mode: auto, propose or shadow.
+
+    Raises:
+        ConfigurationError: the settings cannot be read; the file has a policy with another mode (its lines are never
+            rewritten); it cannot be written; or a variable overrides it.
+    """
+    Settings.load()  # refuses a file that is no TOML or holds unknown settings
+    file = settings_file()
+    try:
+        content = file.read_text(encoding="utf-8") if file.exists() else ""
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be read: {error.strerror}.", field="--mode") from error
+    policy = tomllib.loads(content).get("policy")
+    line = f'mode = "{mode}"'
+    if policy is None:
+        separator = "" if not content else "\n" if content.endswith("\n") else "\n\n"
+        try:
+            make_private_file(file)
+            with file.open("a", encoding="utf-8") as opened:
+                opened.write(f"{separator}[policy]\n{line}\n")
+        except OSError as error:
+            raise ConfigurationError(
+                f"{file} cannot be written: {error.strerror}.", field="--mode"
+            ) from error
+    elif policy.get("mode", "auto") != mode:
+        raise ConfigurationError(
+            f"{file} has a policy already, and this command does not rewrite it.",
+            field="--mode",
+            hint=f"Write {line} under [policy] yourself, then repeat without --mode.",
+        )
+    in_force = Settings.load().policy.mode
+    if in_force != mode:
+        raise ConfigurationError(
+            f"{file} says {mode}, but a variable sets {in_force}, which wins over the file.",
+            field="--mode",
+            hint="Unset LIFELONG_POLICY__MODE (or LIFELONG_POLICY), or change it there.",
+        )

@@ -15,8 +15,7 @@ from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.heads.preprocessing import check_set_of_model
 from lifelong_core.store.heads.rows import calibration_set_of
-from lifelong_core.store.jobs.rows import is_needed
-from lifelong_core.store.lifecycle.privacy import holds_group_keys, without_group_keys
+from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.registry.models import model_referenced, model_with_id
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_with_id
@@ -137,48 +136,6 @@ class CalibrationSets:
             NotFoundError: there is no such set, or its artifact is missing.
         """
         return LabeledLogits.from_bytes(self._artifacts.get(self.get(calibration_set_id).digest))
-
-    def remove_group_keys(self, calibration_set_id: int, *, actor: str) -> bool:
-        """Replace the group keys that an older version stored by numbers, and delete the artifact with the keys.
-
-        Heads that were fitted on the set no longer name it, and the evidence of the model restarts. If the model
-        already has the same set without keys, that one replaces it.
-
-        Returns:
-            False: the set holds no keys.
-
-        Raises:
-            NotFoundError: there is no such set, or its artifact is missing.
-            UnavailableError: the artifacts cannot be read or written.
-        """
-        labelled = self.load(calibration_set_id)
-        if not holds_group_keys(labelled):
-            return False
-        kept = without_group_keys(labelled)
-        digest = self._artifacts.put(kept.to_bytes())
-        sets, models = tables.calibration_sets, tables.models
-        with change_registry(self._database) as connection:
-            row = connection.execute(sa.select(sets).where(sets.c.id == calibration_set_id)).one()
-            model = model_with_id(connection, row.model_id)
-            twin = sa.select(sets.c.id).where(sets.c.model_id == model.id, sets.c.digest == digest)
-            replaced_by = connection.execute(twin).scalar_one_or_none()
-            if replaced_by is None:
-                values = {"digest": digest, "content_digest": kept.digest}
-                connection.execute(sa.update(sets).where(sets.c.id == row.id).values(values))
-            else:
-                active = models.c.calibration_set_id == row.id
-                connection.execute(sa.update(models).where(active).values(calibration_set_id=replaced_by))
-                connection.execute(sa.delete(sets).where(sets.c.id == row.id))
-            write_audit(
-                connection,
-                actor=actor,
-                action="calibration_sets.remove_group_keys",
-                subject=model.reference,
-                details={"id": row.id, "replaced_by": replaced_by, "digest": digest},
-            )
-            if not is_needed(connection, row.digest, now()):
-                self._artifacts.remove(row.digest)
-        return True
 
     def list(self, reference: str) -> list[CalibrationSet]:
         """The sets of a model, oldest first.

@@ -68,11 +68,6 @@ def without_group_keys(labelled: LabeledLogits) -> LabeledLogits:
     return replace(labelled, groups=number_groups(labelled.groups))
 
 
-def holds_group_keys(labelled: LabeledLogits) -> bool:
-    """Whether the groups of a set differ from the numbers of `without_group_keys`, as in sets of older versions."""
-    return without_group_keys(labelled) != labelled
-
-
 def load_group_key(path: Path, *, create: bool) -> bytes:
     """Return the current key in `path`; with `create`, a missing file is created, readable by its owner only.
 

@@ -20,7 +20,7 @@ from lifelong.commands.common import open_store
 from lifelong.doctor import examination, machine, processes
 from lifelong_core.configuration.monitor_settings import monitor_settings
 from lifelong_core.configuration.settings import Settings
-from lifelong_core.deploy import LabeledLogits, quantifier
+from lifelong_core.deploy import quantifier
 from lifelong_core.deploy.quantification.summaries.codebook import Codebook
 from lifelong_core.entities.registry import ModelLoad
 from lifelong_core.images.preprocessing_digest import preprocessing_digest
@@ -296,19 +296,6 @@ def test_an_active_calibration_set_of_another_preprocessing(store: Store):
     words = "set of local@1 was made with another preprocessing", "`lifelong calibrate local@1 held_out/`"
     expect("calibration sets", "warning", *words)
     assert examine("--quick")[1]["calibration sets"]["status"] == "warning"
-
-
-def test_a_calibration_set_with_group_keys(store: Store):
-    data = calibration()
-    raw = LabeledLogits(data.logits, data.labels, np.array([f"patient-{row}" for row in range(data.samples)]))
-    digest, sets = store.artifacts.put(raw.to_bytes()), tables.calibration_sets
-    update(store, sets.update().where(sets.c.id == 1).values(digest=digest))
-    expect("calibration sets", "warning", "set 1 of net@1", "remove-group-keys", only=False)
-    done = CliRunner().invoke(cli, ["calibration-sets", "remove-group-keys"], catch_exceptions=False)
-    assert "from 1 calibration set;" in done.stdout
-    expect("calibration sets", "ok", only=False)
-    again = CliRunner().invoke(cli, ["calibration-sets", "remove-group-keys"], catch_exceptions=False)
-    assert again.stdout == "No calibration set holds group keys.\n"
 
 
 def test_damaged_heads(store: Store):

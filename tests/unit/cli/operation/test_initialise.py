@@ -14,7 +14,7 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.store.lifecycle.group_keys import KeyFile
 
 STEPS = (
-    "lifelong_core.store.files:make_data_folder",
+    "lifelong.commands.operation.initialise:make_data_folder",
     "lifelong_core.store.schema.migration:make_private_file",
     "alembic.command:upgrade",
     "lifelong_core.store:Store.migrate",

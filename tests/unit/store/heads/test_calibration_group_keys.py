@@ -1,4 +1,4 @@
-"""No stored calibration set holds the key of a patient or study; a command removes the keys of older versions."""
+"""No stored calibration set holds the key of a patient or study."""
 
 from pathlib import Path
 from zipfile import ZipFile, is_zipfile
@@ -8,7 +8,6 @@ import pytest
 
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.store import Model, Store, register_calibration
-from lifelong_core.store.schema import tables
 from tests.databases import sqlite_only
 from tests.unit.store.samples import add_model, calibration
 
@@ -37,18 +36,6 @@ def stored(store: Store) -> bytes:
 
 def holds_key(content: bytes) -> bool:
     return any(KEY.encode(encoding) in content for encoding in ("ascii", "utf-32-le"))
-
-
-def add_older_set(store: Store, model: Model, data: LabeledLogits) -> int:
-    """A set that an older version stored with its keys."""
-    other = calibration(data.samples + model.id)
-    set_id = store.calibration_sets.add(model.reference, other, actor="me").id
-    digest = store.artifacts.put(data.to_bytes())
-    sets = tables.calibration_sets
-    values = {"digest": digest, "content_digest": data.digest}
-    with store.database.write() as connection:
-        connection.execute(sets.update().where(sets.c.id == set_id).values(values))
-    return set_id
 
 
 def active_set(store: Store, model: Model) -> LabeledLogits:
@@ -97,42 +84,3 @@ def test_a_head_names_the_set_that_is_stored(store: Store):
     of_head = store.calibration_sets.of_head(record)
     assert of_head.fitted_on is not None
     assert of_head.fitted_on == of_head.active
-
-
-@sqlite_only
-def test_keys_of_an_older_version_are_removed_with_their_artifact(store: Store):
-    model = add_model(store)
-    set_id = add_older_set(store, model, with_keys())
-    assert holds_key(stored(store))
-    assert store.calibration_sets.remove_group_keys(set_id, actor="ann")
-    assert not holds_key(stored(store))
-    assert not store.calibration_sets.remove_group_keys(set_id, actor="ann")
-    kept = store.calibration_sets.load(set_id)
-    assert groups_of(kept) == [index // 2 for index in range(120)]
-    record = register_calibration(store, model.reference, kept, actor="me")
-    fitted_on = store.calibration_sets.of_head(record).fitted_on
-    assert fitted_on is not None
-    assert fitted_on.id == set_id
-    (entry,) = store.audit.list(action="calibration_sets.remove_group_keys")
-    assert (entry.actor, entry.subject, entry.details["id"]) == ("ann", model.reference, set_id)
-
-
-@sqlite_only
-def test_the_same_set_without_keys_takes_the_place_of_one_with_keys(store: Store):
-    model = add_model(store)
-    older = add_older_set(store, model, with_keys())
-    twin = store.calibration_sets.add(model.reference, with_keys(), actor="me")
-    store.calibration_sets.activate(model.reference, older, actor="me")
-    assert store.calibration_sets.remove_group_keys(older, actor="ann")
-    assert store.models.get(model.reference).calibration_set_id == twin.id
-    assert [one.id for one in store.calibration_sets.list(model.reference)] == [twin.id]
-    assert not holds_key(stored(store))
-
-
-@sqlite_only
-def test_an_artifact_that_another_model_needs_stays(store: Store):
-    sets = [add_older_set(store, add_model(store, name), with_keys()) for name in ("first", "second")]
-    store.calibration_sets.remove_group_keys(sets[0], actor="ann")
-    assert store.calibration_sets.load(sets[1]) == with_keys()
-    store.calibration_sets.remove_group_keys(sets[1], actor="ann")
-    assert not holds_key(stored(store))

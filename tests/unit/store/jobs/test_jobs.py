@@ -78,17 +78,6 @@ def test_a_job_fails_with_what_went_wrong_and_is_not_tried_again(store: Store, e
     assert [action for _, action, _ in audited(store)] == ["jobs.submit", "jobs.fail"]
 
 
-@sqlite_only
-def test_the_hint_of_an_older_version_is_read(store: Store) -> None:
-    job = submit(store)
-    store.jobs.fail(claim(store), {**ERROR, "hint": "Choose another set."})
-    with store.database.write() as connection:
-        connection.execute(
-            sa.update(tables.jobs).values(error='{"message": "no.", "mend": "Choose another set."}')
-        )
-    assert store.jobs.get(job.id).error == {"message": "no.", "hint": "Choose another set."}
-
-
 def test_the_oldest_is_claimed_first_and_the_newest_listed_first(store: Store):
     jobs = [submit(store, kind) for kind in ("validate", "compare", "validate")]
     first = claim(store)

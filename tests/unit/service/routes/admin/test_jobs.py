@@ -8,7 +8,7 @@ import pytest
 
 from lifelong_core.store import Job
 from lifelong_service.clients.limits import MOST_STREAMS, MOST_STREAMS_OF_TOKEN
-from lifelong_service.routes.admin import job_events
+from lifelong_service.routes.admin import jobs as job_events
 from tests.unit.service.conftest import Service
 from tests.unit.service.routes.test_operations import error_of
 
