@@ -9,11 +9,12 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.entities.access import AuditEntry, Scope
+from lifelong_core.entities.access import AuditEntry
+from lifelong_core.operations.audit import ListAudit
 from lifelong_core.store.access.audit_log import AuditKind
 from lifelong_service.console.pages import page
 from lifelong_service.console.route import ConsoleRoute
-from lifelong_service.guard.access import access, worker_of
+from lifelong_service.guard.access import access, carry_out, worker_of
 
 MOST = 100
 """Entries on a page."""
@@ -37,15 +38,14 @@ class Line:
 
 
 @router.get("/console/audit")
-@access(Scope.READ)
+@access(ListAudit.operation.scope)
 def show_audit_log(
     request: Request,
     before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
     kind: AuditKind | None = None,
 ) -> Response:
     """Show the newest entries, newest first, or the entries after the previous page."""
-    worker = worker_of(request)
-    entries = worker.store.audit.list(MOST + 1, before, kind=kind)
+    entries = carry_out(request, ListAudit(limit=MOST + 1, before=before, kind=kind)).audit
     return page(
         request,
         "audit_log",
@@ -53,7 +53,7 @@ def show_audit_log(
         kind=kind,
         before=before,
         older=entries[MOST - 1].id if len(entries) > MOST else None,
-        problem=worker.audit_problem,
+        problem=worker_of(request).audit_problem,
     )
 
 
@@ -76,4 +76,4 @@ def _line_of(entry: AuditEntry) -> Line:
 def _text(value: Any) -> str:
     if isinstance(value, dict):
         return f"({len(value)} fields)"
-    return ", ".join(str(one) for one in value) if isinstance(value, list) else str(value)
+    return ", ".join(str(item) for item in value) if isinstance(value, list) else str(value)

@@ -8,11 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
-from lifelong_core.store import Job, Store
+from lifelong_core.entities.jobs import JobAnswer
+from lifelong_core.operations.jobs import CancelJob, ListJobs, ShowJob, ShowLog
+from lifelong_core.store import Store
 from lifelong_core.values.errors import ConflictError, LifelongError
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute
-from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.access import access, carry_out, worker_of
 
 if TYPE_CHECKING:
     from lifelong_core.design import UncertaintyAwareScores
@@ -37,15 +39,15 @@ router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 
 
 @router.get(LIST)
-@access(Scope.READ)
+@access(ListJobs.operation.scope)
 def list_jobs(request: Request) -> Response:
     """Show the newest jobs."""
-    jobs = worker_of(request).store.jobs.list(limit=MOST)
-    return page(request, "jobs", lines=[_shown(job) for job in jobs])
+    listed = carry_out(request, ListJobs(limit=MOST))
+    return page(request, "jobs", lines=[_shown(job) for job in listed.jobs])
 
 
 @router.get(LIST + "/{identifier}")
-@access(Scope.READ)
+@access(ShowJob.operation.scope)
 def show_job(request: Request, identifier: UUID) -> Response:
     """Show a job; the page of one that has not ended reloads itself."""
     return _job_page(request, identifier)
@@ -62,11 +64,11 @@ def show_report(request: Request, identifier: UUID) -> Response:
 
 
 @router.post(LIST + "/{identifier}/cancel")
-@access(Scope.ADMIN, media_types=FORM)
+@access(CancelJob.operation.scope, media_types=FORM)
 def cancel(request: Request, identifier: UUID) -> Response:
     """Cancel the job."""
     try:
-        worker_of(request).store.jobs.cancel(identifier, actor=actor_of(request))
+        carry_out(request, CancelJob(job=identifier))
     except ConflictError as error:
         return _job_page(request, identifier, status=409, error=error)
     return see_other(f"{LIST}/{identifier}")
@@ -75,26 +77,24 @@ def cancel(request: Request, identifier: UUID) -> Response:
 def _job_page(
     request: Request, identifier: UUID, *, status: int = 200, error: ConflictError | None = None
 ) -> Response:
-    store = worker_of(request).store
-    job = store.jobs.get(identifier)
-    log = store.jobs.log(identifier, limit=_LINES)
+    job = carry_out(request, ShowJob(job=identifier))
     return page(
         request,
         "job",
         status=status,
         one=_shown(job),
-        log=log,
+        log=carry_out(request, ShowLog(job=identifier, limit=_LINES)).lines,
         error=error,
         report=f"{LIST}/{job.id}/report" if _has_report(job) else None,
-        scores=_scores(store, job),
+        scores=_scores(worker_of(request).store, job),
     )
 
 
-def _has_report(job: Job) -> bool:
+def _has_report(job: JobAnswer) -> bool:
     return job.kind in _REPORTED and job.state == "succeeded" and "report" in (job.result or {})
 
 
-def _scores(store: Store, job: Job) -> dict[str, Any] | None:
+def _scores(store: Store, job: JobAnswer) -> dict[str, Any] | None:
     """The changes of the uncertainty-aware scores of a validation in words; None without any."""
     from lifelong_core.design import ValidationResult
     from lifelong_core.design.report.uncertainty import change_rows, uncertainty_source
@@ -117,7 +117,7 @@ def _scores(store: Store, job: Job) -> dict[str, Any] | None:
     }
 
 
-def _shown(job: Job) -> dict[str, Any]:
+def _shown(job: JobAnswer) -> dict[str, Any]:
     """A job with its progress in words."""
     progress = job.progress or {}
     return {

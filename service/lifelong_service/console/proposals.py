@@ -1,25 +1,19 @@
-"""The pages of proposed retrainings: the list, and one proposal with the forms to accept and to dismiss it."""
+"""The pages of proposals: retrainings that monitors propose; a person accepts or dismisses them."""
 
-from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter
-from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.entities.access import Scope
 from lifelong_core.entities.proposals import ProposalAnswer
-from lifelong_core.operations.proposals import proposal_answers
-from lifelong_core.operations.retrainings import NewRetraining, retraining_payload_of
-from lifelong_core.store.proposals.acceptance import accept_proposal, start_retraining, task_of
+from lifelong_core.operations.operation import Call
+from lifelong_core.operations.proposals import AcceptProposal, DismissProposal, ListProposals, ShowProposal
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_core.values.validation_errors import as_input_error
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
-from lifelong_service.guard.access import access, actor_of, worker_of
-from lifelong_service.worker.worker import Worker
+from lifelong_service.guard.access import access, carry_out
 
 MOST = 100
 """Newest proposals that are listed."""
@@ -34,89 +28,61 @@ router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 
 
 @router.get("/console/proposals")
-@access(Scope.READ)
+@access(ListProposals.operation.scope)
 def list_proposals(request: Request) -> Response:
     """Show the newest proposals, the open ones first."""
-    store = worker_of(request).store
-    newest = proposal_answers(store, store.proposals.list(limit=MOST))
+    newest = carry_out(request, ListProposals(limit=MOST)).proposals
     ordered = sorted(newest, key=lambda proposal: proposal.state != "open")
     return page(request, "proposals", lines=[_shown(proposal) for proposal in ordered])
 
 
 @router.get("/console/proposals/{identifier}")
-@access(Scope.READ)
+@access(ShowProposal.operation.scope)
 def show_proposal(request: Request, identifier: UUID) -> Response:
     """Show what the monitor saw, what to look at first, and the two forms."""
     return _proposal_page(request, identifier)
 
 
 @router.post("/console/proposals/{identifier}/accept")
-@access(Scope.OPERATE, media_types=FORM)
+@access(AcceptProposal.operation.scope, media_types=FORM)
 def accept(request: Request, identifier: UUID, form: Form) -> Response:
     """Start a retraining on images at a path and close the proposal; without a path only close it."""
-    worker, actor = worker_of(request), actor_of(request)
-    given = {name: str(form.get(name, "")).strip() for name in ("path", "suggestion", "job")}
-    try:
-        if given["path"]:
-            payload = _payload(worker, identifier, given)
-            start_retraining(worker.store, identifier, payload, actor=actor)
-        else:
-            accept_proposal(worker.store, identifier, job_id=_job(given["job"]), actor=actor)
-    except (InvalidInputError, NotFoundError, ConflictError) as error:
-        return _refused(request, identifier, error, **given)
-    return see_other(f"/console/proposals/{identifier}")
+    typed = {name: str(form.get(name, "")).strip() for name in ("path", "suggestion", "job")}
+    retraining = {name: typed[name] for name in ("path", "suggestion") if typed[name]}
+    given = {"retraining": retraining if typed["path"] else None, "job": typed["job"] or None}
+    return _decide(request, identifier, AcceptProposal, given, typed)
 
 
 @router.post("/console/proposals/{identifier}/dismiss")
-@access(Scope.OPERATE, media_types=FORM)
+@access(DismissProposal.operation.scope, media_types=FORM)
 def dismiss(request: Request, identifier: UUID, form: Form) -> Response:
     """Close a proposal without a retraining."""
-    given = str(form.get("reason", "")).strip()
+    typed = {"reason": str(form.get("reason", "")).strip()}
+    return _decide(request, identifier, DismissProposal, typed, typed)
+
+
+def _decide(
+    request: Request,
+    identifier: UUID,
+    kind: type[Call[ProposalAnswer]],
+    given: dict[str, Any],
+    typed: dict[str, str],
+) -> Response:
+    """Close the proposal; a refused form is shown again with the error and what was typed."""
     try:
-        worker_of(request).store.proposals.dismiss(identifier, reason=given, actor=actor_of(request))
-    except (InvalidInputError, ConflictError) as error:
-        return _refused(request, identifier, error, reason=given)
+        carry_out(request, kind.read({"proposal": str(identifier), **given}, is_request=True))
+    except (InvalidInputError, NotFoundError, ConflictError) as error:
+        status = 409 if isinstance(error, ConflictError) else 422
+        return _proposal_page(request, identifier, status=status, error=error, **typed)
     return see_other(f"/console/proposals/{identifier}")
 
 
-def _payload(worker: Worker, identifier: UUID, given: Mapping[str, str]) -> dict[str, Any]:
-    """The payload of the retraining in the form."""
-    if given["job"]:
-        raise InvalidInputError("expected images or a job, not both.", field="job")
-    task = task_of(worker.store, worker.store.proposals.get(identifier))
-    asked = {name: value for name, value in given.items() if value and name != "job"}
-    try:
-        retraining = NewRetraining.model_validate(asked)
-    except ValidationError as error:
-        raise as_input_error(error, NewRetraining) from error
-    return retraining_payload_of(worker.store, worker.settings, task.name, retraining)
-
-
-def _job(given: str) -> UUID | None:
-    try:
-        return UUID(given) if given else None
-    except ValueError as error:
-        raise InvalidInputError("this is no id of a job.", field="job") from error
-
-
-def _refused(
-    request: Request,
-    identifier: UUID,
-    error: InvalidInputError | NotFoundError | ConflictError,
-    **given: str,
-) -> Response:
-    """Show the page again with the error and what was typed."""
-    status = 409 if isinstance(error, ConflictError) else 422
-    return _proposal_page(request, identifier, status=status, error=error, **given)
-
-
 def _proposal_page(
-    request: Request, identifier: UUID, *, status: int = 200, error: Exception | None = None, **given: str
+    request: Request, identifier: UUID, *, status: int = 200, error: Exception | None = None, **typed: str
 ) -> Response:
-    store = worker_of(request).store
-    (proposal,) = proposal_answers(store, [store.proposals.get(identifier)])
-    typed = dict.fromkeys(("path", "suggestion", "job", "reason"), "") | given
-    return page(request, "proposal", status=status, one=_shown(proposal), error=error, given=typed)
+    proposal = carry_out(request, ShowProposal(proposal=str(identifier)))
+    shown = dict.fromkeys(("path", "suggestion", "job", "reason"), "") | typed
+    return page(request, "proposal", status=status, one=_shown(proposal), error=error, given=shown)
 
 
 def _shown(proposal: ProposalAnswer) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from starlette.types import Receive
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.entities.access import Scope as TokenScope
 from lifelong_core.entities.access import Token
-from lifelong_core.operations.operation import Context
+from lifelong_core.operations.operation import Answer, Call, Context
 from lifelong_core.store.access.audit_log import LOCAL, REFUSED_UPLOAD
 from lifelong_core.values.errors import LifelongError
 from lifelong_service.bodies.limits import LimitedReceive
@@ -120,6 +120,15 @@ def context_of(request: Request) -> Context:
     # The rest of the time of the request is for the answer.
     patience_seconds = worker.settings.request_timeout_seconds / 2
     return Context(worker.store, worker.settings, actor_of(request), patience_seconds)
+
+
+def carry_out(request: Request, call: Call[Answer]) -> Answer:
+    """Carry an operation out for the token of a request.
+
+    Raises:
+        LifelongError: the operation refuses.
+    """
+    return call.operation(context_of(request), call)
 
 
 def note_refusal(request: Request, error: LifelongError, *, action: str) -> None:
