@@ -7,7 +7,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.store.engine.clock import database_time, now
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.log.commit_order import read_log_position, rows_of
 from lifelong_core.store.log.identifiers import logged_at
 from lifelong_core.store.log.partitions import DEFAULT_PARTITION, missing_days
@@ -48,11 +48,8 @@ class SummaryState:
     """number of unusable predictions"""
 
 
-class Health:
+class Health(Repository):
     """Reads the state of the database without changes."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def schema(self) -> str:
         """The revision of the schema."""

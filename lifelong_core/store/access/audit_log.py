@@ -23,7 +23,7 @@ from lifelong_core.store.access.audit_chain import (
 )
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.schema import tables
 
 _LOCK = 0x6C6C_0003
@@ -56,11 +56,11 @@ class audit_source:  # noqa: N801 - used as a function, as contextlib's classes 
 
 def write_audit(
     connection: sa.Connection,
-    *,
     actor: str,
     action: str,
     subject: str,
     details: dict[str, Any] | None = None,
+    *,
     source: str | None = None,
 ) -> None:
     """Add one entry to the audit log within the transaction of the change.
@@ -119,11 +119,8 @@ class AuditVerification:
     faults: tuple[ChainFault, ...]
 
 
-class AuditLog:
+class AuditLog(Repository):
     """Reads the audit log and verifies it."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def list(
         self,
@@ -155,8 +152,7 @@ class AuditLog:
         if kind is not None:
             is_refusal = entries.action.in_(REFUSALS)
             query = query.where(is_refusal if kind == "refusals" else ~is_refusal)
-        with self._database.read() as connection:
-            return [read_record(row, AuditEntry) for row in connection.execute(query)]
+        return [read_record(row, AuditEntry) for row in self._rows(query)]
 
     def note_refusals(self, refusals: Sequence[Refusals]) -> None:
         """Write entries about refused requests, all or none.
@@ -216,8 +212,7 @@ class AuditLog:
         while True:
             query = sa.select(_audit).where(_audit.c.id > after).order_by(_audit.c.id).limit(_PAGE)
             try:
-                with self._database.read() as connection:
-                    page = [read_record(row, AuditEntry) for row in connection.execute(query)]
+                page = [read_record(row, AuditEntry) for row in self._rows(query)]
             except ValueError:  # a column holds no time or no JSON: another program wrote it
                 page = self._one_by_one(after)
             yield from page
@@ -240,8 +235,7 @@ class AuditLog:
 
     def _anchor_at(self, sequence: int) -> Anchor | None:
         query = sa.select(_audit.c.id, _audit.c.digest).where(_audit.c.id == sequence)
-        with self._database.read() as connection:
-            row = connection.execute(query).one_or_none()
+        row = self._row(query)
         return None if row is None else Anchor(row.id, row.digest)
 
 

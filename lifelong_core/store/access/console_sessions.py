@@ -16,7 +16,7 @@ from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.access.token_lookup import hash_secret, named_token, token_of, valid_token
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import Moment, read_record
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import UnauthenticatedError
 
@@ -26,11 +26,8 @@ _IDENTIFIER_BYTES = 32
 _sessions, _tokens = tables.console_sessions, tables.tokens
 
 
-class ConsoleSessions:
+class ConsoleSessions(Repository):
     """Begins, finds, prolongs and ends sessions."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def begin(self, secret: str, *, address: str, idle: timedelta, lifetime: timedelta) -> str:
         """Log in with the secret of a token.
@@ -67,10 +64,7 @@ class ConsoleSessions:
             }
             _make_room(connection, token.id)
             connection.execute(sa.insert(_sessions), row)
-            details = {"ends_at": ends_at.isoformat()}
-            write_audit(
-                connection, actor=token.name, action="console.login", subject=token.name, details=details
-            )
+            write_audit(connection, token.name, "console.login", token.name, {"ends_at": ends_at.isoformat()})
         return identifier
 
     def find(self, identifier: str) -> Token | None:
@@ -122,7 +116,7 @@ class ConsoleSessions:
             if token_id is not None:
                 named = sa.select(_tokens.c.name).where(_tokens.c.id == token_id)
                 name = connection.execute(named).scalar_one()
-                write_audit(connection, actor=name, action="console.logout", subject=name)
+                write_audit(connection, name, "console.logout", name)
 
     def end_all(self, name: str, *, actor: str) -> int:
         """End all sessions of the token with this name; return their number.
@@ -134,8 +128,7 @@ class ConsoleSessions:
         with self._database.write() as connection:
             ended = end_sessions(connection, named_token(connection, name).id)
             if ended:
-                details = {"sessions": ended}
-                write_audit(connection, actor=actor, action="console.logout", subject=name, details=details)
+                write_audit(connection, actor, "console.logout", name, {"sessions": ended})
         return ended
 
     def list(self, name: str | None = None) -> list[ConsoleSession]:

@@ -13,7 +13,7 @@ from lifelong_core.store.access.console_sessions import end_sessions
 from lifelong_core.store.access.token_lookup import hash_secret, named_token, token_of, token_of_secret
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.registry.environments import ensure_environment
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.schema import tables
@@ -27,11 +27,8 @@ _USE_PRECISION = timedelta(minutes=1)
 _tokens = tables.tokens
 
 
-class Tokens:
+class Tokens(Repository):
     """Creates, verifies, rotates and revokes tokens."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def create(
         self,
@@ -88,7 +85,7 @@ class Tokens:
                 "expires_at": expires_at and expires_at.isoformat(),
                 "environments": bound,
             }
-            write_audit(connection, actor=actor, action="tokens.create", subject=name, details=details)
+            write_audit(connection, actor, "tokens.create", name, details)
             if show is not None:
                 show(secret)
         return token_of(row), secret
@@ -157,7 +154,7 @@ class Tokens:
                 "expires_at": expires_at and expires_at.isoformat(),
                 "previous_expires_at": previous_expires_at.isoformat(),
             }
-            write_audit(connection, actor=actor, action="tokens.rotate", subject=name, details=details)
+            write_audit(connection, actor, "tokens.rotate", name, details)
         return token_of(row), secret
 
     def note_use(self, uses: Mapping[int, datetime]) -> None:
@@ -186,14 +183,13 @@ class Tokens:
             if row.revoked_at is None:
                 row = _change(connection, row, {"revoked_at": now()})
                 end_sessions(connection, row.id)
-                write_audit(connection, actor=actor, action="tokens.revoke", subject=name)
+                write_audit(connection, actor, "tokens.revoke", name)
         return token_of(row)
 
     def list(self) -> list[Token]:
         """Return all tokens, oldest first, revoked and expired ones included."""
-        with self._database.read() as connection:
-            query = sa.select(tables.tokens).order_by(tables.tokens.c.id)
-            return [token_of(row) for row in connection.execute(query)]
+        query = sa.select(tables.tokens).order_by(tables.tokens.c.id)
+        return [token_of(row) for row in self._rows(query)]
 
 
 def _new_secret() -> str:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts
 from lifelong_core.entities.cycles import Cycle
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.heads.activations import activated_at
 from lifelong_core.store.schema import tables
@@ -56,20 +56,16 @@ class UncountedSwap:
     """whether a part of its decisions was counted before"""
 
 
-class Swaps:
+class Swaps(Repository):
     """Finds swaps and stores the figures of their affected decisions."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def uncounted(self) -> list[UncountedSwap]:
         """The swaps whose figures are not final, oldest first."""
         query = sa.select(_swaps).where(_swaps.c.is_final.is_(False)).order_by(_swaps.c.activated_at)
-        with self._database.read() as connection:
-            return [
-                UncountedSwap(row.cycle_id, row.activated_at, is_counted=row.affected is not None)
-                for row in connection.execute(query)
-            ]
+        return [
+            UncountedSwap(row.cycle_id, row.activated_at, is_counted=row.affected is not None)
+            for row in self._rows(query)
+        ]
 
     def record(self, cycle_id: UUID, figures: AffectedFigures | None, *, is_final: bool) -> None:
         """Store the figures of a swap; harmless to repeat.

@@ -18,8 +18,8 @@ from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.cycles.affected_counts import add_swap
 from lifelong_core.store.cycles.rows import REJECTION_COLUMNS, cycle_of, cycle_row
 from lifelong_core.store.engine.clock import now
-from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.leases import Lease, hold_lease
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.heads import activations
 from lifelong_core.store.heads.heads import publish_head, subject_of
@@ -41,11 +41,8 @@ _LIST = "List them: `lifelong cycles list`."
 _NEWEST_FIRST = [column.desc() for column in _OLDEST_FIRST]
 
 
-class Cycles:
+class Cycles(Repository):
     """Finishes, approves, rejects and lists cycles."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def finish(
         self,
@@ -106,9 +103,7 @@ class Cycles:
             if requested_by is not None:
                 details = {"cycle": str(cycle.id), "outcome": recorded.effect}
                 subject = subject_of(model, cycle.environment)
-                write_audit(
-                    connection, actor=requested_by, action="cycles.run", subject=subject, details=details
-                )
+                write_audit(connection, requested_by, "cycles.run", subject, details)
         return recorded
 
     def approve(self, cycle_id: UUID, *, actor: str) -> Cycle:
@@ -135,8 +130,7 @@ class Cycles:
             )
             add_swap(connection, approved)
             details = {"cycle": str(cycle_id), "version": approved.published_version}
-            subject = subject_of(model, cycle.environment)
-            write_audit(connection, actor=actor, action="cycles.approve", subject=subject, details=details)
+            write_audit(connection, actor, "cycles.approve", subject_of(model, cycle.environment), details)
             return approved
 
     def reject(self, cycle_id: UUID, *, reason: str, actor: str) -> Cycle:
@@ -169,8 +163,7 @@ class Cycles:
             values = dict(zip(REJECTION_COLUMNS, vars(rejection).values(), strict=True))
             connection.execute(sa.update(_cycles).where(_cycles.c.id == cycle_id).values(values))
             details = {"cycle": str(cycle_id), "reason": reason}
-            subject = subject_of(model, cycle.environment)
-            write_audit(connection, actor=actor, action="cycles.reject", subject=subject, details=details)
+            write_audit(connection, actor, "cycles.reject", subject_of(model, cycle.environment), details)
             return replace(cycle, rejection=rejection)
 
     def list_rejected(
@@ -273,8 +266,7 @@ class Cycles:
             .order_by(*_NEWEST_FIRST)
             .limit(limit)
         )
-        with self._database.read() as connection:
-            return {row.id: row.finished_at for row in connection.execute(query)}
+        return {row.id: row.finished_at for row in self._rows(query)}
 
 
 def _check_report(cycle: Cycle) -> None:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from lifelong_core.entities.heads import HeadPopulation
 from lifelong_core.store.engine.columns import Row
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.heads.rows import environment_of
 from lifelong_core.store.log.commit_order import read_log_position
 from lifelong_core.store.log.records import Population
@@ -46,11 +46,8 @@ class LabelState:
     """when the newest was recorded"""
 
 
-class PopulationWatch:
+class PopulationWatch(Repository):
     """Queries over all populations; each method runs one query."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def news(self, since: int) -> News:
         """Count the predictions since an earlier log position; the time depends on their number only.
@@ -113,11 +110,10 @@ class PopulationWatch:
         query = sa.select(
             _cycles.c.model_id, _cycles.c.environment, _cycles.c.id, _cycles.c.log_position
         ).join(chosen, chosen.c.id == _cycles.c.id)
-        with self._database.read() as connection:
-            return {
-                (row.model_id, row.environment): NewestCycle(row.id, row.log_position)
-                for row in connection.execute(query)
-            }
+        return {
+            (row.model_id, row.environment): NewestCycle(row.id, row.log_position)
+            for row in self._rows(query)
+        }
 
     def summarised(self) -> frozenset[Population]:
         """Populations whose summaries are complete up to the log position of the latest fold.
@@ -149,15 +145,13 @@ class PopulationWatch:
             sa.func.count(),
             sa.func.max(_labels.c.recorded_at),
         ).group_by(_labels.c.model_id, _labels.c.environment)
-        with self._database.read() as connection:
-            return {_population(row): LabelState(row[2], row[3]) for row in connection.execute(query)}
+        return {_population(row): LabelState(row[2], row[3]) for row in self._rows(query)}
 
     def recommendations(self) -> dict[int, int]:
         """The version of the recommendation in force of each task that has one, by task id."""
         table = tables.recommendations
         query = sa.select(table.c.task_id, sa.func.max(table.c.version)).group_by(table.c.task_id)
-        with self._database.read() as connection:
-            return {row[0]: row[1] for row in connection.execute(query)}
+        return {row[0]: row[1] for row in self._rows(query)}
 
     def head_changes(self) -> dict[HeadPopulation, datetime]:
         """Time of the latest activation of each head."""
@@ -166,10 +160,7 @@ class PopulationWatch:
         query = sa.select(*population, _activations.c.activated_at).where(
             sa.tuple_(*population, _activations.c.sequence).in_(newest)
         )
-        with self._database.read() as connection:
-            return {
-                (row.model_id, environment_of(row)): row.activated_at for row in connection.execute(query)
-            }
+        return {(row.model_id, environment_of(row)): row.activated_at for row in self._rows(query)}
 
 
 def _counts(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any, Any, int]:

@@ -12,8 +12,8 @@ from lifelong_core.entities.interviews import InterviewRecord
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row, read_record
-from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import document_text
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.log.identifiers import new_prediction_id
 from lifelong_core.store.registry.tasks import task_named
 from lifelong_core.store.schema import tables
@@ -25,11 +25,8 @@ if TYPE_CHECKING:
 _interviews = tables.interviews
 
 
-class Interviews:
+class Interviews(Repository):
     """Stores interviews until they are discarded."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def start(self, interview: "Interview", *, task: str | None, actor: str) -> InterviewRecord:
         """Store a new interview; its revision is 1.
@@ -57,10 +54,7 @@ class Interviews:
         with self._database.write() as connection:
             values["task_id"] = None if task is None else task_named(connection, task).id
             connection.execute(sa.insert(_interviews), values)
-            subject = str(values["id"])
-            write_audit(
-                connection, actor=actor, action="interviews.start", subject=subject, details={"task": task}
-            )
+            write_audit(connection, actor, "interviews.start", str(values["id"]), {"task": task})
             return _record(connection, values["id"])
 
     def get(self, interview_id: UUID) -> InterviewRecord:
@@ -75,8 +69,7 @@ class Interviews:
     def list(self, limit: int = 100) -> list[InterviewRecord]:
         """The newest interviews by start, newest first."""
         query = _with_task().order_by(_interviews.c.id.desc()).limit(limit)
-        with self._database.read() as connection:
-            return [_record_of(row) for row in connection.execute(query)]
+        return [_record_of(row) for row in self._rows(query)]
 
     def save(
         self, interview_id: UUID, interview: "Interview", *, expected_revision: int | None, actor: str
@@ -112,8 +105,7 @@ class Interviews:
                     hint="Look at where it stands now and answer again.",
                 )
             details = {"revision": record.revision}
-            subject = str(interview_id)
-            write_audit(connection, actor=actor, action="interviews.answer", subject=subject, details=details)
+            write_audit(connection, actor, "interviews.answer", str(interview_id), details)
             return record
 
     def discard(self, interview_id: UUID, actor: str) -> None:
@@ -126,13 +118,7 @@ class Interviews:
             record = _record(connection, interview_id)
             connection.execute(sa.delete(_interviews).where(_interviews.c.id == interview_id))
             details = {"task": record.task, "revision": record.revision}
-            write_audit(
-                connection,
-                actor=actor,
-                action="interviews.discard",
-                subject=str(interview_id),
-                details=details,
-            )
+            write_audit(connection, actor, "interviews.discard", str(interview_id), details)
 
 
 def _with_task() -> sa.Select[Any]:

@@ -12,8 +12,8 @@ from lifelong_core.entities.registry import Task
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
-from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import as_bytes, document_text
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import replace_costs, replace_decision_rule, task_named
 from lifelong_core.store.schema import tables
@@ -28,11 +28,8 @@ _TEXTS = ("document", "thresholds")
 _recommendations = tables.recommendations
 
 
-class Recommendations:
+class Recommendations(Repository):
     """Attaches and finds recommendations. They never change; the newest one of a task is in force."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def attach(
         self,
@@ -156,7 +153,7 @@ def attach_recommendation(
     details: dict[str, Any] = {"version": attached.version, "digest": attached.digest}
     replace_costs(connection, found, after.costs, force_reason=force_reason, actor=actor, details=details)
     replace_decision_rule(connection, found, after.decision_rule, actor=actor, details=details)
-    write_audit(connection, actor=actor, action="recommendations.attach", subject=task, details=details)
+    write_audit(connection, actor, "recommendations.attach", task, details)
     return attached
 
 

@@ -19,7 +19,7 @@ from functools import cache
 import sqlalchemy as sa
 
 from lifelong_core.store.engine.clock import database_time
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.log.identifiers import EPOCH
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError
@@ -48,11 +48,8 @@ class Lease:
         return time.monotonic() >= self.ends_at
 
 
-class Leases:
+class Leases(Repository):
     """Acquires, renews and releases leases; each call is one short transaction."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def acquire(self, name: str, holder: str, seconds: float) -> Lease | None:
         """Acquire a free lease.

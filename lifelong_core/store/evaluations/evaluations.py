@@ -7,11 +7,10 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.store.access.audit_log import write_audit
-from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record
-from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.deletion import delete_rows
+from lifelong_core.store.engine.repository import ArtifactRepository
 from lifelong_core.store.evaluations.records import Evaluation
 from lifelong_core.store.knowledge.changes import remove_unneeded, restore_missing
 from lifelong_core.store.log.identifiers import new_prediction_id
@@ -25,12 +24,8 @@ KEPT = 20
 _evaluations = tables.evaluations
 
 
-class Evaluations:
+class Evaluations(ArtifactRepository):
     """Writes and finds evaluations; the newest KEPT of each model, with their artifacts."""
-
-    def __init__(self, database: Database, artifacts: Artifacts) -> None:
-        self._database = database
-        self._artifacts = artifacts
 
     def put(
         self,
@@ -92,9 +87,7 @@ class Evaluations:
                 "accepted": accepted,
                 "samples": samples,
             }
-            write_audit(
-                connection, actor=actor, action="evaluations.add", subject=model.reference, details=details
-            )
+            write_audit(connection, actor, "evaluations.add", model.reference, details)
         return stored
 
     def newest(

@@ -10,9 +10,8 @@ from lifelong_core.deploy import LabeledLogits, PostProcessingHead
 from lifelong_core.entities.heads import CalibrationSet, HeadRecord
 from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store.access.audit_log import write_audit
-from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import now
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import ArtifactRepository
 from lifelong_core.store.heads.preprocessing import check_set_of_model
 from lifelong_core.store.heads.rows import calibration_set_of
 from lifelong_core.store.lifecycle.privacy import without_group_keys
@@ -56,12 +55,8 @@ class HeadCalibration:
         )
 
 
-class CalibrationSets:
+class CalibrationSets(ArtifactRepository):
     """Adds, activates and finds calibration sets."""
-
-    def __init__(self, database: Database, artifacts: Artifacts) -> None:
-        self._database = database
-        self._artifacts = artifacts
 
     def add(self, reference: str, labelled: LabeledLogits, *, actor: str) -> CalibrationSet:
         """Store the set, without its group keys, and make it the model's active one.
@@ -123,8 +118,7 @@ class CalibrationSets:
             NotFoundError: there is none.
         """
         query = sa.select(tables.calibration_sets).where(tables.calibration_sets.c.id == calibration_set_id)
-        with self._database.read() as connection:
-            row = connection.execute(query).one_or_none()
+        row = self._row(query)
         if row is None:
             raise NotFoundError(f"there is no calibration set {calibration_set_id}.", field="calibration_set")
         return calibration_set_of(row)
@@ -185,13 +179,7 @@ def insert_calibration_set(
     models = tables.models
     connection.execute(sa.update(models).where(models.c.id == model.id).values(calibration_set_id=added.id))
     identity = {"id": added.id, "digest": digest, "samples": added.samples}
-    write_audit(
-        connection,
-        actor=actor,
-        action="calibration_sets.add",
-        subject=model.reference,
-        details=identity | dict(details or {}),
-    )
+    write_audit(connection, actor, "calibration_sets.add", model.reference, identity | dict(details or {}))
     return added
 
 
@@ -213,10 +201,10 @@ def _activate(connection: sa.Connection, model: Model, set_id: int, *, actor: st
     connection.execute(sa.update(models).where(models.c.id == model.id).values(calibration_set_id=set_id))
     write_audit(
         connection,
-        actor=actor,
-        action="calibration_sets.activate",
-        subject=model.reference,
-        details={"id": set_id, "previous": model.calibration_set_id},
+        actor,
+        "calibration_sets.activate",
+        model.reference,
+        {"id": set_id, "previous": model.calibration_set_id},
     )
 
 

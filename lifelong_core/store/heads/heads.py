@@ -11,7 +11,7 @@ from lifelong_core.entities.heads import Activation, HeadPin, HeadRecord
 from lifelong_core.entities.registry import Model
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.heads import activations, pins
 from lifelong_core.store.heads.calibration_sets import activate_set_of_head
 from lifelong_core.store.heads.checks import check_calibration, check_digest, check_fit
@@ -35,11 +35,8 @@ _WHY_PINNED = "Say in a few words why the head is held."
 _UNKNOWN_ENVIRONMENT = "Check the spelling. An unused environment has no head to roll back."
 
 
-class Heads:
+class Heads(Repository):
     """Publishes, rolls back, pins and finds heads."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def publish(
         self,
@@ -145,8 +142,7 @@ class Heads:
             details = {"version": record.version}
             if to_version is not None:
                 details["to_version"] = to_version
-            subject = subject_of(model, environment)
-            write_audit(connection, actor=actor, action="heads.rollback", subject=subject, details=details)
+            write_audit(connection, actor, "heads.rollback", subject_of(model, environment), details)
             if environment is None:
                 activate_set_of_head(connection, model, record.head, actor=actor)
             if pin_reason is not None and not pins.is_pinned(connection, model, environment):
@@ -205,8 +201,7 @@ class Heads:
             if expected_sequence is not None:
                 activations.expect_sequence(connection, model, environment, expected_sequence)
             pins.remove(connection, model, environment)
-            subject = subject_of(model, environment)
-            write_audit(connection, actor=actor, action="heads.unpin", subject=subject)
+            write_audit(connection, actor, "heads.unpin", subject_of(model, environment))
 
     def pins(self, reference: str) -> list[HeadPin]:
         """All pins of a model, that of its default head first.
@@ -266,8 +261,7 @@ def _pin(
     """Pin the head in force, audited, within a transaction that changes the registry."""
     pin = pins.add(connection, model, environment, reason=reason, actor=actor)
     details = {"version": activations.serving_version(connection, model.id, environment), "reason": reason}
-    subject = subject_of(model, environment)
-    write_audit(connection, actor=actor, action="heads.pin", subject=subject, details=details)
+    write_audit(connection, actor, "heads.pin", subject_of(model, environment), details)
     return pin
 
 
@@ -323,11 +317,7 @@ def put_in_force(
     """Put a head in force, within a transaction that changes the registry; audited with the version and `details`."""
     activations.activate(connection, model, environment, version, actor=actor, reason=reason)
     write_audit(
-        connection,
-        actor=actor,
-        action=f"heads.{reason}",
-        subject=subject_of(model, environment),
-        details={"version": version, **details},
+        connection, actor, f"heads.{reason}", subject_of(model, environment), {"version": version, **details}
     )
 
 

@@ -90,8 +90,7 @@ def request_cancellation(connection: sa.Connection, job: Job, actor: str) -> Job
     """Record that a person cancels the job."""
     values = {"cancelled_at": database_time(connection), "cancelled_by": actor}
     change = sa.update(_jobs).where(_jobs.c.id == job.id).values(**values).returning(_jobs)
-    details = {"kind": job.kind, "state": job.state}
-    write_audit(connection, actor=actor, action="jobs.cancel", subject=str(job.id), details=details)
+    write_audit(connection, actor, "jobs.cancel", str(job.id), {"kind": job.kind, "state": job.state})
     return job_of(connection.execute(change).one())
 
 
@@ -103,6 +102,5 @@ def _write_end(connection: sa.Connection, job: Job, actor: str) -> None:
     """Write the result to the audit log, which has a cancellation since its request."""
     if job.state == "cancelled":
         return
-    details = {"kind": job.kind, "attempts": job.attempts}
     verb = "succeed" if job.state == "succeeded" else "fail"
-    write_audit(connection, actor=actor, action=f"jobs.{verb}", subject=str(job.id), details=details)
+    write_audit(connection, actor, f"jobs.{verb}", str(job.id), {"kind": job.kind, "attempts": job.attempts})

@@ -18,6 +18,7 @@ from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import read_record
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import values_text
+from lifelong_core.store.engine.repository import ArtifactRepository
 from lifelong_core.store.jobs.rows import change_job, existing_job, job_of, lock_job, state_of_jobs
 from lifelong_core.store.schema import tables
 from lifelong_core.values.control_characters import escape_controls
@@ -35,12 +36,8 @@ LONGEST_LINE = 500
 _log = tables.job_log
 
 
-class FollowedJobs:
+class FollowedJobs(ArtifactRepository):
     """Shows jobs, and keeps what their work reports; each call is one short transaction."""
-
-    def __init__(self, database: Database, artifacts: Artifacts) -> None:
-        self._database = database
-        self._artifacts = artifacts
 
     def get(self, job_id: UUID) -> Job:
         """The job with that id.
@@ -48,8 +45,7 @@ class FollowedJobs:
         Raises:
             NotFoundError: there is none, or it was deleted after its retention time.
         """
-        with self._database.read() as connection:
-            row = connection.execute(sa.select(_jobs).where(_jobs.c.id == job_id)).one_or_none()
+        row = self._row(sa.select(_jobs).where(_jobs.c.id == job_id))
         return existing_job(row, job_id)
 
     def log(self, job_id: UUID, *, after: int | None = None, limit: int = 1000) -> list[LogLine]:
@@ -79,8 +75,7 @@ class FollowedJobs:
             query = query.where(_jobs.c.kind == kind)
         if state is not None:
             query = query.where(_jobs.c.state == state)
-        with self._database.read() as connection:
-            return [job_of(row) for row in connection.execute(query)]
+        return [job_of(row) for row in self._rows(query)]
 
     def state(self) -> JobsState:
         """Counts of all jobs now, by the clock of the database.

@@ -340,7 +340,7 @@ class Jobs(FollowedJobs):
             # None: another monitor deleted it first.
             if deleted:
                 details = {"jobs": deleted, "ended_before": before.isoformat()}
-                write_audit(connection, actor=ACTOR, action="jobs.expire", subject="jobs", details=details)
+                write_audit(connection, ACTOR, "jobs.expire", "jobs", details)
         return deleted
 
     def _end(self, job: Job, *, state: JobState, **outcome: str) -> Job:

@@ -71,6 +71,5 @@ def insert_job(
     if holder is not None:
         values |= claim_values(moment, SENDING_SECONDS, holder, attempts=1, token=1)
     row = connection.execute(sa.insert(_jobs).values(values).returning(_jobs)).one()
-    details = {"kind": kind}
-    write_audit(connection, actor=actor, action="jobs.submit", subject=str(values["id"]), details=details)
+    write_audit(connection, actor, "jobs.submit", str(values["id"]), {"kind": kind})
     return job_of(row)

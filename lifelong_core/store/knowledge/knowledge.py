@@ -269,7 +269,7 @@ class Knowledge:
         """Write to the audit log that entries were exported, as a bundle with this digest."""
         with self._database.write() as connection:
             details = {"exported": len(tasks), **_named(tasks)}
-            write_audit(connection, actor=actor, action="knowledge.export", subject=digest, details=details)
+            write_audit(connection, actor, "knowledge.export", digest, details)
 
     def request_refit(self, *, actor: str) -> Job | None:
         """Submit the job that fits the ranker and builds the index; None: one waits, or there is nothing to do."""
@@ -305,7 +305,7 @@ class Knowledge:
         raise_revision(connection)
         request_refit(connection, actor=actor, has_lost_fingerprints=has_lost_fingerprints)
         drop_outdated(connection, self._artifacts)
-        write_audit(connection, actor=actor, action=f"knowledge.{verb}", subject=subject, details=details)
+        write_audit(connection, actor, f"knowledge.{verb}", subject, details)
 
 
 def _values(entry: "KnowledgeEntry", origin: str) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class Rankers:
             if known is not None:
                 remove_unneeded(connection, self._artifacts, [known.digest])
             details = {"outcomes_digest": outcomes_digest, "revision": revision}
-            write_audit(connection, actor=actor, action="rankers.put", subject=digest, details=details)
+            write_audit(connection, actor, "rankers.put", digest, details)
             return read_record(row, RankerRecord)
 
 

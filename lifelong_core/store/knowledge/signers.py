@@ -5,7 +5,7 @@ import sqlalchemy as sa
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.knowledge.records import LOCAL, PUBLISHED, TrustedSigner
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
@@ -14,11 +14,8 @@ from lifelong_core.values.names import check_name
 _signers = tables.trusted_signers
 
 
-class TrustedSigners:
+class TrustedSigners(Repository):
     """Adds, removes and lists trusted signers. Entries that came with their bundles stay when a signer is removed."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def list(self) -> list[TrustedSigner]:
         """All trusted signers by name."""
@@ -58,8 +55,7 @@ class TrustedSigners:
                 )
             values = {"name": name, "public_key": key, "added_at": now(), "added_by": actor}
             row = connection.execute(sa.insert(_signers).values(values).returning(_signers)).one()
-            details = {"public_key": key}
-            write_audit(connection, actor=actor, action="signers.add", subject=name, details=details)
+            write_audit(connection, actor, "signers.add", name, {"public_key": key})
             return read_record(row, TrustedSigner)
 
     def remove(self, name: str, *, actor: str) -> TrustedSigner:
@@ -78,6 +74,5 @@ class TrustedSigners:
                     hint="List them: `lifelong knowledge signers`.",
                 )
             removed = read_record(row, TrustedSigner)
-            details = {"public_key": removed.public_key}
-            write_audit(connection, actor=actor, action="signers.remove", subject=name, details=details)
+            write_audit(connection, actor, "signers.remove", name, {"public_key": removed.public_key})
             return removed

@@ -19,8 +19,8 @@ from lifelong_core.entities.labelling import (
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row, read_record
-from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import values_text
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.heads.heads import subject_of
 from lifelong_core.store.labelling.samples import (
     count_progress,
@@ -40,11 +40,8 @@ LARGEST_DOCUMENT = 64 * 2**10
 _plans, _labels = tables.labelling_plans, tables.labels
 
 
-class LabellingPlans:
+class LabellingPlans(Repository):
     """Stores labelling plans and follows the labels of their predictions."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(self, plan: NewPlan, samples: Sequence[LabellingSample], *, actor: str) -> LabellingPlan:
         """Store a plan; one of the same id that was not completed is replaced.
@@ -76,7 +73,7 @@ class LabellingPlans:
             outdated = _delete_outdated(connection, plan)
             subject = subject_of(model_with_id(connection, plan.model_id), plan.environment)
             details = {"id": str(plan.id), "size": values["size"], "window_samples": plan.window_samples}
-            write_audit(connection, actor=actor, action="labelling.plan", subject=subject, details=details)
+            write_audit(connection, actor, "labelling.plan", subject, details)
         for plan_id in outdated:
             delete_samples(self._database, plan_id)
         return _plan_of(row)
@@ -90,10 +87,7 @@ class LabellingPlans:
             query = query.where(_plans.c.model_id == model_id)
         if environment is not None:
             query = query.where(_plans.c.environment == environment)
-        with self._database.read() as connection:
-            return [
-                _plan_of(row) for row in connection.execute(query.order_by(_plans.c.id.desc()).limit(limit))
-            ]
+        return [_plan_of(row) for row in self._rows(query.order_by(_plans.c.id.desc()).limit(limit))]
 
     def newest(self, model_id: int, environment: str) -> LabellingPlan | None:
         """The newest plan of a population; None: there is none."""
@@ -110,8 +104,7 @@ class LabellingPlans:
             .order_by(_plans.c.id.desc())
             .limit(limit)
         )
-        with self._database.read() as connection:
-            return [_plan_of(row) for row in connection.execute(query)]
+        return [_plan_of(row) for row in self._rows(query)]
 
     def get(self, plan_id: UUID) -> LabellingPlan:
         """The plan with this id.
@@ -130,8 +123,7 @@ class LabellingPlans:
 
     def find(self, plan_id: UUID) -> LabellingPlan | None:
         """The plan with this id; None: there is none."""
-        with self._database.read() as connection:
-            row = connection.execute(sa.select(_plans).where(_plans.c.id == plan_id)).one_or_none()
+        row = self._row(sa.select(_plans).where(_plans.c.id == plan_id))
         return None if row is None else _plan_of(row)
 
     def chosen(self, plan_id: UUID) -> Sequence[SampledPrediction]:

@@ -13,8 +13,8 @@ from lifelong_core.entities.entity import Entity
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import Row
-from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.deletion import Batches, delete_rows, never_stop
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.engine.statements import MOST_VALUES, upsert_into
 from lifelong_core.store.lifecycle.privacy import HASH_BYTES
 from lifelong_core.store.log.commit_order import read_log_position, read_order
@@ -62,11 +62,8 @@ class _Some:
         return [(row.logged_on, row.id) for row in self.predictions]
 
 
-class Erasure:
+class Erasure(Repository):
     """Erases groups."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def count(self, hashes: Sequence[bytes]) -> ErasureOutcome:
         """Count the rows that `erase` would delete now. It reads the whole log.
@@ -75,7 +72,7 @@ class Erasure:
             InvalidInputError: there is no hash, or one is invalid.
         """
         _check(hashes)
-        rows, _ = self._rows(hashes, appeared=0)
+        rows, _ = self._rows_of(hashes, appeared=0)
         parts = (
             ErasureOutcome(
                 predictions=len(some.predictions),
@@ -124,7 +121,7 @@ class Erasure:
         self._database.empty_write_ahead_log()
         with self._database.write() as connection:
             details = {"hashes": len(hashes), **vars(erased)}
-            write_audit(connection, actor=actor, action="groups.erased", subject="a group", details=details)
+            write_audit(connection, actor, "groups.erased", "a group", details)
         return erased
 
     def _bury(self, hashes: Sequence[bytes], actor: str) -> None:
@@ -138,21 +135,20 @@ class Erasure:
             rows = [{"group_hash": one, "erased_at": moment} for one in sorted(set(hashes))]
             connection.execute(statement, rows)
             # The audit log holds neither the group nor its hashes.
-            details = {"hashes": len(hashes)}
-            write_audit(connection, actor=actor, action="groups.erase", subject="a group", details=details)
+            write_audit(connection, actor, "groups.erase", "a group", {"hashes": len(hashes)})
 
     def _erase_since(
         self, appeared: int, hashes: Sequence[bytes], batches: Batches
     ) -> tuple[ErasureOutcome, int]:
         """Erase rows committed at or after a log position; return the outcome and the present log position."""
-        rows, log_position = self._rows(hashes, appeared)
+        rows, log_position = self._rows_of(hashes, appeared)
         erased = ErasureOutcome()
         for some in self._parts(rows, at_once=lambda: min(batches.size, MOST_VALUES)):
             with batches.write(len(some.predictions)) as connection, self._overwriting(connection):
                 erased += _delete(connection, some)
         return erased, log_position
 
-    def _rows(self, hashes: Sequence[bytes], appeared: int) -> tuple[list[Row], int]:
+    def _rows_of(self, hashes: Sequence[bytes], appeared: int) -> tuple[list[Row], int]:
         """Predictions of the group committed at or after a log position, and the present log position."""
         columns = _log.c.model_id, _log.c.environment, _log.c.logged_on, _log.c.id
         query = sa.select(*columns).where(_log.c.group_hash.in_(hashes), _log.c.commit_order >= appeared)

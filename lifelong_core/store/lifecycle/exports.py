@@ -7,7 +7,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.log.commit_order import read_log_position
 from lifelong_core.store.log.identifiers import first_id_at, logged_on
 from lifelong_core.store.log.label_writing import revisions_by_prediction
@@ -34,11 +34,8 @@ class LoggedPage:
     """of every change of the label, oldest first"""
 
 
-class Exports:
+class Exports(Repository):
     """Reads the log by pages, with bounded memory and short transactions."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def log_position(self) -> int:
         """Present log position: an export up to it holds all present rows and no later ones."""

@@ -14,7 +14,7 @@ from typing import Self
 import sqlalchemy as sa
 
 from lifelong_core.store.access.audit_log import write_audit
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.lifecycle.privacy import (
     load_group_key,
     load_group_keys,
@@ -157,11 +157,8 @@ def check_complete(file: KeyFile, known: Sequence[str]) -> None:
     )
 
 
-class GroupKeys:
+class GroupKeys(Repository):
     """Records the digests of all keys of the group hash; each change is in the audit log."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def known_digests(self) -> tuple[str, ...]:
         """Return the recorded digests, the current one first."""
@@ -285,10 +282,10 @@ class GroupKeys:
                 raise ConflictError("the keys have changed meanwhile.", field=_FIELD, hint="Look again.")
             write_audit(
                 connection,
-                actor=actor,
-                action="group_keys.forget",
-                subject="group key",
-                details={"keys": list(map(short_digest, digests))},
+                actor,
+                "group_keys.forget",
+                "group key",
+                {"keys": list(map(short_digest, digests))},
             )
             _record(connection, file.digests, actor)
         return file
@@ -337,10 +334,6 @@ def _record(connection: sa.Connection, digests: Sequence[str], actor: str) -> tu
         rows = [{"position": position, "digest": digest} for position, digest in enumerate(digests)]
         connection.execute(sa.insert(tables.group_keys), rows)
         write_audit(
-            connection,
-            actor=actor,
-            action="group_keys.record",
-            subject="group key",
-            details={"keys": list(map(short_digest, digests))},
+            connection, actor, "group_keys.record", "group key", {"keys": list(map(short_digest, digests))}
         )
     return tuple(digests)

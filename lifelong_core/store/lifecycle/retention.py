@@ -14,6 +14,7 @@ from lifelong_core.store.engine.clock import database_time, days_before, midnigh
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.deletion import Batches, Pause, delete_rows, never_stop
 from lifelong_core.store.engine.errors import BusyError
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_core.store.log.partitions import days_with_partition, drop_partition
 from lifelong_core.store.schema import tables
@@ -43,11 +44,8 @@ class RetentionOutcome:
     """False: the run was stopped, or a partition stayed in use; the next run continues"""
 
 
-class Retention:
+class Retention(Repository):
     """Deletes rows that exceed their retention."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def delete_expired(
         self,
@@ -99,7 +97,7 @@ class Retention:
         return first, sorted(models)
 
 
-class _Run:
+class _Run(Repository):
     """One run of retention.
 
     Args:
@@ -119,7 +117,7 @@ class _Run:
         seconds: float,
     ) -> None:
         deadline = time.monotonic() + seconds
-        self._database = database
+        super().__init__(database)
         self._first_kept = first_kept
         self._models = models
         self._batches = Batches(database, lambda wait: pause(wait) or time.monotonic() > deadline)
@@ -170,8 +168,7 @@ class _Run:
         while not self._batches.is_stopped:
             # Selected before the lock is taken. PostgreSQL's index still holds deleted rows, hence the position.
             query = sa.select(*columns).where(*old, *reached).order_by(order).limit(self._batches.size)
-            with self._database.read() as connection:
-                rows = connection.execute(query).all()
+            rows = self._rows(query)
             if not rows:
                 return
             with self._announced(len(rows)) as connection:
@@ -220,8 +217,7 @@ class _Run:
             old = _summaries.c.environment == environment, _summaries.c.bucket < midnight(day)
             while not self._batches.is_stopped:
                 query = sa.select(*key).where(*old).order_by(*key).limit(self._batches.size)
-                with self._database.read() as connection:
-                    rows = [tuple(row) for row in connection.execute(query)]
+                rows = [tuple(row) for row in self._rows(query)]
                 if not rows:
                     break
                 with self._announced(len(rows)) as connection:
@@ -239,9 +235,7 @@ class _Run:
     def _announce(self, connection: sa.Connection) -> None:
         if not self._is_announced:
             before = {name: day.isoformat() for name, day in self._first_kept.items()}
-            write_audit(
-                connection, actor=ACTOR, action="log.expire", subject="log", details={"made_before": before}
-            )
+            write_audit(connection, ACTOR, "log.expire", "log", {"made_before": before})
 
 
 def _older(table: sa.Table, model: int, environment: str, day: date) -> tuple[sa.ColumnElement[bool], ...]:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from lifelong_core.entities.labels import LabelHistory, LabelRevisionAnswer
 from lifelong_core.store.engine.columns import Row, unpack_logit_rows
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.labelling.samples import planned_propensities
 from lifelong_core.store.log.identifiers import is_prediction_id, logged_on, shadow_prediction_id
 from lifelong_core.store.log.label_writing import (
@@ -30,11 +30,8 @@ _log = tables.predictions
 _labels = tables.labels
 
 
-class Labels:
+class Labels(Repository):
     """Records labels and reads labelled predictions."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def record(
         self, labels: Sequence[NewLabel], *, actor: str = "anonymous", dry_run: bool = False
@@ -140,8 +137,7 @@ class Labels:
             .join(newest, (newest.c.logged_on == _log.c.logged_on) & (newest.c.prediction_id == _log.c.id))
             .order_by(_log.c.id)
         )
-        with self._database.read() as connection:
-            rows = connection.execute(query).all()
+        rows = self._rows(query)
         found = len(rows)
         rows = [row for row in rows if len(row.logits) == 4 * classes]
         ids, groups = tuple(row.id for row in rows), [row.group_hash for row in rows]

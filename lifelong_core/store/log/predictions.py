@@ -7,7 +7,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.store.engine.columns import Row, unpack_logit_rows
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.log.commit_order import read_log_position, rows_behind, rows_of
 from lifelong_core.store.log.delivery import DeliveryOutcome, deliver_entries
@@ -29,11 +29,8 @@ _log = tables.predictions
 _requests = tables.requests
 
 
-class Predictions:
+class Predictions(Repository):
     """Appends to and reads from the log."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def append(self, entries: Sequence[LogEntry]) -> tuple[bool, ...]:
         """Write and commit the predictions of a micro-batch. They survive the failures of the database's `durability`:
@@ -218,8 +215,7 @@ class Predictions:
             .order_by(_log.c.commit_order.desc(), _log.c.id.desc())
             .limit(limit)
         )
-        with self._database.read() as connection:
-            rows = connection.execute(query).all()[::-1]
+        rows = self._rows(query)[::-1]
         return _window_of(rows, log_position_to, classes)
 
     def populations(self, since: datetime) -> list[tuple[int, str]]:
@@ -242,8 +238,7 @@ class Predictions:
         )
         # Rows that a worker logged during the removal of its model belong to no population.
         query = query.where(tables.models.c.removed_at.is_(None))
-        with self._database.read() as connection:
-            return sorted((row[0], row[1]) for row in connection.execute(query.where(newest.is_not(None))))
+        return sorted((row[0], row[1]) for row in self._rows(query.where(newest.is_not(None))))
 
     def ensure_partitions(self, today: date) -> tuple[date, ...]:
         """Create missing partitions for today and the week ahead; return their days. SQLite has no partitions."""

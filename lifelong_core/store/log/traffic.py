@@ -5,7 +5,7 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.log.identifiers import logged_on
 from lifelong_core.store.schema import tables
 
@@ -13,11 +13,8 @@ _log = tables.predictions
 _summaries = tables.window_summaries
 
 
-class TrafficCounts:
+class TrafficCounts(Repository):
     """Counts predictions of one population by their token (its id; None: without one) and UTC day, or by hour."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def senders(
         self, model_id: int, environment: str, *, first: UUID, log_position: int
@@ -29,8 +26,7 @@ class TrafficCounts:
             .where(_log.c.logged_on >= logged_on(first), _log.c.commit_order < log_position)
             .group_by(_log.c.token_id, _log.c.logged_on)
         )
-        with self._database.read() as connection:
-            return {(row[0], row[1]): row[2] for row in connection.execute(query)}
+        return {(row[0], row[1]): row[2] for row in self._rows(query)}
 
     def senders_before(
         self, model_id: int, environment: str, *, first: UUID, limit: int
@@ -46,8 +42,7 @@ class TrafficCounts:
         )
         of = (newest.c.token_id, newest.c.logged_on)
         query = sa.select(*of, sa.func.count()).group_by(*of)
-        with self._database.read() as connection:
-            return {(row[0], row[1]): row[2] for row in connection.execute(query)}
+        return {(row[0], row[1]): row[2] for row in self._rows(query)}
 
     def hours(
         self, model_id: int, environment: str, quantifier_digest: str, *, since: datetime
@@ -60,5 +55,4 @@ class TrafficCounts:
             _summaries.c.quantifier_digest == quantifier_digest,
             _summaries.c.bucket >= since,
         )
-        with self._database.read() as connection:
-            return {row[0]: row[1] for row in connection.execute(query)}
+        return {row[0]: row[1] for row in self._rows(query)}

@@ -12,8 +12,8 @@ from lifelong_core.deploy.documents import parse_document
 from lifelong_core.deploy.performance.performance_estimate import PerformanceEstimate
 from lifelong_core.entities.entity import read_kept
 from lifelong_core.entities.performance import PopulationPerformance
-from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import document_text
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.engine.statements import batched, upsert_into
 from lifelong_core.store.log.records import Population
 from lifelong_core.store.schema import tables
@@ -38,11 +38,8 @@ class CycleEstimate:
         return _day(self.due_at)
 
 
-class PerformanceComparisons:
+class PerformanceComparisons(Repository):
     """Reads estimates; stores one comparison per population."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def daily_estimates(self, model_id: int, environment: str, *, since: datetime) -> list[CycleEstimate]:
         """The last estimate of each day and head version among the cycles due since then, oldest first.
@@ -106,8 +103,7 @@ class PerformanceComparisons:
     def populations(self) -> dict[Population, datetime]:
         """The populations with a comparison, and when it was computed."""
         query = sa.select(_table.c.model_id, _table.c.environment, _table.c.computed_at)
-        with self._database.read() as connection:
-            return {(row.model_id, row.environment): row.computed_at for row in connection.execute(query)}
+        return {(row.model_id, row.environment): row.computed_at for row in self._rows(query)}
 
 
 def _parse(text: str) -> PopulationPerformance:

@@ -17,7 +17,7 @@ from lifelong_core.entities.proposals import Decision, ProposalState, Retraining
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.engine.statements import upsert_into
 from lifelong_core.store.heads.heads import subject_of
 from lifelong_core.store.log.identifiers import new_prediction_id
@@ -34,11 +34,8 @@ _proposals = tables.retraining_proposals
 _task_of_model = tables.models.c.task_id == tables.tasks.c.id
 
 
-class RetrainingProposals:
+class RetrainingProposals(Repository):
     """Proposes retrainings and records what people decide."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def propose(self, model_id: int, environment: str, need: RetrainingNeed) -> RetrainingProposal | None:
         """Propose a retraining, unless its reason was proposed before and has held since.
@@ -122,10 +119,7 @@ class RetrainingProposals:
             .select_from(_proposals.join(tables.models).join(tables.tasks, _task_of_model))
             .where(_proposals.c.decided_at.is_(None))
         )
-        with self._database.read() as connection:
-            return Counter(
-                (name, environment, reason) for name, environment, reason in connection.execute(query)
-            )
+        return Counter((name, environment, reason) for name, environment, reason in self._rows(query))
 
     def get(self, proposal_id: UUID) -> RetrainingProposal:
         """The proposal with this id.
@@ -150,8 +144,7 @@ class RetrainingProposals:
             )
         first, last = (UUID(digits.ljust(32, filler)) for filler in "0f")
         query = sa.select(_proposals).where(_proposals.c.id.between(first, last)).limit(2)
-        with self._database.read() as connection:
-            found = connection.execute(query).all()
+        found = self._rows(query)
         if not found:
             raise NotFoundError(f"there is no proposal {beginning[:80]}.", field="proposal", hint=_LIST)
         if len(found) > 1:
@@ -271,4 +264,4 @@ def _audit(connection: sa.Connection, proposal: RetrainingProposal, verb: str, *
     if proposal.job_id is not None:
         details["job"] = str(proposal.job_id)
     subject = subject_of(model_with_id(connection, proposal.model_id), proposal.environment)
-    write_audit(connection, actor=actor, action=f"proposals.{verb}", subject=subject, details=details)
+    write_audit(connection, actor, f"proposals.{verb}", subject, details)

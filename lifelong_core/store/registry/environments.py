@@ -8,7 +8,7 @@ from lifelong_core.entities.registry import Environment
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.registry.registry import bump_revision, change_registry
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, NotFoundError, TooManyRequestsError
@@ -28,11 +28,8 @@ _USES = (
 """Uses of an environment that prevent its deletion."""
 
 
-class Environments:
+class Environments(Repository):
     """Adds, lists, disables and deletes environments; `default` always exists."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def ensure(
         self,
@@ -71,10 +68,10 @@ class Environments:
             _insert(connection, name, creator)
             write_audit(
                 connection,
-                actor=creator or "anonymous",
-                action="environments.create",
-                subject=name,
-                details={"by": "prediction"},
+                creator or "anonymous",
+                "environments.create",
+                name,
+                {"by": "prediction"},
                 source=source,
             )
 
@@ -88,7 +85,7 @@ class Environments:
         with change_registry(self._database) as connection:
             if name not in _names(connection):
                 _insert(connection, name, actor)
-                write_audit(connection, actor=actor, action="environments.create", subject=name)
+                write_audit(connection, actor, "environments.create", name)
             return _environment_of(_row(connection, name))
 
     def disable(self, name: str, *, actor: str) -> Environment:
@@ -131,7 +128,7 @@ class Environments:
             compared = tables.performance_comparisons
             connection.execute(sa.delete(compared).where(compared.c.environment == name))
             connection.execute(sa.delete(_table).where(_table.c.name == name))
-            write_audit(connection, actor=actor, action="environments.delete", subject=name)
+            write_audit(connection, actor, "environments.delete", name)
 
     def get(self, name: str) -> Environment:
         """The environment of that name.
@@ -161,7 +158,7 @@ class Environments:
             row = _row(connection, name)
             if (row.disabled_at is None) != (moment is None):
                 connection.execute(sa.update(_table).where(_table.c.name == name).values(disabled_at=moment))
-                write_audit(connection, actor=actor, action=action, subject=name)
+                write_audit(connection, actor, action, name)
             return _environment_of(_row(connection, name))
 
 

@@ -76,7 +76,7 @@ def remove_model(database: Database, artifacts: Artifacts, reference: str, *, ac
         connection.execute(sa.update(models).where(models.c.id == model.id).values(gone))
         unneeded = sorted(digest for digest in digests if not is_needed(connection, digest, moment))
         details = {"kind": model.kind, "artifact": model.artifact, "artifacts_removed": unneeded}
-        write_audit(connection, actor=actor, action="models.remove", subject=model.reference, details=details)
+        write_audit(connection, actor, "models.remove", model.reference, details)
         # Within the transaction: a simultaneous `add` of the same bytes waits for it and stores them again.
         for digest in unneeded:
             artifacts.remove(digest)

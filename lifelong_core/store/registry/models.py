@@ -13,7 +13,7 @@ from lifelong_core.store.access.audit_log import REFUSED_GRAPH, write_audit
 from lifelong_core.store.artifacts import Artifacts, DamagedArtifactError
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import ArtifactRepository
 from lifelong_core.store.heads.activations import serving_version
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.rows import model_of
@@ -25,12 +25,8 @@ from lifelong_core.values.names import check_name
 from lifelong_core.values.preprocessing import Preprocessing
 
 
-class Models:
+class Models(ArtifactRepository):
     """Adds, finds and lists models."""
-
-    def __init__(self, database: Database, artifacts: Artifacts) -> None:
-        self._database = database
-        self._artifacts = artifacts
 
     def add(
         self,
@@ -88,7 +84,7 @@ class Models:
             actor: name for the audit log.
         """
         with self._database.write() as connection:
-            write_audit(connection, actor=actor, action=REFUSED_GRAPH, subject=name, details=details)
+            write_audit(connection, actor, REFUSED_GRAPH, name, details)
 
     def get(self, reference: str) -> Model:
         """The model `name@version`, or the promoted (else the newest) version of `name`.
@@ -110,10 +106,7 @@ class Models:
 
     def list(self) -> list[Model]:
         """All models, oldest first."""
-        with self._database.read() as connection:
-            return [
-                model_of(row) for row in connection.execute(present_models().order_by(tables.models.c.id))
-            ]
+        return [model_of(row) for row in self._rows(present_models().order_by(tables.models.c.id))]
 
 
 def insert_model(
@@ -146,7 +139,7 @@ def insert_model(
     }
     model = model_of(connection.execute(sa.insert(tables.models).values(row).returning(tables.models)).one())
     details = {"task": task, "kind": kind, "artifact": artifact, **forced}
-    write_audit(connection, actor=actor, action="models.add", subject=model.reference, details=details)
+    write_audit(connection, actor, "models.add", model.reference, details)
     return model
 
 
@@ -222,7 +215,7 @@ def promote_model(
     was_promoted = put_model_in_force(connection, model, actor=actor)
     if not was_promoted:
         add_promotion(connection, model.task_id, model.id, actor=actor, reason=reason)
-    write_audit(connection, actor=actor, action="models.promote", subject=model.reference, details=details)
+    write_audit(connection, actor, "models.promote", model.reference, details)
 
 
 def put_model_in_force(connection: sa.Connection, model: Model, *, actor: str) -> bool:
@@ -238,7 +231,7 @@ def put_model_in_force(connection: sa.Connection, model: Model, *, actor: str) -
     if rollout is not None and rollout.model_id == model.id:
         close_rollout(connection, rollout, actor=actor, outcome="promoted")
         details = {"stage": rollout.stage, "share": rollout.share, "outcome": "promoted"}
-        write_audit(connection, actor=actor, action="rollouts.end", subject=model.reference, details=details)
+        write_audit(connection, actor, "rollouts.end", model.reference, details)
     return was_promoted
 
 

@@ -12,7 +12,7 @@ from lifelong_core.configuration.policy_fields import Mode
 from lifelong_core.entities.entity import Entity, Moment
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import Row
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.engine.statements import upsert_into
 from lifelong_core.store.schema import tables
 
@@ -95,11 +95,8 @@ class MonitorProcess:
     """whether the last heartbeat is older than LOST_AFTER"""
 
 
-class Monitors:
+class Monitors(Repository):
     """Records heartbeats of monitors and lists monitors."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def record_heartbeat(self, heartbeat: Heartbeat) -> None:
         """Record a heartbeat; it replaces the previous one of the process.

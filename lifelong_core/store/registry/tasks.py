@@ -12,7 +12,7 @@ from lifelong_core.deploy.checks import as_new_class_names
 from lifelong_core.entities.registry import Task
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.rows import task_of
 from lifelong_core.store.schema import tables
@@ -21,15 +21,12 @@ from lifelong_core.values.errors import ConflictError, NotFoundError
 from lifelong_core.values.names import check_name
 
 
-class Tasks:
+class Tasks(Repository):
     """Adds and finds tasks.
 
     Name and classes of a task never change. Attaching a recommendation with other costs or another decision rule
     changes these (`Recommendations.attach`); promoting a model changes its promoted model.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(
         self,
@@ -77,7 +74,7 @@ class Tasks:
                     hint="Choose another name: the classes of a task never change.",
                 )
             created = connection.execute(sa.insert(tables.tasks).values(row).returning(tables.tasks)).one()
-            write_audit(connection, actor=actor, action="tasks.add", subject=name, details=details)
+            write_audit(connection, actor, "tasks.add", name, details)
         return task_of(created)
 
     def get(self, name: str) -> Task:
@@ -96,11 +93,7 @@ class Tasks:
 
     def list(self) -> list[Task]:
         """All tasks, oldest first."""
-        with self._database.read() as connection:
-            return [
-                task_of(row)
-                for row in connection.execute(sa.select(tables.tasks).order_by(tables.tasks.c.id))
-            ]
+        return [task_of(row) for row in self._rows(sa.select(tables.tasks).order_by(tables.tasks.c.id))]
 
 
 def task_named(connection: sa.Connection, name: str) -> Task:
@@ -163,10 +156,10 @@ def replace_costs(
     connection.execute(sa.update(tasks).where(tasks.c.id == task.id).values(costs=costs.tolist()))
     write_audit(
         connection,
-        actor=actor,
-        action="tasks.costs",
-        subject=task.name,
-        details={**details, **forced, "old": task.costs.tolist(), "new": costs.tolist()},
+        actor,
+        "tasks.costs",
+        task.name,
+        {**details, **forced, "old": task.costs.tolist(), "new": costs.tolist()},
     )
 
 
@@ -194,10 +187,10 @@ def replace_decision_rule(
     connection.execute(sa.update(tasks).where(tasks.c.id == task.id).values(decision_rule=new))
     write_audit(
         connection,
-        actor=actor,
-        action="tasks.decision_rule",
-        subject=task.name,
-        details={**details, "old": rule_document(task.decision_rule), "new": new},
+        actor,
+        "tasks.decision_rule",
+        task.name,
+        {**details, "old": rule_document(task.decision_rule), "new": new},
     )
 
 

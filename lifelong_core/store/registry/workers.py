@@ -10,7 +10,7 @@ from lifelong_core.entities.heads import HeadPopulation
 from lifelong_core.entities.registry import ModelLoad, ServingWorker
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import Row
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.engine.statements import upsert_into
 from lifelong_core.store.schema import tables
 
@@ -22,11 +22,8 @@ FORGOTTEN_AFTER = timedelta(days=1)
 _workers = tables.workers
 
 
-class Workers:
+class Workers(Repository):
     """Records heartbeats of workers and lists workers."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def record_heartbeat(
         self,

@@ -5,8 +5,7 @@ import sqlalchemy as sa
 from lifelong_core.entities.registry import Model, Task
 from lifelong_core.entities.rollouts import Promotion
 from lifelong_core.store.access.audit_log import write_audit
-from lifelong_core.store.artifacts import Artifacts
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import ArtifactRepository
 from lifelong_core.store.registry.models import check_graph_is_stored, model_with_id, put_model_in_force
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_named
@@ -19,12 +18,8 @@ from lifelong_core.store.rollouts.history import (
 from lifelong_core.values.errors import ConflictError
 
 
-class Promotions:
+class Promotions(ArtifactRepository):
     """Lists the promotions of a task and undoes the newest one."""
-
-    def __init__(self, database: Database, artifacts: Artifacts) -> None:
-        self._database = database
-        self._artifacts = artifacts
 
     def list(self, task: str) -> list[Promotion]:
         """All promotions of a task, oldest first, the automatic first one and roll-backs included.
@@ -88,9 +83,7 @@ class Promotions:
                 "task": task,
                 "from": None if restored_from is None else model_with_id(connection, restored_from).reference,
             }
-            write_audit(
-                connection, actor=actor, action="models.rollback", subject=model.reference, details=details
-            )
+            write_audit(connection, actor, "models.rollback", model.reference, details)
         return model
 
 

@@ -9,7 +9,7 @@ from lifelong_core.entities.registry import Model, Task
 from lifelong_core.entities.rollouts import Rollout, Stage
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
-from lifelong_core.store.engine.database import Database
+from lifelong_core.store.engine.repository import Repository
 from lifelong_core.store.registry.models import check_has_head, model_with_id
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_named, task_with_id
@@ -20,11 +20,8 @@ from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFou
 _rollouts = tables.rollouts
 
 
-class Rollouts:
+class Rollouts(Repository):
     """Ends and lists trials; `trials.start_trial` starts and changes them."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def current(self, task: str) -> Rollout | None:
         """The trial of a task that goes on; None: there is none.
@@ -61,9 +58,7 @@ class Rollouts:
                 )
             model = model_with_id(connection, rollout.model_id)
             details = {"stage": rollout.stage, "share": rollout.share, "outcome": "ended"}
-            write_audit(
-                connection, actor=actor, action="rollouts.end", subject=model.reference, details=details
-            )
+            write_audit(connection, actor, "rollouts.end", model.reference, details)
             return close_rollout(connection, rollout, actor=actor, outcome="ended")
 
 
@@ -147,5 +142,5 @@ def put_on_trial(
         details = {**details, "before": {"stage": rollout.stage, "share": rollout.share}}
     action = "rollouts.start" if rollout is None else "rollouts.change"
     details = {"stage": stage, "share": share, **details}
-    write_audit(connection, actor=actor, action=action, subject=model.reference, details=details)
+    write_audit(connection, actor, action, model.reference, details)
     return rollout_of(connection.execute(statement.returning(_rollouts)).one())

@@ -8,11 +8,10 @@ import sqlalchemy as sa
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.entities.registry import Model
 from lifelong_core.store.access.audit_log import write_audit
-from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row, read_record
-from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import document_text
+from lifelong_core.store.engine.repository import ArtifactRepository
 from lifelong_core.store.heads.calibration_sets import insert_calibration_set
 from lifelong_core.store.knowledge.changes import remove_unneeded, restore_missing
 from lifelong_core.store.lifecycle.privacy import without_group_keys
@@ -30,12 +29,8 @@ if TYPE_CHECKING:
 _trainings = tables.trainings
 
 
-class Trainings:
+class Trainings(ArtifactRepository):
     """Registers trained models, and finds how they were trained."""
-
-    def __init__(self, database: Database, artifacts: Artifacts) -> None:
-        self._database = database
-        self._artifacts = artifacts
 
     def record(
         self,
@@ -104,9 +99,7 @@ class Trainings:
             connection.execute(sa.insert(_trainings).values(values))
             insert_calibration_set(connection, model, calibration, digests[3], actor=actor)
             details = {"job": str(job_id), "result": digests[1], "test_set": digests[2]}
-            write_audit(
-                connection, actor=actor, action="trainings.add", subject=model.reference, details=details
-            )
+            write_audit(connection, actor, "trainings.add", model.reference, details)
             return model_with_id(connection, model.id)
 
     def put_report(
@@ -136,9 +129,7 @@ class Trainings:
             change = sa.update(_trainings).where(_trainings.c.model_id == model.id).values(values)
             after = _stored(connection.execute(change.returning(_trainings)).one())
             remove_unneeded(connection, self._artifacts, before.artifacts - after.artifacts)
-            write_audit(
-                connection, actor=actor, action="trainings.report", subject=model.reference, details=values
-            )
+            write_audit(connection, actor, "trainings.report", model.reference, values)
         return after
 
     def get(self, reference: str) -> StoredTraining:
@@ -158,8 +149,7 @@ class Trainings:
     def list(self, limit: int | None = None) -> list[StoredTraining]:
         """The newest trainings, newest first; all of them without a limit."""
         query = sa.select(_trainings).order_by(_trainings.c.model_id.desc()).limit(limit)
-        with self._database.read() as connection:
-            return [_stored(row) for row in connection.execute(query)]
+        return [_stored(row) for row in self._rows(query)]
 
 
 def artifacts_of_training(connection: sa.Connection, model_id: int) -> set[str]:
