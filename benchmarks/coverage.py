@@ -36,12 +36,15 @@ from lifelong_core.design import ModelOutputs, ProblemFingerprint, Recommendatio
 from lifelong_core.design.recommendation.document import RecommendedMetric, label_metrics
 from lifelong_core.design.validation.compare import compare
 from lifelong_core.design.validation.paired import PairedValidation
-from lifelong_core.design.validation.uncertainty.document import UncertaintyAwareScores, UncertaintySettings
-from lifelong_core.design.validation.uncertainty.predicted import predicted_uncertainties
+from lifelong_core.design.validation.uncertainty.document import (
+    UncertaintyAwareScores,
+    UncertaintySettings,
+    predicted_uncertainties,
+)
 from lifelong_core.design.validation.uncertainty.scores import uncertainty_aware_scores
 from lifelong_core.design.validation.validation_settings import ValidationSettings
+from lifelong_core.design.validation.values.intervals import Resamples
 from lifelong_core.design.validation.values.metric_value import EstimatedValue
-from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.calibration.density import leave_one_out_bandwidth

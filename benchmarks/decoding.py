@@ -30,7 +30,7 @@ from PIL import Image
 
 from benchmarks.gpu_graphs import jpeg
 from benchmarks.machine import describe
-from lifelong_core.develop.torchvision_operators import declare_missing_operators
+from lifelong_core.develop.evaluation_transforms import declare_missing_operators
 from lifelong_core.images import model_input, preprocess
 from lifelong_core.values.preprocessing import Preprocessing
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks.fingerprint_retrieval import ORIGINAL, Pool, Row, Sample, retrieve, retrieve_by
 from lifelong_core.develop.fingerprints.distances.binned_kld import BinnedKLD
-from lifelong_core.develop.fingerprints.distances.earth_movers import VDNA
 from lifelong_core.develop.fingerprints.distances.registry import JEFFREYS, METHODS
+from lifelong_core.develop.fingerprints.distances.vectors import VDNA
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint, make_histogram_fingerprint
 
 COMPARED = ("bKLD(small,target)", "bKLD(small,smoothed)", "VDNA")

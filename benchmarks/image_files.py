@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageOps
 
-from lifelong_core.develop.torchvision_operators import declare_missing_operators
+from lifelong_core.develop.evaluation_transforms import declare_missing_operators
 from lifelong_core.images import FORMATS, model_input
 from lifelong_core.values.errors import LifelongError
 from lifelong_core.values.preprocessing import Preprocessing

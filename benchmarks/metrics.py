@@ -29,7 +29,7 @@ import psutil
 from sklearn import metrics as sklearn_metrics
 
 from benchmarks.machine import describe
-from lifelong_core.develop.torchvision_operators import declare_missing_operators
+from lifelong_core.develop.evaluation_transforms import declare_missing_operators
 from lifelong_core.metrics import METRICS, bootstrap_confusions, compute_metrics, counting_metric
 
 SEED = 0

@@ -18,7 +18,7 @@ from PIL import Image
 from torch import nn
 
 from benchmarks.machine import describe
-from lifelong_core.develop.torchvision_operators import declare_missing_operators
+from lifelong_core.develop.evaluation_transforms import declare_missing_operators
 from lifelong_core.develop.training.export.onnx_classifier import OnnxClassifier
 from lifelong_core.develop.training.export.onnx_export import export_onnx
 from lifelong_core.develop.training.export.parity import check_parity

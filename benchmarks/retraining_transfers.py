@@ -16,12 +16,12 @@ from benchmarks.retraining_tasks import EDGE, TASKS, prepare_task, task_source
 from lifelong_core.develop.knowledge.entry import Scenario
 from lifelong_core.develop.training.augmentation.search import search_policy
 from lifelong_core.develop.training.data.prepared import PreparedImages
-from lifelong_core.develop.training.optimisation.computing import compute_on, training_device
+from lifelong_core.develop.training.optimisation.classifier import compute_on, training_device
 from lifelong_core.develop.training.optimisation.losses import split_logits
 from lifelong_core.develop.training.optimisation.state import Checkpoint, read_checkpoint
 from lifelong_core.develop.training.phases import Training, train
 from lifelong_core.develop.training.policy import LIGHT, AugmentationPolicy
-from lifelong_core.develop.training.progress_report import ProgressReport
+from lifelong_core.develop.training.progress import ProgressReport
 from lifelong_core.develop.training.recipe import Optimisation, Recipe
 from lifelong_core.values.errors import InvalidInputError
 

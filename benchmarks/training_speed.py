@@ -26,8 +26,12 @@ from lifelong_core.develop.training.augmentation.transform import policy_transfo
 from lifelong_core.develop.training.data.prepared import PreparedImages
 from lifelong_core.develop.training.export.preprocessing import training_preprocessing
 from lifelong_core.develop.training.optimisation.batches import TrainingBatches
-from lifelong_core.develop.training.optimisation.classifier import create_classifier
-from lifelong_core.develop.training.optimisation.computing import Computing, compute_on, training_device
+from lifelong_core.develop.training.optimisation.classifier import (
+    Computing,
+    compute_on,
+    create_classifier,
+    training_device,
+)
 from lifelong_core.develop.training.optimisation.trainer import Phase, train_phase
 from lifelong_core.develop.training.policy import LIGHT
 from lifelong_core.develop.training.recipe import Optimisation, Recipe

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
+from lifelong_core.develop.knowledge.entry import TransferOutcomes
 from lifelong_core.develop.ranking.fitting import fit_ranker
 from lifelong_core.develop.transferability import (
     gain,

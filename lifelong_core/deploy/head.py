@@ -21,7 +21,7 @@ from lifelong_core.decision_rules.rules import (
 )
 from lifelong_core.deploy.checks import as_class_names, as_temperature
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
-from lifelong_core.deploy.numerics.rows import affine_scores
+from lifelong_core.deploy.numerics.newton import affine_scores
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import (
     Floats,

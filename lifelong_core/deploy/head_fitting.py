@@ -18,7 +18,7 @@ from lifelong_core.decision_rules.rules import (
 from lifelong_core.deploy.calibration.affine import AffineCalibration, class_weights, fit_weighted
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits, crossfitting_folds
-from lifelong_core.deploy.numerics.rows import affine_scores
+from lifelong_core.deploy.numerics.newton import affine_scores
 from lifelong_core.values.arrays import (
     Floats,
     Integers,

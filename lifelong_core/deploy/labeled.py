@@ -9,7 +9,7 @@ from typing import Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.deploy.numerics.rows import one_hot
+from lifelong_core.deploy.numerics.newton import one_hot
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import (
     MANY_CLASSES,

@@ -4,7 +4,7 @@ from lifelong_core.design.interview.answer_texts import parse_answer
 from lifelong_core.design.interview.interview import Interview, Stage, start_interview
 from lifelong_core.design.interview.proposals import Proposal, propose_answers
 from lifelong_core.design.interview.views import format_answer
-from lifelong_core.design.method.checks import MethodError
+from lifelong_core.design.method.loader import MethodError
 from lifelong_core.design.method.schema import Question
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 from lifelong_core.design.recommendation.contradictions import Contradiction, contradictions

@@ -7,8 +7,8 @@
 - `training`: trains a classifier by a recipe; needs torch.
 - `localization`: whether two models look at the same places of images.
 - `transferability`: how good a ranking of source tasks was.
-- `evaluation_transforms`: evaluation transforms of timm and torchvision as preprocessing documents.
-- `torchvision_operators`: makes torchvision importable beside a CPU build of torch.
+- `evaluation_transforms`: evaluation transforms of timm and torchvision as preprocessing documents; makes
+  torchvision importable beside a CPU build of torch.
 """
 
 from importlib import import_module

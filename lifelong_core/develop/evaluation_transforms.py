@@ -11,7 +11,6 @@ from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lifelong_core.develop.torchvision_operators import declare_missing_operators
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.validation_errors import suggest
 
@@ -259,3 +258,35 @@ def _unknown(library: str, name: str, known: Iterable[str]) -> InvalidInputError
         f"{library} has no model {name!r}.",
         hint=suggest(name, list(known)) or f"Look at the models that {library} lists.",
     )
+
+
+_OPERATORS = ("nms", "qnms")
+_SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+_MISSING = "operator torchvision::nms does not exist"
+
+_declarations: list[Any] = []
+"""torch removes a declaration together with its library object, so the object is kept."""
+
+
+def declare_missing_operators() -> bool:
+    """Import torchvision; if its operators are missing, declare them and import it again.
+
+    Returns:
+        Whether the declarations were needed.
+
+    Raises:
+        ImportError: torch or torchvision is not installed.
+    """
+    try:
+        import_module("torchvision")
+    except RuntimeError as error:
+        if _MISSING not in str(error):
+            raise
+    else:
+        return False
+    library: Any = import_module("torch.library").Library("torchvision", "FRAGMENT")
+    for name in _OPERATORS:
+        library.define(name + _SCHEMA)
+    _declarations.append(library)
+    import_module("torchvision")
+    return True

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypeAlias
 from pydantic import Field, PlainSerializer, PlainValidator, computed_field
 from typing_extensions import TypedDict
 
-from lifelong_core.deploy.criterion.head_expectation import describe_expectation, describe_head_rule
+from lifelong_core.deploy.criterion.expected_criterion import describe_expectation, describe_head_rule
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.entities.entity import Entity, Moment, Vector
 from lifelong_core.values.array_value import ArrayValue

@@ -39,8 +39,14 @@ from lifelong_core.metrics.computation import compute_metrics as compute_metrics
 from lifelong_core.metrics.counting.confusion import OneVersusRest as OneVersusRest
 from lifelong_core.metrics.counting.confusion import confusion_matrix as confusion_matrix
 from lifelong_core.metrics.counting.confusion import one_versus_rest as one_versus_rest
+from lifelong_core.metrics.counting.cost import DecisionCurve as DecisionCurve
+from lifelong_core.metrics.counting.cost import decision_curve as decision_curve
 from lifelong_core.metrics.counting.cost import linear_costs as linear_costs
 from lifelong_core.metrics.counting.cost import naive_decision as naive_decision
+from lifelong_core.metrics.counting.cost import net_benefit as net_benefit
+from lifelong_core.metrics.counting.cost import (
+    net_benefit_from_probabilities as net_benefit_from_probabilities,
+)
 from lifelong_core.metrics.counting.cost import quadratic_costs as quadratic_costs
 from lifelong_core.metrics.counting.cost import zero_one_costs as zero_one_costs
 from lifelong_core.metrics.counting.multiclass import accuracy as accuracy
@@ -51,12 +57,6 @@ from lifelong_core.metrics.counting.multiclass import expected_cost as expected_
 from lifelong_core.metrics.counting.multiclass import matthews_correlation as matthews_correlation
 from lifelong_core.metrics.counting.multiclass import normalised_expected_cost as normalised_expected_cost
 from lifelong_core.metrics.counting.multiclass import weighted_cohen_kappa as weighted_cohen_kappa
-from lifelong_core.metrics.counting.net_benefit import DecisionCurve as DecisionCurve
-from lifelong_core.metrics.counting.net_benefit import decision_curve as decision_curve
-from lifelong_core.metrics.counting.net_benefit import net_benefit as net_benefit
-from lifelong_core.metrics.counting.net_benefit import (
-    net_benefit_from_probabilities as net_benefit_from_probabilities,
-)
 from lifelong_core.metrics.counting.one_versus_rest import f_beta as f_beta
 from lifelong_core.metrics.counting.one_versus_rest import fall_out as fall_out
 from lifelong_core.metrics.counting.one_versus_rest import false_discovery_rate as false_discovery_rate

@@ -9,13 +9,8 @@ from types import MappingProxyType
 from numpy.typing import ArrayLike
 
 from lifelong_core.metrics.calibration import binned, cost_loss, density, kernel, slope
-from lifelong_core.metrics.counting import (
-    multiclass,
-    net_benefit,
-    one_versus_rest,
-    stability,
-    uncertainty_aware,
-)
+from lifelong_core.metrics.counting import cost as net_benefit
+from lifelong_core.metrics.counting import multiclass, one_versus_rest, stability, uncertainty_aware
 from lifelong_core.metrics.counting.multiclass import (
     accuracies,
     balanced_accuracies,

@@ -24,13 +24,12 @@ from lifelong_core.metrics.calibration.density import ece_kde
 from lifelong_core.metrics.calibration.kernel import Estimate, kernel_calibration_error
 from lifelong_core.metrics.catalogue import METRICS, PER_CLASS_COUNTS
 from lifelong_core.metrics.counting.confusion import OneVersusRest
-from lifelong_core.metrics.counting.cost import costs_of
+from lifelong_core.metrics.counting.cost import costs_of, net_benefit_from_probabilities
 from lifelong_core.metrics.counting.multiclass import (
     expected_cost,
     normalised_expected_cost,
     weighted_cohen_kappa,
 )
-from lifelong_core.metrics.counting.net_benefit import net_benefit_from_probabilities
 from lifelong_core.metrics.counting.one_versus_rest import positive_share
 from lifelong_core.metrics.inputs import CheckedInputs, Parameters
 from lifelong_core.metrics.scores.at_target import SHARE_OF_POSITIVES, PerClassMetric, at_target

@@ -9,7 +9,7 @@ import numpy as np
 from lifelong_core.metrics.catalogue import METRICS, PER_CLASS_COUNTS
 from lifelong_core.metrics.evaluation import SharedComputations
 from lifelong_core.metrics.scores.at_target import cut_off
-from lifelong_core.metrics.scores.operating_points import OperatingPoints
+from lifelong_core.metrics.scores.ranking import OperatingPoints
 from lifelong_core.values.arrays import Floats
 
 Reason: TypeAlias = str | Mapping[int, str]

@@ -10,7 +10,6 @@ import numpy as np
 from PIL import Image
 
 from lifelong_core.design.validation.values.metric_value import Number
-from lifelong_core.develop.localization.mean_score import SCORE_NAMES, mean_score
 from lifelong_core.develop.localization.occlusion import (
     GRID,
     Box,
@@ -20,7 +19,14 @@ from lifelong_core.develop.localization.occlusion import (
     relative_map,
 )
 from lifelong_core.develop.localization.overlay import overlay_png
-from lifelong_core.develop.localization.stability import SCORES, THRESHOLD, Stability, stability
+from lifelong_core.develop.localization.stability import (
+    SCORE_NAMES,
+    SCORES,
+    THRESHOLD,
+    Stability,
+    mean_score,
+    stability,
+)
 from lifelong_core.images import preprocess, visible_box
 from lifelong_core.promotion.document import (
     LocalizationComparison,

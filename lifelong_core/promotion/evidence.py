@@ -12,8 +12,7 @@ from lifelong_core.design.validation.differences import (
 from lifelong_core.design.validation.paired import PairedValidation
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.promotion.decision_changes import McNemar
-from lifelong_core.promotion.document import CostDifference
-from lifelong_core.promotion.inputs import ComparedModel, Population
+from lifelong_core.promotion.document import ComparedModel, CostDifference, Population
 from lifelong_core.values.arrays import Floats
 
 

@@ -1,5 +1,6 @@
 """The promotion report as a self-contained HTML page, in the style of the validation report."""
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import cache
 
@@ -9,10 +10,13 @@ from lifelong_core.design.interview.class_names import decision_names
 from lifelong_core.design.recommendation.wording import DIRECTIONS
 from lifelong_core.design.report import figures, pages, words
 from lifelong_core.design.report.forest import Entry, Forest, forest
-from lifelong_core.design.report.plots import Panel
+from lifelong_core.design.report.plots import Frame, Panel, pad_range
 from lifelong_core.design.report.tables import MOST_CLASSES
 from lifelong_core.design.report.words import of
 from lifelong_core.design.validation.differences import MetricDifference
+from lifelong_core.design.validation.values.metric_value import EstimatedValue
+from lifelong_core.develop.localization.classifier_stability import ClassifierStability, ScoreOverImages
+from lifelong_core.develop.localization.stability import SCORE_NAMES
 from lifelong_core.promotion.document import PromotionReport
 
 MOST_CASES = 20
@@ -135,3 +139,122 @@ def _label(difference: MetricDifference, class_names: Sequence[str]) -> str:
 def _title(orientation: str) -> str:
     side = "right" if orientation == "up" else "left"
     return f"{DIRECTIONS[orientation].capitalize()}: the new model is better on the {side}"
+
+
+OF_PAIRS = ("adjusted_positive_jaccard", "adjusted_jaccard", "spearman")
+"""Scores that are shown for each pair: the two of the publication, and kappa."""
+MOST_PAIRS = 45
+"""Pairs that are drawn, those that agree least first; ten classifiers have as many."""
+MOST_IMAGES = 10
+_SIZE = 380.0
+
+
+def stability_html(result: ClassifierStability) -> str:
+    """Return the result as one page without scripts and external files, fit for printing.
+
+    The mean of all pairs comes first, then each pair, then the images: how both scores without labels go together, and
+    which images agree least. The page embeds the result as JSON, unless it is very large. Equal results give equal
+    pages.
+    """
+    text = result.to_json()
+    return (
+        environment()
+        .get_template("stability.html.jinja")
+        .render(
+            document=words.embed_json(text) if len(text) <= pages.LARGEST_DOCUMENT else None,
+            found=result,
+            names=SCORE_NAMES,
+            overall=forest(
+                [
+                    _entry(SCORE_NAMES[score.score], score)
+                    for score in result.scores
+                    if score.mean is not None
+                ],
+                "All pairs",
+            )
+            if any(score.mean is not None for score in result.scores)
+            else None,
+            pair_plots=[(SCORE_NAMES[score], _pairs(result, score)) for score in OF_PAIRS],
+            most_pairs=MOST_PAIRS,
+            tables=[(SCORE_NAMES[score], _table(result, score)) for score in OF_PAIRS],
+            panel=_panel(result),
+            least=_least(result),
+        )
+    )
+
+
+def _entry(label: str, score: ScoreOverImages) -> Entry:
+    value = EstimatedValue(
+        label=score.score,
+        value_of="all_classes",
+        estimate=score.mean,
+        low=score.low,
+        high=score.high,
+        reason=None if score.mean is not None else "undefined in every image",
+        method="basic",
+        replicates=0,
+    )
+    return Entry(label, value, "up")
+
+
+def _of(scores: Iterable[ScoreOverImages], score: str) -> ScoreOverImages:
+    return next(one for one in scores if one.score == score)
+
+
+def _pairs(found: ClassifierStability, score: str) -> Forest | None:
+    """One row for each pair, the least stable first; None where no pair has the score."""
+    rows = [(f"{pair.first} · {pair.second}", _of(pair.scores, score)) for pair in found.pairs]
+    known = sorted((row for row in rows if row[1].mean is not None), key=lambda row: row[1].mean or 0.0)
+    if not known:
+        return None
+    return forest([_entry(*row) for row in known[:MOST_PAIRS]], SCORE_NAMES[score])
+
+
+def _table(found: ClassifierStability, score: str) -> list[tuple[str, list[ScoreOverImages | None]]]:
+    """Each classifier with its score against every other; None against itself."""
+    rows: list[tuple[str, list[ScoreOverImages | None]]] = []
+    for one in found.classifiers:
+        pairs = [found.pair(one, other) if other != one else None for other in found.classifiers]
+        rows.append((one, [None if pair is None else _of(pair.scores, score) for pair in pairs]))
+    return rows
+
+
+def _panel(found: ClassifierStability) -> Panel | None:
+    """Images by Spearman's correlation and the adjusted positive Jaccard; None where no image has both."""
+    points = [
+        (one.name or f"image {one.image}", x, y)
+        for one in found.by_image
+        for x, y in [(one.scores["spearman"], one.scores["adjusted_positive_jaccard"])]
+        if x is not None and y is not None
+    ]
+    if not points:
+        return None
+    frame = Frame.of(
+        pad_range([x for _, x, _ in points], within=(-1, 1)),
+        pad_range([y for *_, y in points], within=(-1 / 3, 1)),
+        width=_SIZE,
+        height=_SIZE,
+    )
+    return frame.panel(
+        "Two scores of each image",
+        f"{len(points)} images by two scores, means over the pairs",
+        x_name="Spearman correlation",
+        y_name="adjusted positive Jaccard",
+        dots=tuple(
+            frame.dot(x, y, None, None, f"{name}: Spearman {x:.2f}, adjusted positive Jaccard {y:.2f}")
+            for name, x, y in points
+        ),
+    )
+
+
+def _least(found: ClassifierStability) -> Sequence[tuple[str, list[float | None]]]:
+    """The images that agree least, with the scores of `OF_PAIRS`."""
+    by_kappa = sorted(found.by_image, key=lambda one: _last_if_none(one.scores["adjusted_jaccard"]))
+    return [
+        (one.name or f"image {one.image}", [one.scores[score] for score in OF_PAIRS])
+        for one in by_kappa[:MOST_IMAGES]
+    ]
+
+
+def _last_if_none(value: float | None) -> float:
+    return math.inf if value is None else value

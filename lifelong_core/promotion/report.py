@@ -13,14 +13,17 @@ from lifelong_core.design.validation.validation_settings import ValidationSettin
 from lifelong_core.design.validation.values.samples import ModelOutputs
 from lifelong_core.promotion.decision_changes import DecisionChanges
 from lifelong_core.promotion.document import (
+    ComparedModel,
     CostDifference,
     FingerprintDistance,
+    HeldOutCases,
     LocalizationComparison,
     ModelFacts,
+    Population,
     PromotionReport,
+    check_compared,
 )
 from lifelong_core.promotion.evidence import Evidence, gather_evidence
-from lifelong_core.promotion.inputs import ComparedModel, HeldOutCases, Population, check_compared
 from lifelong_core.promotion.verdict import unknowns, verdict
 from lifelong_core.values.arrays import Floats, as_costs
 

@@ -6,9 +6,14 @@ from lifelong_core.design.report.words import p_value
 from lifelong_core.design.validation.differences import MetricDifference
 from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.promotion.decision_changes import McNemar
-from lifelong_core.promotion.document import Advice, LocalizationComparison, Verdict
+from lifelong_core.promotion.document import (
+    Advice,
+    ComparedModel,
+    HeldOutCases,
+    LocalizationComparison,
+    Verdict,
+)
 from lifelong_core.promotion.evidence import Evidence, name_class, name_subgroup
-from lifelong_core.promotion.inputs import ComparedModel, HeldOutCases
 
 ALWAYS = (
     "The intervals are those of these two models on cases like these: another training by the same recipe, or cases"

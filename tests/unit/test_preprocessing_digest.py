@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from lifelong_core import images
-from lifelong_core.images import decoding, probe_images, steps
+from lifelong_core.images import decoding, steps
+from lifelong_core.images import preprocessing_digest as probe_images
 from lifelong_core.images.plain_jpeg import PlainHeader
 from lifelong_core.images.preprocessing_digest import check_preprocessing_digest, preprocessing_digest
 from lifelong_core.values.errors import InvalidInputError

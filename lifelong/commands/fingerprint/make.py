@@ -150,7 +150,7 @@ def make(
 def _make_keywords(
     output: Path, images: tuple[Path, ...], keywords: tuple[str, ...], *, replace: bool, as_json: bool
 ) -> None:
-    from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
+    from lifelong_core.develop.fingerprints.fisher import KeywordFingerprint
     from lifelong_core.values.errors import InvalidInputError
 
     if images or not keywords:

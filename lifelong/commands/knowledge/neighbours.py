@@ -63,7 +63,7 @@ def neighbours(
 
 
 def _print_ranking(ranking: "Ranking", limit: int) -> None:
-    from lifelong_core.develop.ranking.reasons import conclude
+    from lifelong_core.develop.ranking.suggestion import conclude
 
     echo(wrap_text(conclude(ranking)), bold=True)
     if not ranking.suggestions and ranking.neighbours:

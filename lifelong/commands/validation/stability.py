@@ -54,7 +54,7 @@ def stability(classifiers: Sequence[str], labels: Path | None, **options: Any) -
     """
     from lifelong.instance_maps import read_image_labels, read_maps
     from lifelong_core.develop.localization.classifier_stability import classifier_stability
-    from lifelong_core.promotion.stability_page import stability_html
+    from lifelong_core.promotion.page import stability_html
 
     paths = _paths(classifiers)
     maps = {name: read_maps(path, field=name) for name, path in paths.items()}
@@ -121,7 +121,7 @@ def _image_names(maps: "dict[str, InstanceMaps]") -> tuple[str, ...] | None:
 
 def _print(found: "ClassifierStability") -> None:
     """Print the mean of all pairs and each pair as tables."""
-    from lifelong_core.develop.localization.mean_score import SCORE_NAMES
+    from lifelong_core.develop.localization.stability import SCORE_NAMES
 
     images = (
         f"{found.positive_images} of {found.images} images count"

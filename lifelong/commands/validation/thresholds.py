@@ -34,8 +34,8 @@ def parse_threshold(text: str, class_names: Sequence[str] | None) -> "Acceptance
 
 def _class_index(name: str | None, class_names: Sequence[str] | None) -> int | None:
     from lifelong_core.values.class_labels import class_index, describe_labels
-    from lifelong_core.values.control_characters import escape_controls
     from lifelong_core.values.errors import InvalidInputError
+    from lifelong_core.values.names import escape_controls
 
     if name is None:
         return None

@@ -168,8 +168,8 @@ def _same_names(
     known: tuple[str, ...] | None, given: tuple[str, ...] | None, field: str
 ) -> tuple[str, ...] | None:
     """The names of the classes; another order in one place would swap costs and target classes."""
-    from lifelong_core.values.control_characters import escape_controls
     from lifelong_core.values.errors import InvalidInputError
+    from lifelong_core.values.names import escape_controls
 
     if known is not None and given is not None and known != given:
         raise InvalidInputError(

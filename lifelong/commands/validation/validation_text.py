@@ -13,9 +13,19 @@ from lifelong_core.design.report.basis import (
     samples_behind,
     samples_text,
 )
-from lifelong_core.design.report.decisions import decision_lines, rows_of_both
-from lifelong_core.design.report.leaders import EXPLANATIONS, SCHEMES, SCORES, leader_lines, overall_rankings
-from lifelong_core.design.report.subgroups import judged_of, missing_reasons, subgroup_columns, subgroup_text
+from lifelong_core.design.report.sections import (
+    EXPLANATIONS,
+    SCHEMES,
+    SCORES,
+    decision_lines,
+    judged_of,
+    leader_lines,
+    missing_reasons,
+    overall_rankings,
+    rows_of_both,
+    subgroup_columns,
+    subgroup_text,
+)
 from lifelong_core.design.report.tables import said_once
 from lifelong_core.design.report.uncertainty import change_rows, curve_text, uncertainty_source
 from lifelong_core.design.report.words import (

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.labeled import LabeledLogits, independent_cases
-from lifelong_core.deploy.numerics.rows import member_sums
+from lifelong_core.deploy.numerics.newton import member_sums
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
 from lifelong_core.deploy.quantification.prevalence_estimate import Analysis
 from lifelong_core.values.array_value import ArrayValue

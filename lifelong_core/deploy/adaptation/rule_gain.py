@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.decision_rules.rates import METRICS, RateMetric, metric_of
+from lifelong_core.decision_rules.operating_points import METRICS, RateMetric, metric_of
 from lifelong_core.decision_rules.rules import (
     DecisionRule,
     MetricRule,

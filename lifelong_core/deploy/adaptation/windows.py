@@ -16,7 +16,7 @@ from lifelong_core.deploy.quantification.summaries.window_summary import WindowS
 from lifelong_core.deploy.shift.change_points import ChangePoint, Segmentation, find_change_points
 from lifelong_core.deploy.shift.fluctuation import Pattern
 from lifelong_core.deploy.shift.ordered_window import OrderedWindow
-from lifelong_core.deploy.shift.sequential.scores import BucketScores, bucket_scores
+from lifelong_core.deploy.shift.sequential.betting import BucketScores, bucket_scores
 from lifelong_core.values.arrays import Floats, Integers, Logits, as_groups, as_logits, as_parameter
 from lifelong_core.values.errors import InvalidInputError
 

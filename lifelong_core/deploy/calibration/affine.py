@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 from lifelong_core.deploy.calibration.cross_entropy import AffineProblem, typical_size
 from lifelong_core.deploy.checks import as_temperature
 from lifelong_core.deploy.labeled import LabeledLogits
-from lifelong_core.deploy.numerics.newton import minimize_convex, minimize_large
-from lifelong_core.deploy.numerics.rows import affine_scores
+from lifelong_core.deploy.numerics.newton import affine_scores, minimize_convex, minimize_large
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import (
     MANY_CLASSES,

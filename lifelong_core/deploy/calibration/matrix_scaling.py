@@ -15,8 +15,7 @@ from lifelong_core.deploy.calibration.cross_entropy import (
     losses_and_probabilities,
     shared_scores,
 )
-from lifelong_core.deploy.numerics.newton import minimize_convex, minimize_large
-from lifelong_core.deploy.numerics.rows import one_hot
+from lifelong_core.deploy.numerics.newton import minimize_convex, minimize_large, one_hot
 from lifelong_core.values.arrays import MANY_CLASSES, Floats, Integers, Logits, centre_rows, softmax
 
 LARGEST_SQUARE = 4.0

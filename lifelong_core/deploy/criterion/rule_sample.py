@@ -7,8 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.decision_rules.operating_points import ChosenPoint, OperatingPoints
-from lifelong_core.decision_rules.rates import metric_of
+from lifelong_core.decision_rules.operating_points import ChosenPoint, OperatingPoints, metric_of
 from lifelong_core.decision_rules.rules import MetricRule
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.labeled import LabeledLogits, independent_cases

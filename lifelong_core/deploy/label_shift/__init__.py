@@ -1,7 +1,7 @@
 """Tests of the label-shift assumption: only the prevalence changed (thesis Def. 6.4; section 6.1.3, assumption i).
 
 - `assumption_test`: whether the window is a mix of the calibration classes
-- `features`, `class_spread`: features that are compared, and their spread by chance
-- `drift`: detectors of drifts that occur in practice
+- `features`: features that are compared
+- `drift`: spread of features by chance; detectors of drifts that occur in practice
 - `result`: the result, and the disagreements that explain it
 """

@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.deploy.checks import as_class_names, as_level
-from lifelong_core.deploy.label_shift.class_spread import ClassSpread
-from lifelong_core.deploy.label_shift.drift import DriftDetectors, remove_directions, tangents
+from lifelong_core.deploy.label_shift.drift import ClassSpread, DriftDetectors, remove_directions, tangents
 from lifelong_core.deploy.label_shift.features import FeatureMap
 from lifelong_core.deploy.label_shift.result import (
     AssumptionTest,

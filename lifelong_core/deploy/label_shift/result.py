@@ -7,8 +7,7 @@ from typing import Any, Literal, Self, TypeAlias, cast
 import numpy as np
 
 from lifelong_core.deploy.documents import canonical, parse_document, take_fields
-from lifelong_core.deploy.label_shift.class_spread import ClassSpread
-from lifelong_core.deploy.label_shift.drift import Drift, DriftDetectors
+from lifelong_core.deploy.label_shift.drift import ClassSpread, Drift, DriftDetectors
 from lifelong_core.deploy.label_shift.features import FeatureMap
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import InvalidInputError

@@ -11,7 +11,7 @@ from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.performance.effects import Effects
 from lifelong_core.deploy.performance.performance_estimate import MATCHED, RATES
 from lifelong_core.deploy.performance.posteriors import JudgedWindow, WindowPosteriors
-from lifelong_core.deploy.performance.rates import DecisionRates
+from lifelong_core.deploy.performance.ranking import DecisionRates
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
 from lifelong_core.deploy.quantification.prevalence_estimate import Analysis
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary

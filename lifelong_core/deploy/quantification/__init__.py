@@ -1,11 +1,10 @@
 """Prevalence estimation without labels, one module for each family of quantifiers.
 
-- `registry`: QUANTIFIERS and `quantifier(name)`
+- `registry`: QUANTIFIERS, `quantifier(name)`, and `auto`, the default
 - `fitted_quantifier`: the interface of all quantifiers
 - `prevalence_estimate`: the estimate with its interval
 - `counting`: CC, PCC, ACC, PACC, BBSE; `em`: EMQ, MLLS; `hdy`: HDy
 - `kdey`: KDEyML, and the kernel densities; `kdey_divergence`: KDEyHD, KDEyCS
-- `auto`: the default
 - `uncertainty`: variances by influence functions
 - `cautions`: whether the calibration set separates the classes; limits of every estimate from it
 - `summaries`: windows in bounded memory

@@ -8,7 +8,7 @@ import numpy as np
 
 from lifelong_core.deploy.calibration.cross_entropy import chunks
 from lifelong_core.deploy.labeled import LabeledLogits, class_means, independent_cases
-from lifelong_core.deploy.numerics.rows import one_hot
+from lifelong_core.deploy.numerics.newton import one_hot
 from lifelong_core.deploy.numerics.simplex import tangent_basis
 from lifelong_core.values.arrays import MANY_CLASSES, Floats, Mask
 from lifelong_core.values.scientific import chi_square_quantile

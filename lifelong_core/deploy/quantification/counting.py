@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
-from lifelong_core.deploy.numerics.rows import one_hot
+from lifelong_core.deploy.numerics.newton import one_hot
 from lifelong_core.deploy.numerics.simplex import simplex_least_squares, tangent_basis
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier, mean_feature
 from lifelong_core.deploy.quantification.uncertainty import Influence

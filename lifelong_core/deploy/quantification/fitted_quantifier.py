@@ -16,7 +16,7 @@ from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import canonical
 from lifelong_core.deploy.label_shift.assumption_test import AssumptionReference
 from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
-from lifelong_core.deploy.numerics.rows import member_sums
+from lifelong_core.deploy.numerics.newton import member_sums
 from lifelong_core.deploy.numerics.simplex import smooth
 from lifelong_core.deploy.quantification.cautions import MINIMUM_SEPARATION, Separation, find_cautions
 from lifelong_core.deploy.quantification.prevalence_estimate import Analysis, PrevalenceEstimate, t_interval

@@ -7,7 +7,7 @@ import numpy as np
 
 from lifelong_core.deploy.checks import as_whole_number
 from lifelong_core.deploy.labeled import class_means
-from lifelong_core.deploy.numerics.rows import one_hot
+from lifelong_core.deploy.numerics.newton import one_hot
 from lifelong_core.deploy.numerics.simplex import simplex_least_squares, simplex_minimum
 from lifelong_core.deploy.quantification.counting import matching_directions, matching_influence
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier, mean_feature

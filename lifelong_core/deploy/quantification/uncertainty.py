@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.deploy.labeled import LabeledLogits, independent_cases
-from lifelong_core.deploy.numerics.rows import member_sums
+from lifelong_core.deploy.numerics.newton import member_sums
 from lifelong_core.deploy.numerics.simplex import PSEUDO_SAMPLES
 from lifelong_core.values.arrays import Floats, Integers
 

@@ -7,7 +7,7 @@ from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
-from lifelong_core.deploy.numerics.rows import one_hot
+from lifelong_core.deploy.numerics.newton import one_hot
 from lifelong_core.deploy.shift.location import LOCATION_DROP, Mixture, Split
 from lifelong_core.deploy.shift.ordered_window import OrderedWindow
 from lifelong_core.deploy.shift.partition import SHORTEST_SEGMENT, EfficientScores, best_partition

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.deploy.numerics.rows import member_sums
+from lifelong_core.deploy.numerics.newton import member_sums
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
 from lifelong_core.deploy.quantification.summaries.group_sketch import Hashes
 from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from lifelong_core.design.method.parameters import Matrix, ParameterValue
+from lifelong_core.design.method.conditions import Matrix, ParameterValue
 from lifelong_core.design.method.schema import Argument, Category, Confidence, Display, weakest
 from lifelong_core.design.problem_fingerprint import Answer, ProblemFingerprint
 from lifelong_core.values.documents import Frozen, FrozenDocument

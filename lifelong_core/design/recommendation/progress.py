@@ -5,8 +5,7 @@ from types import MappingProxyType
 
 from pydantic import Field
 
-from lifelong_core.design.method.conditions import Condition
-from lifelong_core.design.method.parameters import fields_behind
+from lifelong_core.design.method.conditions import Condition, fields_behind
 from lifelong_core.design.method.schema import Guide, Method, MetricEntry, Option, Row
 from lifelong_core.design.problem_fingerprint import Answers, ProblemFingerprint
 from lifelong_core.design.recommendation.walk import Choices, walk, with_implied

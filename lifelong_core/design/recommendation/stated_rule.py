@@ -12,7 +12,7 @@ from lifelong_core.decision_rules.rules import (
     TargetValue,
     check_rule,
 )
-from lifelong_core.design.method.parameters import Matrix, equal_costs
+from lifelong_core.design.method.conditions import Matrix, equal_costs
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.values.errors import InvalidInputError

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from lifelong_core.design.method.conditions import Condition
-from lifelong_core.design.method.parameters import (
+from lifelong_core.design.method.conditions import (
+    Condition,
     ParameterValue,
     alternatives,
     fields_behind,

@@ -7,16 +7,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from lifelong_core.design.interview.class_names import decision_names
 from lifelong_core.design.method.loader import load_method
-from lifelong_core.design.report import (
-    basis,
-    decisions,
-    figures,
-    leaders,
-    subgroups,
-    tables,
-    uncertainty,
-    words,
-)
+from lifelong_core.design.report import basis, figures, tables, uncertainty, words
+from lifelong_core.design.report import sections as decisions
+from lifelong_core.design.report import sections as leaders
+from lifelong_core.design.report import sections as subgroups
 from lifelong_core.design.report.basis import rests_on
 from lifelong_core.design.report.forest import Entry, Forest, entries_of, forest, forests, thresholds_of
 from lifelong_core.design.validation.comparison import MetricRanking, ModelComparison, OverallRanking

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.design.method.parameters import as_matrix
+from lifelong_core.design.method.conditions import as_matrix
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.differences import (
     MetricDifference,

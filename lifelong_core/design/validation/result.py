@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from lifelong_core.design.method.parameters import Matrix
+from lifelong_core.design.method.conditions import Matrix
 from lifelong_core.design.recommendation.document import Recommendation
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome, all_passed
 from lifelong_core.design.validation.decisions.targets import JudgedDecisions

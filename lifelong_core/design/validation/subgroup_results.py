@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.design.validation.result import SubgroupMetric, SubgroupResult
 from lifelong_core.design.validation.values.evaluation import Recipe, estimate_metric
+from lifelong_core.design.validation.values.intervals import Resamples
 from lifelong_core.design.validation.values.parts import PartValue, part_values
 from lifelong_core.design.validation.values.resampled_metrics import KERNELS, SLOW_REPLICATES
-from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.metrics.resampling.aggregation import Subgroup, subgroup_values
 from lifelong_core.values.arrays import Integers

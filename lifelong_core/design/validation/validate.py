@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.design.method.parameters import as_matrix
+from lifelong_core.design.method.conditions import as_matrix
 from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold, apply_thresholds
 from lifelong_core.design.validation.curves import (
@@ -21,8 +21,9 @@ from lifelong_core.design.validation.decisions.decide import DecidedSamples
 from lifelong_core.design.validation.decisions.targets import judged_decisions
 from lifelong_core.design.validation.result import AdjustedCost, Aggregation, ValidationResult
 from lifelong_core.design.validation.subgroup_results import ResampledSubgroup, resample_subgroups
-from lifelong_core.design.validation.uncertainty.document import UncertaintyAwareScores, UncertaintySettings
-from lifelong_core.design.validation.uncertainty.predicted import (
+from lifelong_core.design.validation.uncertainty.document import (
+    UncertaintyAwareScores,
+    UncertaintySettings,
     check_binary,
     predicted_uncertainties,
     with_mean_of_members,

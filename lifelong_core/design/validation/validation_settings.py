@@ -16,7 +16,7 @@ from lifelong_core.design.validation.result import Aggregation
 from lifelong_core.design.validation.uncertainty.document import UncertaintySettings
 from lifelong_core.design.validation.values.class_mix import ClassMix
 from lifelong_core.design.validation.values.evaluation import Recipe, Split, class_weights_of
-from lifelong_core.design.validation.values.resamples import Resamples
+from lifelong_core.design.validation.values.intervals import Resamples
 from lifelong_core.design.validation.values.samples import ModelOutputs, Samples, units_of
 from lifelong_core.metrics import CustomMetric
 from lifelong_core.metrics.custom_metric import custom_by_acronym

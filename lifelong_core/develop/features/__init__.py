@@ -4,6 +4,7 @@
 - `reference`: makes the extractor reference that institutions share.
 - `sources`: images in folders, tables and archives; `sampling`: a random sample of them.
 - `decoding`, `dicom`: from a file to the input of the backbone.
-- `backbone`, `extraction`: the model; features batch by batch; `collection`: what is kept of them.
-- `fisher`, `intrinsic_dimension`: the Fisher embedding; the dimension of the features.
+- `backbone`, `extraction`: the model; features batch by batch; `collection`: what is kept of them,
+  and their intrinsic dimension.
+- `fisher`: the Fisher embedding.
 """

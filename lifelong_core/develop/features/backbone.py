@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from lifelong_core.develop.evaluation_transforms import declare_missing_operators
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
-from lifelong_core.develop.torchvision_operators import declare_missing_operators
 from lifelong_core.runtime.cores import usable_cores
 from lifelong_core.values.errors import ConfigurationError, InvalidInputError
 from lifelong_core.values.validation_errors import suggest

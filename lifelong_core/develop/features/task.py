@@ -11,8 +11,7 @@ from lifelong_core.develop.features.extraction import Extraction, Progress, stea
 from lifelong_core.develop.features.fisher import embed_task
 from lifelong_core.develop.features.result import FingerprintReport, TaskFingerprints
 from lifelong_core.develop.features.sampling import Survey, sample_entries
-from lifelong_core.develop.features.sources.entry import ImageSource
-from lifelong_core.develop.features.sources.kinds import DICOM_SUFFIXES
+from lifelong_core.develop.features.sources.entry import DICOM_SUFFIXES, ImageSource
 from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, Limits
 from lifelong_core.develop.features.sources.opening import open_images
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference

@@ -2,9 +2,9 @@
 
 - `extractor`: what the features were computed with.
 - `fingerprint`: what all kinds share: file format and digest.
-- `histogram`, `gaussian`, `feature_set`, `fisher`, `keywords`: the kinds; the first two with builders for streams.
+- `histogram`, `gaussian`, `feature_set`, `fisher` (with keywords): the kinds; the first two with builders for streams.
 - `kinds`: a fingerprint of any kind from its file.
 - `distances`: the methods under their names, and `distance`.
 - `disclosure`: what a fingerprint reveals of its images.
-- `private_histogram`, `private_noise`, `privacy`: differentially private histograms and their guarantee.
+- `private_histogram`, `privacy`: differentially private histograms and their guarantee.
 """

@@ -1,10 +1,9 @@
 """What a fingerprint reveals of the images that it was made of."""
 
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
-from lifelong_core.develop.fingerprints.fisher import FisherFingerprint
+from lifelong_core.develop.fingerprints.fisher import FisherFingerprint, KeywordFingerprint
 from lifelong_core.develop.fingerprints.gaussian import GaussianFingerprint
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
-from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
 from lifelong_core.develop.fingerprints.privacy import Privacy
 from lifelong_core.values.documents import FrozenDocument
 

@@ -6,10 +6,9 @@ from typing import cast
 
 from lifelong_core.develop.fingerprints.feature_set import FeatureFingerprint
 from lifelong_core.develop.fingerprints.fingerprint import MOST_BYTES, Fingerprint, read_fingerprint
-from lifelong_core.develop.fingerprints.fisher import FisherFingerprint
+from lifelong_core.develop.fingerprints.fisher import FisherFingerprint, KeywordFingerprint
 from lifelong_core.develop.fingerprints.gaussian import GaussianFingerprint
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
-from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
 
 KINDS: Mapping[str, type[Fingerprint]] = MappingProxyType(
     {

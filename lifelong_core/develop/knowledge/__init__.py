@@ -1,13 +1,11 @@
 """What is known of other tasks: how well they were solved, and what helped.
 
-- `entry`: one task: its card and its trainings.
+- `entry`: one task: its card and its trainings; measured transfers between tasks as arrays.
 - `transferable`: what an entry holds that another task can be trained with.
 - `knowledge_base`: all tasks, and their fingerprints, as one value.
-- `transfer_outcomes`: measured transfers between tasks as arrays, for ranking and evaluation.
 - `assembly`: these arrays from the entries of a knowledge base, and back.
 - `transfer_folder`: reads published outcomes (`transfer_*.npz`, `tasks_*.csv`).
 - `bundle`, `signing`: signed files with which institutions exchange knowledge.
-- `distances`: distances between some of its tasks.
 - `knowledge_index`, `query_index`, `index_file`: all bKLD distances to one target as one product over a mapped file.
-- `task_map`: the tasks in the plane, by their distances.
+- `task_map`: distances between some of its tasks; the tasks in the plane.
 """

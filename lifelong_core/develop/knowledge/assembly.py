@@ -5,8 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from lifelong_core.develop.knowledge.entry import SCENARIOS, KnowledgeEntry, Scenario, Training
-from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
+from lifelong_core.develop.knowledge.entry import (
+    SCENARIOS,
+    KnowledgeEntry,
+    Scenario,
+    Training,
+    TransferOutcomes,
+)
 from lifelong_core.metrics import METRICS
 from lifelong_core.values.arrays import Floats
 

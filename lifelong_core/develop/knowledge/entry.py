@@ -1,9 +1,12 @@
-"""One task of a knowledge base: its card, its trainings, and distances that were published for it."""
+"""One task of a knowledge base: its card, its trainings, published distances, and transfers between tasks as arrays."""
 
+from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias, get_args
 
 from pydantic import Field, JsonValue, model_validator
 
+from lifelong_core.values.array_value import ArrayValue
+from lifelong_core.values.arrays import Floats
 from lifelong_core.values.documents import Frozen, FrozenDocument
 from lifelong_core.values.names import Name
 
@@ -82,3 +85,30 @@ class KnowledgeEntry(FrozenDocument):
     """by method and source, to this task as the target: published distances, used where fingerprints are missing"""
     licence: Text | None = None
     contact: Text | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TransferOutcomes(ArrayValue):
+    """Performance of T tasks with and without transfer, and the distances between them.
+
+    S scenarios, M measures, R repetitions (seeds), D distances. nan: not measured, or not a legal pair.
+    """
+
+    cards: tuple[TaskCard, ...]
+    """T, in the order of the arrays"""
+    scenarios: tuple[Scenario, ...]
+    measures: tuple[str, ...]
+    """positively oriented, in [0, 1]"""
+    outcomes: Floats
+    """(S, M, R, T, T): scenario, measure, repetition, source, target"""
+    baseline: Floats
+    """(M, R, T): without transfer"""
+    methods: tuple[str, ...]
+    """fingerprinting methods"""
+    distances: Floats
+    """(D, T, T): method, source, target; the lower, the closer"""
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """Names of the tasks, in the order of the arrays."""
+        return tuple(card.name for card in self.cards)

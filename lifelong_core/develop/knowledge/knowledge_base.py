@@ -10,10 +10,15 @@ from typing import Self
 
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.knowledge.assembly import assemble_outcomes, make_entries
-from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training, dataset_of
+from lifelong_core.develop.knowledge.entry import (
+    KnowledgeEntry,
+    TaskCard,
+    Training,
+    TransferOutcomes,
+    dataset_of,
+)
 from lifelong_core.develop.knowledge.knowledge_index import KnowledgeIndex
 from lifelong_core.develop.knowledge.stored_fingerprints import StoredFingerprints
-from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
 
 

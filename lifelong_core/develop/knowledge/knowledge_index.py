@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, cast
 
-from lifelong_core.develop.fingerprints.distances.binned_kld import BinnedKLD
-from lifelong_core.develop.fingerprints.distances.earth_movers import VDNA
-from lifelong_core.develop.fingerprints.distances.jensen_shannon import JensenShannon
+from lifelong_core.develop.fingerprints.distances.binned_kld import BinnedKLD, JensenShannon
 from lifelong_core.develop.fingerprints.distances.method import Method
+from lifelong_core.develop.fingerprints.distances.vectors import VDNA
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
 from lifelong_core.develop.knowledge.index_file import IndexFile, remove_other_indexes

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.develop.knowledge.assembly import make_trainings
-from lifelong_core.develop.knowledge.entry import SCENARIOS, Scenario, TaskCard
+from lifelong_core.develop.knowledge.entry import SCENARIOS, Scenario, TaskCard, TransferOutcomes
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
-from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.npz import DAMAGED_HINT, read_npz

@@ -11,8 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from lifelong_core.develop.localization.mean_score import MeanScore, mean_score
-from lifelong_core.develop.localization.stability import SCORES, THRESHOLD, Stability, stability
+from lifelong_core.develop.localization.stability import (
+    SCORES,
+    THRESHOLD,
+    MeanScore,
+    Stability,
+    mean_score,
+    stability,
+)
 from lifelong_core.values.arrays import Floats, as_labels
 from lifelong_core.values.documents import Frozen, FrozenDocument
 from lifelong_core.values.errors import InvalidInputError

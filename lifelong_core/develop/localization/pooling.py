@@ -1,7 +1,7 @@
 """From scores of patches to the score of an image: multiple instance learning, after R. Romanova (2020).
 
 The last axis holds the patches; the pooled score replaces it. Some images may have marked patches, in which the finding
-is known to lie: those are pooled as section III-D has it, all others by eqs. 1 to 5. `pooling_modules` has the same for
+is known to lie: those are pooled as section III-D has it, all others by eqs. 1 to 5. `patch_head` has the same for
 training, on logits.
 """
 

@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor  # pyright: ignore[reportMissingTypeStubs]
 
-from lifelong_core.develop.knowledge.entry import Scenario, dataset_of
+from lifelong_core.develop.knowledge.entry import Scenario, TransferOutcomes, dataset_of
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
-from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.develop.ranking.features import DISTANCES, FEATURES
-from lifelong_core.develop.ranking.forest import Forest
-from lifelong_core.develop.ranking.gain_model import GainModel, Residuals
+from lifelong_core.develop.ranking.gain_model import Forest, GainModel, Residuals
 from lifelong_core.develop.ranking.ranker import (
     FittedRanker,
     ScenarioRanker,

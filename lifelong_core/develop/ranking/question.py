@@ -9,9 +9,8 @@ import numpy as np
 
 from lifelong_core.develop.fingerprints.distances.registry import METHODS
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
-from lifelong_core.develop.knowledge.entry import Scenario, TaskCard, dataset_of
+from lifelong_core.develop.knowledge.entry import Scenario, TaskCard, TransferOutcomes, dataset_of
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
-from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.develop.ranking.features import DISTANCES
 from lifelong_core.develop.ranking.ranker import mean_baseline
 from lifelong_core.develop.ranking.source_distances import source_distances

@@ -12,8 +12,14 @@ from lifelong_core.develop.ranking.features import card_similarity
 from lifelong_core.develop.ranking.forecast import Forecast
 from lifelong_core.develop.ranking.question import Question
 from lifelong_core.develop.ranking.ranker import FittedRanker, ScenarioRanker
-from lifelong_core.develop.ranking.reasons import explain, find_limits
-from lifelong_core.develop.ranking.suggestion import Evidence, Neighbour, Ranking, Suggestion
+from lifelong_core.develop.ranking.suggestion import (
+    Evidence,
+    Neighbour,
+    Ranking,
+    Suggestion,
+    explain,
+    find_limits,
+)
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.validation_errors import suggest

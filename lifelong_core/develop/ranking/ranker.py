@@ -10,11 +10,9 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.develop.knowledge.entry import SCENARIOS, Scenario, TaskCard, dataset_of
-from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
+from lifelong_core.develop.knowledge.entry import SCENARIOS, Scenario, TaskCard, TransferOutcomes, dataset_of
 from lifelong_core.develop.ranking.features import DISTANCES, FEATURES, pair_features
-from lifelong_core.develop.ranking.forest import Forest
-from lifelong_core.develop.ranking.gain_model import GainModel, Residuals
+from lifelong_core.develop.ranking.gain_model import Forest, GainModel, Residuals
 from lifelong_core.develop.ranking.standardised_gains import TrackRecords, mean_baselines, measured_pairs
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, Mask

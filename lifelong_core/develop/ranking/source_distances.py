@@ -9,9 +9,9 @@ import numpy as np
 from lifelong_core.develop.fingerprints.distances.method import check_comparable
 from lifelong_core.develop.fingerprints.distances.registry import METHODS, Method
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
+from lifelong_core.develop.knowledge.entry import TransferOutcomes
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.knowledge.stored_fingerprints import select_fingerprints, slot_of
-from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import InvalidInputError
 

@@ -6,8 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.develop.knowledge.entry import TaskCard, dataset_of
-from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
+from lifelong_core.develop.knowledge.entry import TaskCard, TransferOutcomes, dataset_of
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, Mask
 

@@ -2,7 +2,12 @@
 
 from pydantic import Field
 
-from lifelong_core.develop.knowledge.entry import Scenario
+from lifelong_core.develop.knowledge.entry import KnowledgeEntry, Scenario
+from lifelong_core.develop.knowledge.transferable import (
+    best_architecture,
+    searched_policy,
+    transferable_without_images,
+)
 from lifelong_core.values.documents import Frozen, FrozenDocument
 from lifelong_core.values.names import Name
 
@@ -72,3 +77,79 @@ class Ranking(FrozenDocument):
     """why no source is recommended; None: at least one is"""
     ranker: str | None = None
     """digest of the fitted ranker; None: the strategy needs none"""
+
+
+def conclude(ranking: Ranking) -> str:
+    """What is expected to help and how sure that is, or why nothing is."""
+    if ranking.declined is not None:
+        return ranking.declined
+    count, among = ranking.recommended, len(ranking.suggestions)
+    sure = sum(one.low > 0 for one in ranking.suggestions[:count])
+    they, them = ("is", "it") if count == 1 else ("are", "one of them")
+    certainty = f"For {sure} of them, even" if sure < count else "Even"
+    return (
+        f"{count} of {among} source task{'s' if among > 1 else ''} {they} expected to help: with {them},"
+        f" {ranking.target} is expected to reach a higher {ranking.measure} than without transfer."
+        + (
+            f" {certainty} the lower limit of the prediction interval is above zero."
+            if sure
+            else " But every prediction interval includes zero: a transfer may also do harm."
+        )
+    )
+
+
+def find_limits(source: KnowledgeEntry, scenario: Scenario) -> tuple[str, ...]:
+    """What of a source cannot be transferred by what the knowledge base holds, as sentences."""
+    name, contact = source.card.name, f" Contact: {source.contact}." if source.contact else ""
+    if scenario in ("pretraining", "co_training"):
+        instead = transferable_without_images(source)
+        rest = f" {instead}" if instead else ""
+        return (f"This needs images of {name}, which a knowledge base does not hold.{rest}{contact}",)
+    if scenario == "architecture" and best_architecture(source) is None:
+        return (f"The knowledge base names no architecture that {name} was trained with.{contact}",)
+    if scenario == "augmentation" and searched_policy(source) is None:
+        return (f"No augmentation policy was searched for {name}.{contact}",)
+    return ()
+
+
+def explain(evidence: Evidence, expected_gain: float, measure: str) -> tuple[str, ...]:
+    """Sentences for people, the most important first."""
+    return (
+        _gain_sentence(evidence, expected_gain, measure),
+        _track_record_sentence(evidence, measure),
+        _distance_sentence(evidence),
+        f"The task cards agree to {evidence.card_similarity:.0%}.",
+        f"This rests on {evidence.outcomes:,} measured transfers in this scenario.",
+    )
+
+
+def _gain_sentence(evidence: Evidence, expected_gain: float, measure: str) -> str:
+    if evidence.measured_gain is not None:
+        return (
+            f"This transfer was measured: it changed {measure} by {evidence.measured_gain:+.3f}, which corrects the"
+            f" prediction; an average source is expected to change it by {evidence.baseline_effect:+.3f}."
+        )
+    rest = expected_gain - evidence.baseline_effect
+    return (
+        f"An average source is expected to change {measure} by {evidence.baseline_effect:+.3f} here;"
+        f" this one by {abs(rest):.3f} {'more' if rest >= 0 else 'less'}."
+    )
+
+
+def _track_record_sentence(evidence: Evidence, measure: str) -> str:
+    if evidence.track_record is None:
+        return "It was never measured as a source in this scenario."
+    targets = evidence.track_record_targets
+    return (
+        f"It changed {measure} by {evidence.track_record:+.3f} on average on {targets} other"
+        f" {'target' if targets == 1 else 'targets'}."
+    )
+
+
+def _distance_sentence(evidence: Evidence) -> str:
+    if evidence.distance is None:
+        return "Its distance is not known: no two comparable fingerprints."
+    return (
+        f"By {evidence.distance_method} it is number {evidence.distance_rank} of {evidence.known_distances}"
+        " known distances (1 is the closest)."
+    )

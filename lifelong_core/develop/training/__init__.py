@@ -5,12 +5,12 @@ Free of torch, so that every process may import them:
 - `recipe`: how to train, as a value; `policy`: an augmentation policy.
 - `from_suggestion`: the recipe that follows a suggestion of the knowledge base.
 - `plan`: what a training would do, how long it takes and what it needs.
-- `progress`: how far a training is.
-- `result`: what a training gives; `search_outcome`: what a search for an augmentation policy gives.
+- `progress`: how far a training is, by its steps.
+- `result`: what a training, or a search for an augmentation policy, gives.
 
 With torch and timm, for jobs only:
 
-- `run`: from recipe and images to a checked model; `phases`: pretraining and training; `progress_report`: counts steps.
+- `run`: from recipe and images to a checked model; `phases`: pretraining and training.
 - `data`: images, their splits and leaks; `augmentation`: applies and searches policies.
 - `optimisation`: finds the weights; `export`: the ONNX graph and its parity.
 """

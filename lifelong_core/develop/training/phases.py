@@ -14,15 +14,14 @@ from lifelong_core.develop.training.augmentation.transform import policy_transfo
 from lifelong_core.develop.training.data.prepared import PreparedImages
 from lifelong_core.develop.training.optimisation.batches import TrainingBatches, class_mix, generator_of
 from lifelong_core.develop.training.optimisation.classifier import (
+    Computing,
     CoTrainedClassifier,
     InitialWeights,
     add_source_head,
     create_classifier,
     replace_classifier,
 )
-from lifelong_core.develop.training.optimisation.computing import Computing
-from lifelong_core.develop.training.optimisation.learning_rate import STEPS, find_learning_rate
-from lifelong_core.develop.training.optimisation.losses import batch_loss
+from lifelong_core.develop.training.optimisation.losses import STEPS, batch_loss, find_learning_rate
 from lifelong_core.develop.training.optimisation.state import (
     Checkpoint,
     PhaseState,
@@ -30,7 +29,7 @@ from lifelong_core.develop.training.optimisation.state import (
     write_checkpoint,
 )
 from lifelong_core.develop.training.optimisation.trainer import Phase, train_phase
-from lifelong_core.develop.training.progress_report import ProgressReport
+from lifelong_core.develop.training.progress import ProgressReport
 from lifelong_core.develop.training.recipe import Optimisation, Recipe
 from lifelong_core.develop.training.result import EpochRecord
 from lifelong_core.values.arrays import Floats

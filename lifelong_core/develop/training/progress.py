@@ -1,6 +1,8 @@
 """Progress of a training, as the record of its job shows it."""
 
-from typing import Literal, TypeAlias
+import time
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -30,3 +32,71 @@ class TrainingProgress(FrozenDocument):
     seconds_left: float | None = Field(default=None, ge=0)
     """an upper estimate; None: not known yet"""
     device: str | None = None
+
+
+_SECONDS_BETWEEN = 1.0
+_TIMED: frozenset[Phase] = frozenset({"pretraining", "training", "searching"})
+"""Phases whose speed tells how long the remaining steps take."""
+
+
+class ProgressReport:
+    """Counts steps of a training, and tells its progress at most once a second, and at the start of phases.
+
+    Args:
+        device: in words.
+        on_progress: gets the progress.
+    """
+
+    def __init__(self, device: str, on_progress: Callable[[TrainingProgress], None]) -> None:
+        self._device = device
+        self._on_progress = on_progress
+        self._facts: dict[str, Any] = {}
+        self._phase: Phase = "reading"
+        self._begin, self._end = 0.0, 0.0
+        self._total, self._done = 0.0, 0.0
+        self._fraction = 0.0
+        self._began, self._began_at = time.monotonic(), 0.0
+        self._told = self._began - _SECONDS_BETWEEN
+
+    def expect(self, steps: float, *, begin: float, end: float) -> None:
+        """The next steps, counted from 0, take the training from one fraction of the whole work to another one."""
+        self._total, self._done, self._begin, self._end = steps, 0.0, begin, end
+
+    def begin(self, phase: Phase, **facts: Any) -> None:
+        """Start a phase; facts are fields of TrainingProgress that hold in this phase."""
+        self._phase, self._facts = phase, facts
+        self._began, self._began_at = time.monotonic(), self._done
+        self.tell()
+
+    def reach(self, steps: float, *, images: int | None = None) -> None:
+        """So many steps are done, and so many images of this phase."""
+        self._done = max(self._done, steps)
+        seconds = time.monotonic() - self._began
+        if images is not None and seconds > 0:
+            self._facts["images_per_second"] = images / seconds
+        if time.monotonic() - self._told >= _SECONDS_BETWEEN:
+            self.tell()
+
+    def tell(self, **facts: Any) -> None:
+        """Tell the progress now; facts are fields of TrainingProgress that hold in this phase."""
+        self._facts |= facts
+        self._told = time.monotonic()
+        if self._total:
+            reached = self._begin + (self._end - self._begin) * min(1.0, self._done / self._total)
+            self._fraction = max(self._fraction, reached)
+        self._on_progress(
+            TrainingProgress(
+                phase=self._phase,
+                fraction=self._fraction,
+                seconds_left=self._seconds_left(),
+                device=self._device,
+                **self._facts,
+            )
+        )
+
+    def _seconds_left(self) -> float | None:
+        """Of the expected steps, at the speed of this phase; None: there are too few steps to tell."""
+        steps, seconds = self._done - self._began_at, time.monotonic() - self._began
+        if self._phase not in _TIMED or steps <= 0.01 * self._total:
+            return None
+        return max(0.0, self._total - self._done) / steps * seconds

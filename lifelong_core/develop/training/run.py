@@ -20,19 +20,16 @@ from lifelong_core.develop.training.export.onnx_classifier import OnnxClassifier
 from lifelong_core.develop.training.export.preprocessing import training_preprocessing
 from lifelong_core.develop.training.from_suggestion import check_source_data
 from lifelong_core.develop.training.optimisation.classifier import (
-    digest_of,
-    read_initial_weights,
-)
-from lifelong_core.develop.training.optimisation.computing import (
     compute_on,
     describe_device,
+    digest_of,
+    read_initial_weights,
     training_device,
 )
 from lifelong_core.develop.training.optimisation.state import Checkpoint, read_checkpoint
 from lifelong_core.develop.training.phases import Training, report_reading, train
 from lifelong_core.develop.training.plan import SOURCE_SHARES
-from lifelong_core.develop.training.progress import TrainingProgress
-from lifelong_core.develop.training.progress_report import ProgressReport
+from lifelong_core.develop.training.progress import ProgressReport, TrainingProgress
 from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.develop.training.result import EpochRecord, Parity, TrainingResult
 from lifelong_core.values.preprocessing import Preprocessing

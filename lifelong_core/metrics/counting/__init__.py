@@ -2,7 +2,7 @@
 
 - `confusion`: the confusion matrix and the counts of each class
 - `one_versus_rest`, `multiclass`: metrics of one class, and of all classes
-- `cost`, `net_benefit`: cost matrices; decision curves
+- `cost`: cost matrices; net benefit and decision curves
 - `uncertainty_aware`: counts weighted by uncertainty; uncertainty from several outputs of a sample
 - `stability`: agreement of two models
 """

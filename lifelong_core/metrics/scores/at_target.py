@@ -19,8 +19,7 @@ from lifelong_core.metrics.counting.one_versus_rest import (
     specificity,
     youden_index,
 )
-from lifelong_core.metrics.scores.operating_points import OperatingPoints
-from lifelong_core.metrics.scores.ranking import Ranking, class_rankings, rank
+from lifelong_core.metrics.scores.ranking import OperatingPoints, Ranking, class_rankings, rank
 from lifelong_core.metrics.scores.samples import as_class, as_labelled_probabilities
 from lifelong_core.values.arrays import Floats, Mask, as_labels, as_prevalence
 from lifelong_core.values.errors import InvalidInputError

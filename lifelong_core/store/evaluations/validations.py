@@ -100,7 +100,7 @@ def _checked_uncertainty(data: LabelledSet, asked: "UncertaintySettings | None")
         InvalidInputError: there is nothing to score, more than two classes, or the uncertainties do not fit.
     """
     from lifelong_core.design import ModelOutputs, UncertaintySettings
-    from lifelong_core.design.validation.uncertainty.predicted import check_binary, predicted_uncertainties
+    from lifelong_core.design.validation.uncertainty.document import check_binary, predicted_uncertainties
 
     settings = asked or UncertaintySettings()
     if data.uncertainties is None and data.members is None:

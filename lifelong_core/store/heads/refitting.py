@@ -9,7 +9,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from lifelong_core.deploy import PostProcessingHead, fit_head
-from lifelong_core.deploy.criterion.head_expectation import with_expectation
+from lifelong_core.deploy.criterion.expected_criterion import with_expectation
 from lifelong_core.entities.heads import HeadPin, HeadRecord
 from lifelong_core.entities.recommendations import KeptHead, PublishedHead, Refit
 from lifelong_core.entities.registry import Model, Task

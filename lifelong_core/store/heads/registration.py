@@ -12,7 +12,7 @@ from lifelong_core.deploy.calibration_acceptance.report import (
     compare_with_promoted,
     examine_calibration,
 )
-from lifelong_core.deploy.criterion.head_expectation import with_expectation
+from lifelong_core.deploy.criterion.expected_criterion import with_expectation
 from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store.evaluations.acceptance import check_accepted

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lifelong_core.decision_rules.rules import DecisionRule
 from lifelong_core.deploy import PostProcessingHead, fit_head
-from lifelong_core.deploy.criterion.head_expectation import with_expectation
+from lifelong_core.deploy.criterion.expected_criterion import with_expectation
 from lifelong_core.entities.cycles import Cycle
 from lifelong_core.entities.registry import Model, Registry, Task
 from lifelong_core.store.heads.heads import publish_head

@@ -9,9 +9,9 @@ from typing import Self
 import numpy as np
 
 from lifelong_core.design.recommendation.document import RecommendedMetric
+from lifelong_core.design.validation.values.intervals import Resamples
 from lifelong_core.design.validation.values.metric_value import MetricValue
 from lifelong_core.design.validation.values.resampled_metrics import KERNELS
-from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.design.validation.values.samples import ModelOutputs, Samples
 from lifelong_core.metrics import METRICS
 from lifelong_core.store import LabelledPredictions

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lifelong_core.decision_rules.wording import describe_rule
-from lifelong_core.deploy.criterion.head_expectation import describe_expectation, describe_head_rule
+from lifelong_core.deploy.criterion.expected_criterion import describe_expectation, describe_head_rule
 from lifelong_core.store import Registry, Store, Task
 from lifelong_core.store.heads.checks import follows_task
 from lifelong_core.store.heads.outlook import describe_outlook

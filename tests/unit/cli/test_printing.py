@@ -13,7 +13,7 @@ from lifelong.commands.common import open_store
 from lifelong.commands.tables import print_rows
 from lifelong.printing import echo
 from lifelong.rich_console import Console
-from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
+from lifelong_core.develop.fingerprints.fisher import KeywordFingerprint
 from tests.unit.store.knowledge_samples import make_entry
 
 CLIPBOARD = "\x1b]52;c;Y3VybCBldmls\x07"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 
 from lifelong_core import metrics
-from lifelong_core.decision_rules.rates import METRICS, metric_of
+from lifelong_core.decision_rules.operating_points import METRICS, metric_of
 from lifelong_core.deploy import OptimisedMetric, TargetValue
 from lifelong_core.values.errors import InvalidInputError
 

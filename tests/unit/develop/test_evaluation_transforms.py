@@ -9,12 +9,12 @@ from pydantic import ValidationError
 
 from lifelong_core.develop.evaluation_transforms import (
     TimmDataConfig,
+    declare_missing_operators,
     describe_timm_transform,
     describe_torchvision_transform,
     read_timm_data_config,
     timm_data_config,
 )
-from lifelong_core.develop.torchvision_operators import declare_missing_operators
 from lifelong_core.images import preprocess
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.preprocessing import Preprocessing

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-DECLARE = "from lifelong_core.develop.torchvision_operators import declare_missing_operators as declare\n"
+DECLARE = "from lifelong_core.develop.evaluation_transforms import declare_missing_operators as declare\n"
 
 COMPLETE = """
 import torch

@@ -5,7 +5,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from lifelong_core.metrics.counting.cost import quadratic_costs
+from lifelong_core.metrics.counting.cost import net_benefit, quadratic_costs
 from lifelong_core.metrics.counting.multiclass import (
     accuracies,
     accuracy,
@@ -24,7 +24,6 @@ from lifelong_core.metrics.counting.multiclass import (
     weighted_cohen_kappa,
     weighted_cohen_kappas,
 )
-from lifelong_core.metrics.counting.net_benefit import net_benefit
 from lifelong_core.metrics.counting.one_versus_rest import (
     f_beta,
     fall_out,

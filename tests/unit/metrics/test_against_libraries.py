@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as sklearn_metrics
 
-from lifelong_core.develop.torchvision_operators import declare_missing_operators
+from lifelong_core.develop.evaluation_transforms import declare_missing_operators
 from lifelong_core.metrics import compute_metrics, linear_costs, reliability_diagram
 from tests.unit.metrics.labelled_cases import simulated
 

@@ -2,8 +2,6 @@
 
 - `base`: the interface, predictions of a calibration set, parameters of predictions
 - `scaling`: AC, TS, CS-TS, VS
-- `normalised`: NORCAL
-- `difference`: DoC, CS-DoC
 - `thresholds`: ATC, TS-ATC, CS-ATC, CS-TS-ATC
-- `registry`: all methods by name
+- `registry`: NORCAL, DoC, CS-DoC; all methods by name
 """

@@ -7,20 +7,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.deploy.checks import as_level
-from lifelong_core.deploy.numerics.rows import member_sums, one_hot
+from lifelong_core.deploy.numerics.newton import member_sums, one_hot
 from lifelong_core.deploy.performance.derived_metrics import (
     MetricGradients,
     metric_gradients,
     metric_intervals,
 )
-from lifelong_core.deploy.performance.labelled.estimate import (
+from lifelong_core.deploy.performance.labelled.calibration_drift import recalibrate
+from lifelong_core.deploy.performance.labelled.weighted import (
     LabelledEstimate,
     MetricSpread,
     Target,
     as_inclusion_probabilities,
     costs_of_decisions,
 )
-from lifelong_core.deploy.performance.labelled.recalibration import recalibrate
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 from lifelong_core.values.arrays import Floats, Integers, as_column, as_groups, as_labels, as_probabilities
 from lifelong_core.values.errors import InvalidInputError

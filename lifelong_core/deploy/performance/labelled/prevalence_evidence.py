@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lifelong_core.deploy.checks import as_level
-from lifelong_core.deploy.numerics.rows import one_hot
+from lifelong_core.deploy.numerics.newton import one_hot
 from lifelong_core.deploy.numerics.simplex import simplex_least_squares, tangent_basis
-from lifelong_core.deploy.performance.labelled.estimate import (
+from lifelong_core.deploy.performance.labelled.weighted import (
     as_inclusion_probabilities,
     clustered_covariance,
     effective_number,

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.documents import FlatDocument
-from lifelong_core.deploy.numerics.rows import member_sums
+from lifelong_core.deploy.numerics.newton import member_sums
 from lifelong_core.values.arrays import Floats, as_groups, as_logits, as_parameter, centre_rows, softmax
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.scientific import f_tail

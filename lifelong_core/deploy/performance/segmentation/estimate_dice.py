@@ -9,13 +9,6 @@ from lifelong_core.deploy.checks import as_level, as_whole_number
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 from lifelong_core.deploy.performance.segmentation.cases import MOST_CLASSES, SegmentationMap
 from lifelong_core.deploy.performance.segmentation.curves import Curves
-from lifelong_core.deploy.performance.segmentation.intervals import (
-    DiceMeans,
-    bootstrap_values,
-    foreground_mean,
-    interval,
-    mean_over_maps,
-)
 from lifelong_core.deploy.performance.segmentation.methods import (
     DICE_METHODS,
     DiceMethod,
@@ -26,7 +19,16 @@ from lifelong_core.deploy.performance.segmentation.methods import (
     soft_dice,
     weighted_mean,
 )
-from lifelong_core.deploy.performance.segmentation.result import ClassDice, DiceEstimate, dice_warnings
+from lifelong_core.deploy.performance.segmentation.result import (
+    ClassDice,
+    DiceEstimate,
+    DiceMeans,
+    bootstrap_values,
+    dice_warnings,
+    foreground_mean,
+    interval,
+    mean_over_maps,
+)
 from lifelong_core.deploy.performance.segmentation.sums import CaseSums, sum_cases
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import InvalidInputError

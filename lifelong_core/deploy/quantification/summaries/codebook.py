@@ -8,7 +8,7 @@ import numpy as np
 
 from lifelong_core.deploy.calibration.affine import fit_weighted
 from lifelong_core.deploy.labeled import LabeledLogits, class_means
-from lifelong_core.deploy.numerics.rows import member_sums
+from lifelong_core.deploy.numerics.newton import member_sums
 from lifelong_core.values.arrays import Floats, Integers, Logits, centre_rows, softmax
 
 MOST_CELLS = 4096

@@ -13,10 +13,9 @@ from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.decisions.decide import ChosenCutOff, DecidedSamples, DecisionSource
 from lifelong_core.design.validation.values.class_mix import ClassMix
 from lifelong_core.design.validation.values.evaluation import Recipe
-from lifelong_core.design.validation.values.intervals import value_bounds
+from lifelong_core.design.validation.values.intervals import Resamples, value_bounds
 from lifelong_core.design.validation.values.metric_value import EstimatedValue, MetricValue, as_fields
 from lifelong_core.design.validation.values.metric_values import evaluate_metric
-from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.documents import Frozen

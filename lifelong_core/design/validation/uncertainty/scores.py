@@ -5,15 +5,19 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from lifelong_core.design.validation.uncertainty.document import (
+    PredictedUncertainties,
     UncertaintyAwareChange,
     UncertaintyAwareCurve,
     UncertaintyAwareScores,
     UncertaintySettings,
 )
-from lifelong_core.design.validation.uncertainty.predicted import PredictedUncertainties
-from lifelong_core.design.validation.values.intervals import difference_bounds, value_bounds
+from lifelong_core.design.validation.values.intervals import (
+    Resamples,
+    difference_bounds,
+    map_values,
+    value_bounds,
+)
 from lifelong_core.design.validation.values.metric_value import finite
-from lifelong_core.design.validation.values.resamples import Resamples, map_values
 from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.counting.uncertainty_aware import UNCERTAINTY_AWARE, sureness

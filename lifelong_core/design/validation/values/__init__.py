@@ -5,5 +5,5 @@
 - `evaluation`, `metric_values`, `parts`: from a metric and samples to values, by class and in all
 - `calibration`: errors of calibrated predictions as a reference; slope and O:E ratio
 - `by_group`, `class_mix`: means over groups; values at the class shares of use
-- `intervals`, `resamples`, `resampled_metrics`: confidence intervals by resampling
+- `intervals`, `resampled_metrics`: confidence intervals by resampling
 """

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.design.validation.values.evaluation import Recipe
+from lifelong_core.design.validation.values.intervals import Resamples
 from lifelong_core.design.validation.values.resampled_metrics import SLOW_REPLICATES, resample_metric
-from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.counting.confusion import ratio

@@ -13,8 +13,7 @@ from lifelong_core.metrics import METRICS, compute_metrics, counting_metric, mar
 from lifelong_core.metrics.counting.one_versus_rest import positive_share
 from lifelong_core.metrics.inputs import Parameters
 from lifelong_core.metrics.scores.at_target import SHARE_OF_POSITIVES, PerClassMetric, target_cut_off
-from lifelong_core.metrics.scores.operating_points import OperatingPoints
-from lifelong_core.metrics.scores.ranking import class_rankings
+from lifelong_core.metrics.scores.ranking import OperatingPoints, class_rankings
 from lifelong_core.metrics.undefined_reasons import Reason
 from lifelong_core.values.arrays import Floats, Integers
 from lifelong_core.values.errors import InvalidInputError

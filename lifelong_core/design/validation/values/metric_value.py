@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from lifelong_core.design.method.parameters import ParameterValue
+from lifelong_core.design.method.conditions import ParameterValue
 from lifelong_core.values.documents import Frozen
 
 Number: TypeAlias = float | None

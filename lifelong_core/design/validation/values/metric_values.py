@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lifelong_core.design.validation.values.by_group import pooled_note
 from lifelong_core.design.validation.values.class_mix import ClassMix, refusal
 from lifelong_core.design.validation.values.evaluation import Recipe, estimate_metric
-from lifelong_core.design.validation.values.intervals import value_bounds
+from lifelong_core.design.validation.values.intervals import Resamples, value_bounds
 from lifelong_core.design.validation.values.metric_value import (
     Bound,
     CustomValue,
@@ -26,7 +26,6 @@ from lifelong_core.design.validation.values.resampled_metrics import (
     at_cut_offs,
     values_in_use,
 )
-from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.metrics import METRICS, CustomMetric, compute_metrics, naive_decision
 from lifelong_core.metrics.computation import UNDEFINED

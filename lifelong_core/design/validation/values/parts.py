@@ -20,10 +20,14 @@ from lifelong_core.design.validation.values.calibration import (
 )
 from lifelong_core.design.validation.values.class_mix import NO_NET_BENEFIT
 from lifelong_core.design.validation.values.evaluation import MetricEstimate, Recipe, mean_over_classes
-from lifelong_core.design.validation.values.intervals import difference_bounds, value_bounds
+from lifelong_core.design.validation.values.intervals import (
+    Resamples,
+    difference_bounds,
+    map_values,
+    value_bounds,
+)
 from lifelong_core.design.validation.values.metric_value import ValueOf, as_fields
 from lifelong_core.design.validation.values.resampled_metrics import resample_metric
-from lifelong_core.design.validation.values.resamples import Resamples, map_values
 from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.resampling.intervals import Bootstrap

@@ -12,7 +12,7 @@ from lifelong_core.design.validation.values.evaluation import (
     estimate_metric,
     mean_over_classes,
 )
-from lifelong_core.design.validation.values.resamples import Resamples
+from lifelong_core.design.validation.values.intervals import Resamples
 from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.metrics import METRICS, zero_one_costs
 from lifelong_core.metrics.calibration.cost_loss import cost_gains

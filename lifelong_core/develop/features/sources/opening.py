@@ -1,18 +1,22 @@
 """The source of the images at one or more paths."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from lifelong_core.configuration.image_roots import resolve_within
-from lifelong_core.develop.features.sources.combination import CombinedSource
-from lifelong_core.develop.features.sources.entry import ImageSource
-from lifelong_core.develop.features.sources.folder import FolderSource, walk_files
-from lifelong_core.develop.features.sources.kinds import TAR_SUFFIXES, ZIP_SUFFIXES, is_archive
+from lifelong_core.develop.features.sources.archives import TarSource, ZipSource
+from lifelong_core.develop.features.sources.entry import (
+    TAR_SUFFIXES,
+    ZIP_SUFFIXES,
+    Entry,
+    ImageSource,
+    Opened,
+    is_archive,
+)
+from lifelong_core.develop.features.sources.folder import FolderSource, TableSource, walk_files
 from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, Limits
-from lifelong_core.develop.features.sources.table import TableSource
-from lifelong_core.develop.features.sources.tar import TarSource
-from lifelong_core.develop.features.sources.zip_archive import ZipSource
 from lifelong_core.values.errors import InvalidInputError
 
 _FIELD = "images"
@@ -87,3 +91,31 @@ def _names(paths: Sequence[Path]) -> list[str]:
     if len(set(names)) < len(names):
         raise InvalidInputError("the same path is given twice.", field=_FIELD)
     return [name.replace(":", "_") for name in names]
+
+
+class CombinedSource:
+    """Several sources, each under its own name; the names begin the paths of the entries.
+
+    Args:
+        sources: by name, each name once.
+    """
+
+    def __init__(self, sources: Sequence[tuple[str, ImageSource]]) -> None:
+        self._sources = dict(sources)
+
+    def entries(self) -> Iterator[Entry | None]:
+        """The images of all sources; None for each other file."""
+        for name, source in self._sources.items():
+            for entry in source.entries():
+                yield None if entry is None else replace(entry, path=f"{name}:{entry.path}")
+
+    def read(self, wanted: Iterable[Entry]) -> Iterator[Opened]:
+        """Open the files source by source."""
+        parts: dict[str, dict[Entry, Entry]] = defaultdict(dict)
+        for entry in wanted:
+            name, _, path = entry.path.partition(":")
+            parts[name][replace(entry, path=path)] = entry
+        for name, source in self._sources.items():
+            if name in parts:
+                for entry, opened in source.read(parts[name]):
+                    yield parts[name][entry], opened

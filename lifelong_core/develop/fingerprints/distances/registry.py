@@ -4,13 +4,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from lifelong_core.develop.fingerprints.distances.binned_kld import BinnedKLD
-from lifelong_core.develop.fingerprints.distances.earth_movers import VDNA, EarthMovers
-from lifelong_core.develop.fingerprints.distances.frechet import Frechet
-from lifelong_core.develop.fingerprints.distances.jensen_shannon import JensenShannon
+from lifelong_core.develop.fingerprints.distances.binned_kld import BinnedKLD, JensenShannon
 from lifelong_core.develop.fingerprints.distances.method import Method
 from lifelong_core.develop.fingerprints.distances.pairwise import MaximumMeanDiscrepancy, Naive
-from lifelong_core.develop.fingerprints.distances.vectors import FED, P2L, Manual
+from lifelong_core.develop.fingerprints.distances.vectors import FED, P2L, VDNA, EarthMovers, Frechet, Manual
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.validation_errors import suggest

@@ -1,7 +1,7 @@
 """Augmentation policies: applied to images, and searched for a task.
 
-- `operations`: each operation of a policy on images.
-- `transform`: random crop, then one sub-policy for each image.
+- `transform`: each operation of a policy on images; random crop, then one sub-policy for each image; random
+  sub-policies that a search tries.
 - `search`: the policy that suits a task, by density matching.
-- `candidates`, `halving`, `search_state`: what it tries; how it scores; what it needs to go on after an interruption.
+- `halving`: how a search scores, and what it needs to go on after an interruption.
 """

@@ -1,10 +1,12 @@
 """Scores of sub-policies by a trained model, and successive halving of the candidates."""
-# pyright: reportUnknownMemberType=false
 
+import hashlib
+import io
 import math
+import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -14,7 +16,10 @@ from lifelong_core.develop.training.augmentation.transform import policy_transfo
 from lifelong_core.develop.training.optimisation.batches import generator_of
 from lifelong_core.develop.training.optimisation.losses import score
 from lifelong_core.develop.training.policy import AugmentationPolicy, SubPolicy
-from lifelong_core.develop.training.search_outcome import TriedSubPolicy
+from lifelong_core.develop.training.result import TriedSubPolicy
+
+# pyright: reportUnknownMemberType=false
+
 
 LogitsOf: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 """From images, uint8 (n, C, h, w), to logits, float32 (n, classes), on the CPU."""
@@ -148,3 +153,53 @@ def halve(
         tried = [*left, *tried]
         remaining = [remaining[at] for at in order[:kept]]
     return tuple(tried)
+
+
+# pyright: reportUnknownMemberType=false
+
+
+Tensors = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class SearchState:
+    """A search during the training of its model, or after a round.
+
+    Attributes:
+        key: from `search_key`.
+        training: checkpoint of the training; None: it has ended.
+        weights: of the trained model; None: it is still trained.
+        losses: of the candidates in each finished round.
+    """
+
+    key: str
+    training: bytes | None
+    weights: Tensors | None
+    losses: tuple[tuple[float, ...], ...] = ()
+
+
+def search_key(training_key: str, trials: int) -> str:
+    """Digest of all that decides what a search gives.
+
+    Args:
+        training_key: of the model's training.
+        trials: number of candidates.
+    """
+    return hashlib.sha256(f"search\n{training_key}\n{trials}".encode()).hexdigest()
+
+
+def write_state(state: SearchState) -> bytes:
+    """The state as bytes."""
+    buffer = io.BytesIO()
+    torch.save(vars(state), buffer)
+    return buffer.getvalue()
+
+
+def read_state(content: bytes, key: str) -> SearchState | None:
+    """The state in these bytes; None: it is damaged, or that of another search. Nothing in it is executed."""
+    try:
+        found: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+        state = SearchState(found["key"], found["training"], found["weights"], found["losses"])
+    except (RuntimeError, ValueError, KeyError, TypeError, EOFError, OSError, pickle.UnpicklingError):
+        return None
+    return state if state.key == key else None

@@ -20,44 +20,41 @@ from torch import nn
 
 from lifelong_core.develop.features.backbone import limit_threads
 from lifelong_core.develop.features.sources.entry import ImageSource
-from lifelong_core.develop.training.augmentation.candidates import draw_candidates, effective_steps
 from lifelong_core.develop.training.augmentation.halving import (
     ROUNDS,
     LogitsOf,
     Scorer,
+    SearchState,
     halve,
     in_turn,
     plan_rounds,
-)
-from lifelong_core.develop.training.augmentation.search_state import (
-    SearchState,
     read_state,
     search_key,
     write_state,
 )
-from lifelong_core.develop.training.augmentation.transform import random_crop
-from lifelong_core.develop.training.data.holding_out import hold_out
-from lifelong_core.develop.training.data.prepared import PreparedImages, prepare_images
+from lifelong_core.develop.training.augmentation.transform import (
+    draw_candidates,
+    effective_steps,
+    random_crop,
+)
+from lifelong_core.develop.training.data.prepared import PreparedImages, hold_out, prepare_images
 from lifelong_core.develop.training.export.preprocessing import training_preprocessing
 from lifelong_core.develop.training.optimisation.batches import generator_of
 from lifelong_core.develop.training.optimisation.classifier import (
-    create_classifier,
-    load_weights,
-    read_initial_weights,
-)
-from lifelong_core.develop.training.optimisation.computing import (
     Computing,
     compute_on,
+    create_classifier,
     describe_device,
+    load_weights,
+    read_initial_weights,
     training_device,
 )
 from lifelong_core.develop.training.optimisation.state import read_checkpoint
 from lifelong_core.develop.training.phases import Training, report_reading, train
 from lifelong_core.develop.training.policy import AugmentationPolicy, SubPolicy
-from lifelong_core.develop.training.progress import TrainingProgress
-from lifelong_core.develop.training.progress_report import ProgressReport
+from lifelong_core.develop.training.progress import ProgressReport, TrainingProgress
 from lifelong_core.develop.training.recipe import Recipe
-from lifelong_core.develop.training.search_outcome import SearchOutcome, TriedSubPolicy
+from lifelong_core.develop.training.result import SearchOutcome, TriedSubPolicy
 from lifelong_core.values.errors import InvalidInputError
 
 TRIALS = 100

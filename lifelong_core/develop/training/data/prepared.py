@@ -4,18 +4,23 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lifelong_core.develop.features.sources.entry import ImageSource
+from lifelong_core.develop.features.sources.entry import Entry, ImageSource
 from lifelong_core.develop.training.data.cases import Cases, list_some, read_cases
-from lifelong_core.develop.training.data.leaks import check_leaks, contradictory_labels, tied_units
 from lifelong_core.develop.training.data.pixel_cache import PixelCache, cache_pixels, outer_preprocessing
-from lifelong_core.develop.training.data.splits import given_splits, split_cases
+from lifelong_core.develop.training.data.splits import (
+    check_leaks,
+    contradictory_labels,
+    given_splits,
+    split_cases,
+    tied_units,
+)
 from lifelong_core.develop.training.recipe import SplitName
 from lifelong_core.develop.training.result import SplitFacts
 from lifelong_core.values.errors import InvalidInputError
@@ -211,3 +216,44 @@ def _digest(cases: Cases, digests: Sequence[str]) -> str:
     for entry, label, group, pixels in zip(cases.entries, cases.labels, cases.groups, digests, strict=True):
         digest.update(f"\n{entry.name}\t{label}\t{group}\t{pixels}".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
+
+
+def hold_out(images: PreparedImages, share: float, *, seed: int) -> tuple[PreparedImages, NDArray[np.int64]]:
+    """Divide the training split by group and identical image, with every class in its share.
+
+    Args:
+        images: of the task.
+        share: of the training images that are held out.
+        seed: of the division.
+
+    Returns:
+        The images with a training split that lacks the held-out ones, and the positions of these.
+
+    Raises:
+        InvalidInputError: a part would have no image of a class.
+    """
+    training = images.splits["training"]
+    positions: list[int] = training.tolist()
+    cases = Cases(
+        tuple(Entry(images.names[at]) for at in positions),
+        images.class_names,
+        images.labels[training],
+        tuple(None if images.groups is None else images.groups[at] for at in positions),
+        None,
+    )
+    shares: dict[SplitName, float] = {"training": 1 - share, "validation": share}
+    parts = split_cases(cases, tied_units(cases, _digests(images, training)), shares, seed=seed)
+    remaining = {**images.splits, "training": training[parts["training"]]}
+    return replace(images, splits=remaining), training[parts["validation"]]
+
+
+_READ_AT_ONCE = 256
+
+
+def _digests(images: PreparedImages, positions: NDArray[np.int64]) -> list[str]:
+    """Of the pixels of each image."""
+    return [
+        hashlib.blake2b(pixels.tobytes(), digest_size=16).hexdigest()
+        for begin in range(0, len(positions), _READ_AT_ONCE)
+        for pixels in images.pixels(positions[begin : begin + _READ_AT_ONCE]).numpy()
+    ]

@@ -13,8 +13,11 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from lifelong_core.develop.training.data.prepared import PreparedImages
 from lifelong_core.develop.training.optimisation.batches import TrainingBatches, generator_of
-from lifelong_core.develop.training.optimisation.classifier import CoTrainedClassifier, load_weights
-from lifelong_core.develop.training.optimisation.computing import Computing
+from lifelong_core.develop.training.optimisation.classifier import (
+    Computing,
+    CoTrainedClassifier,
+    load_weights,
+)
 from lifelong_core.develop.training.optimisation.losses import Score, batch_loss, score, split_logits
 from lifelong_core.develop.training.optimisation.state import PhaseState, Tensors
 from lifelong_core.develop.training.recipe import Optimisation

@@ -8,7 +8,7 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.knowledge.entry import Training
 from lifelong_core.develop.knowledge.transferable import INITIAL_WEIGHTS
 from lifelong_core.develop.training.recipe import Recipe
-from lifelong_core.develop.training.search_outcome import SearchOutcome
+from lifelong_core.develop.training.result import SearchOutcome
 from lifelong_core.store import Job, Store
 from lifelong_core.values.errors import NotFoundError
 from lifelong_core.values.names import Name

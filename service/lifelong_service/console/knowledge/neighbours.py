@@ -86,7 +86,7 @@ def suggestions_of(ranking: "Ranking", choice: Choice) -> dict[str, Any]:
     Raises:
         NotFoundError: the list has fewer pages.
     """
-    from lifelong_core.develop.ranking.reasons import conclude
+    from lifelong_core.develop.ranking.suggestion import conclude
 
     first = (choice.page - 1) * MOST_ROWS
     rows = rows_of(ranking, first, MOST_ROWS)
@@ -115,8 +115,7 @@ def suggestions_of(ranking: "Ranking", choice: Choice) -> dict[str, Any]:
 
 def map_of(ranking: "Ranking", choice: Choice, knowledge: "KnowledgeBase") -> dict[str, Any]:
     """Return the task map; without drawings where no distance is known."""
-    from lifelong_core.develop.knowledge.distances import distances_between
-    from lifelong_core.develop.knowledge.task_map import draw_task_map
+    from lifelong_core.develop.knowledge.task_map import distances_between, draw_task_map
 
     sources = _mapped_suggestions(ranking, choice) or _mapped_neighbours(ranking)
     if not sources:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from lifelong_core.deploy import LabeledLogits, quantifier
-from lifelong_core.deploy.criterion.head_expectation import describe_expectation, describe_head_rule
+from lifelong_core.deploy.criterion.expected_criterion import describe_expectation, describe_head_rule
 from lifelong_core.entities.access import Scope
 from lifelong_core.runtime.graph_check import cannot_be_loaded
 from lifelong_core.store import (

@@ -19,7 +19,7 @@ from lifelong_core.design import (
     validate,
 )
 from lifelong_core.design.report.basis import groups_behind
-from lifelong_core.design.report.subgroups import judged_of
+from lifelong_core.design.report.sections import judged_of
 from lifelong_core.design.report.words import agreement_in_words, calibrated_in_words, interval_in_words
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.cli.interview.test_recommend import without_a_reader

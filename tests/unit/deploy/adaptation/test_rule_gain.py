@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lifelong_core import metrics
-from lifelong_core.decision_rules.rates import metric_of
+from lifelong_core.decision_rules.operating_points import metric_of
 from lifelong_core.deploy import (
     AdaptationPolicy,
     AdaptationReport,

@@ -12,7 +12,7 @@ from lifelong_core.deploy.label_shift.assumption_test import (
     _step_test,
     assumption_test,
 )
-from lifelong_core.deploy.label_shift.class_spread import ClassSpread
+from lifelong_core.deploy.label_shift.drift import ClassSpread
 from lifelong_core.deploy.label_shift.result import AssumptionTest, _per_cent, drift_disagreements
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.simplex import smooth

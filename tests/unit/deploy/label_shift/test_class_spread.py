@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from lifelong_core.deploy.label_shift import class_spread
-from lifelong_core.deploy.label_shift.class_spread import ClassSpread
+from lifelong_core.deploy.label_shift import drift as class_spread
+from lifelong_core.deploy.label_shift.drift import ClassSpread
 from lifelong_core.deploy.labeled import LabeledLogits
 
 

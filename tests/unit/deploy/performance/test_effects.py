@@ -7,8 +7,7 @@ from lifelong_core.deploy import LabeledLogits, fit_head, quantifier
 from lifelong_core.deploy.head_fitting import held_out_output
 from lifelong_core.deploy.performance.effects import Effects
 from lifelong_core.deploy.performance.posteriors import JudgedWindow, WindowPosteriors, posteriors_in_window
-from lifelong_core.deploy.performance.ranking import posterior_areas, rate_areas
-from lifelong_core.deploy.performance.rates import DecisionRates
+from lifelong_core.deploy.performance.ranking import DecisionRates, posterior_areas, rate_areas
 
 COSTS = np.array([[0.0, 1, 2], [3, 0, 1], [5, 1, 0]])
 STEP = 1e-6

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import LabeledLogits, PrevalenceEstimate, quantifier
-from lifelong_core.deploy.numerics.rows import one_hot
+from lifelong_core.deploy.numerics.newton import one_hot
 from lifelong_core.deploy.quantification.cautions import Separation, find_cautions
 from lifelong_core.values.arrays import softmax
 from lifelong_core.values.errors import InvalidInputError

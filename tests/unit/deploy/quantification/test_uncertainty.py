@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.deploy.numerics.rows import member_sums
+from lifelong_core.deploy.numerics.newton import member_sums
 from lifelong_core.deploy.quantification.uncertainty import (
     PSEUDO_SAMPLES,
     Clusters,

@@ -14,8 +14,8 @@ from lifelong_core.design import (
     recommend,
     start_interview,
 )
+from lifelong_core.design.method.conditions import parameter_value
 from lifelong_core.design.method.loader import load_method
-from lifelong_core.design.method.parameters import parameter_value
 from lifelong_core.design.recommendation.progress import possible_questions
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.design.interviews import sheets

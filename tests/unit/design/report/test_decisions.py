@@ -3,9 +3,8 @@ import pytest
 
 from lifelong_core.design import ModelOutputs, validate
 from lifelong_core.design.report.basis import samples_behind, samples_text
-from lifelong_core.design.report.decisions import decision_lines, rows_of_both
 from lifelong_core.design.report.pages import comparison_html, validation_html
-from lifelong_core.design.report.subgroups import judged_of, subgroup_columns
+from lifelong_core.design.report.sections import decision_lines, judged_of, rows_of_both, subgroup_columns
 from lifelong_core.design.validation.compare import compare
 from tests.unit.design.report.test_pages import Tables
 from tests.unit.design.validations import recommending

@@ -13,8 +13,7 @@ import pytest
 from lifelong_core.design import ValidationResult, validate
 from lifelong_core.design.report.pages import comparison_html, validation_html
 from lifelong_core.develop.localization.classifier_stability import ClassifierStability, classifier_stability
-from lifelong_core.promotion.page import promotion_html
-from lifelong_core.promotion.stability_page import stability_html
+from lifelong_core.promotion.page import promotion_html, stability_html
 from tests.integration.browser import Browser, running_browser
 from tests.unit.design.report.results import (
     hundred_classes,

@@ -12,9 +12,8 @@ import pytest
 from lifelong_core.design import ProblemFingerprint, recommend
 from lifelong_core.design.method.schema import CONFIDENCES
 from lifelong_core.design.report.basis import rests_on
-from lifelong_core.design.report.leaders import leader_lines
 from lifelong_core.design.report.pages import LARGEST_DOCUMENT, _detail, comparison_html, validation_html
-from lifelong_core.design.report.subgroups import subgroup_columns, subgroup_text
+from lifelong_core.design.report.sections import leader_lines, subgroup_columns, subgroup_text
 from lifelong_core.design.report.tables import said_once
 from lifelong_core.design.report.words import exact, interval_in_words, number, of
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome, AcceptanceThreshold
@@ -412,7 +411,7 @@ def test_a_subgroup_without_an_interval_says_why() -> None:
 
 
 def test_many_subgroups_are_a_table_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lifelong_core.design.report.subgroups.MOST_DRAWN", 2)
+    monkeypatch.setattr("lifelong_core.design.report.sections.MOST_DRAWN", 2)
     page = plain(validation_html(two_classes()))
     assert "More than 2 subgroups are not drawn." in page
     assert "⚠ scanner: unknown" not in page

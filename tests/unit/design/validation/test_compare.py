@@ -6,7 +6,7 @@ from scipy import special, stats
 
 from lifelong_core.design import ModelComparison, ModelOutputs, compare
 from lifelong_core.design.validation.ranking import RankShares, rank_models
-from lifelong_core.design.validation.values.resamples import Resamples
+from lifelong_core.design.validation.values.intervals import Resamples
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.design.validations import metric, recommending, simulated
 

@@ -7,8 +7,7 @@ from scipy.stats import norm
 from lifelong_core.design import ValidationResult, validate
 from lifelong_core.design.validation.subgroup_results import resample_subgroups
 from lifelong_core.design.validation.values.evaluation import Recipe
-from lifelong_core.design.validation.values.intervals import value_bounds
-from lifelong_core.design.validation.values.resamples import Resamples
+from lifelong_core.design.validation.values.intervals import Resamples, value_bounds
 from lifelong_core.design.validation.values.samples import ModelOutputs, Samples
 from lifelong_core.metrics import METRICS
 from lifelong_core.metrics.resampling.intervals import Bootstrap, LeftOut

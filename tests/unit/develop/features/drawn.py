@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from lifelong_core.develop.torchvision_operators import declare_missing_operators
+from lifelong_core.develop.evaluation_transforms import declare_missing_operators
 
 ARCHITECTURE = "test_resnet"
 EDGE = 32

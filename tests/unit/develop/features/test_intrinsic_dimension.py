@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lifelong_core.develop.features.intrinsic_dimension import estimate_intrinsic_dimension
+from lifelong_core.develop.features.collection import estimate_intrinsic_dimension
 from lifelong_core.values.errors import InvalidInputError
 
 

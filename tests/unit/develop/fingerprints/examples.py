@@ -6,10 +6,9 @@ from numpy.typing import NDArray
 from lifelong_core.develop.fingerprints.extractor import ExtractorDocument, ExtractorReference
 from lifelong_core.develop.fingerprints.feature_set import FeatureFingerprint, make_feature_fingerprint
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
-from lifelong_core.develop.fingerprints.fisher import FisherFingerprint
+from lifelong_core.develop.fingerprints.fisher import FisherFingerprint, KeywordFingerprint
 from lifelong_core.develop.fingerprints.gaussian import GaussianFingerprint, make_gaussian_fingerprint
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint, make_histogram_fingerprint
-from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
 from lifelong_core.values.preprocessing import Preprocessing
 
 Array = NDArray[np.float64]

@@ -12,15 +12,11 @@ from scipy import linalg, stats
 from scipy.spatial.distance import jensenshannon
 
 from lifelong_core.develop.fingerprints.distances import binned_kld
-from lifelong_core.develop.fingerprints.distances.binned_kld import BinnedKLD, Weighting
-from lifelong_core.develop.fingerprints.distances.earth_movers import VDNA, EarthMovers
-from lifelong_core.develop.fingerprints.distances.frechet import Frechet
-from lifelong_core.develop.fingerprints.distances.jensen_shannon import JensenShannon
+from lifelong_core.develop.fingerprints.distances.binned_kld import BinnedKLD, JensenShannon, Weighting
 from lifelong_core.develop.fingerprints.distances.pairwise import MaximumMeanDiscrepancy, Naive
-from lifelong_core.develop.fingerprints.distances.vectors import FED, P2L, Manual
-from lifelong_core.develop.fingerprints.fisher import FisherFingerprint
+from lifelong_core.develop.fingerprints.distances.vectors import FED, P2L, VDNA, EarthMovers, Frechet, Manual
+from lifelong_core.develop.fingerprints.fisher import FisherFingerprint, KeywordFingerprint
 from lifelong_core.develop.fingerprints.gaussian import GaussianFingerprint
-from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.develop.fingerprints.examples import (
     EXTRACTOR,

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from lifelong_core.develop.fingerprints.feature_set import FeatureFingerprint
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
-from lifelong_core.develop.fingerprints.fisher import FisherFingerprint
+from lifelong_core.develop.fingerprints.fisher import FisherFingerprint, KeywordFingerprint
 from lifelong_core.develop.fingerprints.gaussian import GaussianFingerprint
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint, make_histogram_fingerprint
-from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
 from lifelong_core.develop.fingerprints.kinds import KINDS, fingerprint_from_bytes
 from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_core.values.npz import read_npz, write_npz

@@ -13,8 +13,12 @@ from lifelong_core.develop.fingerprints.distances.registry import METHODS
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
 from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
 from lifelong_core.develop.fingerprints.privacy import Privacy
-from lifelong_core.develop.fingerprints.private_histogram import divide_bins, make_private
-from lifelong_core.develop.fingerprints.private_noise import add_noise, gaussian_scale
+from lifelong_core.develop.fingerprints.private_histogram import (
+    add_noise,
+    divide_bins,
+    gaussian_scale,
+    make_private,
+)
 from lifelong_core.values.errors import ConfigurationError, InvalidInputError
 from tests.unit.develop.fingerprints.examples import (
     EXTRACTOR,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.develop.fingerprints.feature_set import FeatureFingerprint
-from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
+from lifelong_core.develop.fingerprints.fisher import KeywordFingerprint
 from lifelong_core.develop.knowledge.bundle import (
     BundleLimits,
     read_bundle,

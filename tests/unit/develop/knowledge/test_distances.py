@@ -5,8 +5,8 @@ import pytest
 
 from lifelong_core.develop import distance
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
-from lifelong_core.develop.knowledge.distances import distances_between
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
+from lifelong_core.develop.knowledge.task_map import distances_between
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from tests.unit.develop.knowledge.examples import make_entry, make_fingerprint
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from lifelong_core.develop.fingerprints.distances.registry import METHODS
-from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
+from lifelong_core.develop.fingerprints.fisher import KeywordFingerprint
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from tests.unit.develop.knowledge.examples import make_entry, make_fingerprint
 

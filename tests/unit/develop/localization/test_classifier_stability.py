@@ -13,8 +13,7 @@ from lifelong_core.develop.localization.classifier_stability import (
     ClassifierStability,
     classifier_stability,
 )
-from lifelong_core.develop.localization.mean_score import mean_score
-from lifelong_core.develop.localization.stability import SCORES, stability
+from lifelong_core.develop.localization.stability import SCORES, mean_score, stability
 from lifelong_core.values.errors import InvalidInputError
 
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch import nn
 
+from lifelong_core.develop.evaluation_transforms import declare_missing_operators
 from lifelong_core.develop.localization.patch_head import PatchClassifier
 from lifelong_core.develop.localization.pooling import noisy_or_pooling
-from lifelong_core.develop.torchvision_operators import declare_missing_operators
 from lifelong_core.values.errors import InvalidInputError
 
 declare_missing_operators()

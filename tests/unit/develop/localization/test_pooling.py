@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from lifelong_core.develop.localization.patch_head import POOLINGS, LogSumExpPooling
 from lifelong_core.develop.localization.pooling import (
     log_sum_exp_pooling,
     max_pooling,
     mean_pooling,
     noisy_or_pooling,
 )
-from lifelong_core.develop.localization.pooling_modules import POOLINGS, LogSumExpPooling
 from lifelong_core.values.errors import InvalidInputError
 
 FUNCTIONS = {

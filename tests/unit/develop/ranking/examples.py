@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from lifelong_core.develop.knowledge.entry import SCENARIOS, TaskCard
-from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
+from lifelong_core.develop.knowledge.entry import SCENARIOS, TaskCard, TransferOutcomes
 
 SCENARIO = SCENARIOS[0]
 

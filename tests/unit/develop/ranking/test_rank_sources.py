@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lifelong_core.develop.knowledge.entry import SCENARIOS, KnowledgeEntry, TaskCard
+from lifelong_core.develop.knowledge.entry import SCENARIOS, KnowledgeEntry, TaskCard, TransferOutcomes
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
-from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.develop.ranking.features import card_similarity
 from lifelong_core.develop.ranking.fitting import fit_ranker
 from lifelong_core.develop.ranking.rank_sources import rank_sources

@@ -12,7 +12,7 @@ from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.knowledge.transfer_folder import read_transfer_folder
 from lifelong_core.develop.ranking.features import DISTANCES, FEATURES
 from lifelong_core.develop.ranking.fitting import FEWEST_DATASETS, _as_forest, fit_ranker
-from lifelong_core.develop.ranking.forest import Forest
+from lifelong_core.develop.ranking.gain_model import Forest
 from lifelong_core.develop.ranking.ranker import FittedRanker, outcomes_digest
 from lifelong_core.develop.ranking.source_distances import fill_distances
 from lifelong_core.develop.ranking.standardised_gains import FEWEST_SOURCES

@@ -3,8 +3,7 @@
 import pytest
 
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
-from lifelong_core.develop.ranking.reasons import conclude, find_limits
-from lifelong_core.develop.ranking.suggestion import Evidence, Ranking, Suggestion
+from lifelong_core.develop.ranking.suggestion import Evidence, Ranking, Suggestion, conclude, find_limits
 
 
 def suggest(number: int, gain: float = 0.01) -> Suggestion:

@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.metrics.counting.confusion import confusion_matrix
-from lifelong_core.metrics.counting.multiclass import expected_cost
-from lifelong_core.metrics.counting.net_benefit import (
+from lifelong_core.metrics.counting.cost import (
     decision_curve,
     net_benefit,
     net_benefit_from_probabilities,
 )
+from lifelong_core.metrics.counting.multiclass import expected_cost
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.metrics.counting_cases import confusions, few_examples
 from tests.unit.metrics.labelled_cases import labelled, simulated

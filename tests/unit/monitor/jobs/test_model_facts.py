@@ -6,7 +6,7 @@ import pytest
 
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.develop.fingerprints.distances.registry import distance
-from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
+from lifelong_core.develop.fingerprints.fisher import KeywordFingerprint
 from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.store import Model, Store
 from lifelong_core.values.preprocessing import Preprocessing

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from lifelong.cli import cli
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.develop.torchvision_operators import declare_missing_operators
+from lifelong_core.develop.evaluation_transforms import declare_missing_operators
 from lifelong_core.store import Store, promote_calibrated
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_service.graphs.rules import check_rules

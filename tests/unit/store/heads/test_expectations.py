@@ -7,7 +7,7 @@ import pytest
 
 from lifelong_core.decision_rules.rules import DecisionRule
 from lifelong_core.deploy import BayesRule, LabeledLogits, OptimisedMetric, TargetValue, fit_head
-from lifelong_core.deploy.criterion.head_expectation import (
+from lifelong_core.deploy.criterion.expected_criterion import (
     KEY,
     describe_expectation,
     describe_head_rule,

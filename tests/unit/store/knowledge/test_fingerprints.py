@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lifelong_core.develop.fingerprints.keywords import KeywordFingerprint
+from lifelong_core.develop.fingerprints.fisher import KeywordFingerprint
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.store import Store
 from lifelong_core.values.errors import ConflictError, NotFoundError

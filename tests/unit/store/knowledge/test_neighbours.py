@@ -2,8 +2,8 @@
 
 import pytest
 
+from lifelong_core.develop.knowledge.entry import TransferOutcomes
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
-from lifelong_core.develop.knowledge.transfer_outcomes import TransferOutcomes
 from lifelong_core.develop.ranking.fitting import fit_ranker
 from lifelong_core.develop.ranking.rank_sources import rank_sources
 from lifelong_core.develop.ranking.ranker import FittedRanker

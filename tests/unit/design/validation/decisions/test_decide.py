@@ -13,7 +13,7 @@ from lifelong_core.design.validation.compare import compare
 from lifelong_core.design.validation.decisions.decide import decide
 from lifelong_core.design.validation.decisions.targets import judged_decisions
 from lifelong_core.design.validation.values.evaluation import Split
-from lifelong_core.design.validation.values.resamples import Resamples
+from lifelong_core.design.validation.values.intervals import Resamples
 from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.metrics import METRICS, balanced_accuracy, confusion_matrix, matthews_correlation
 from tests.unit.design.validations import metric, recommending, simulated

@@ -14,9 +14,8 @@ from lifelong_core.design.validation.values.calibration import (
     debias,
 )
 from lifelong_core.design.validation.values.evaluation import Recipe
-from lifelong_core.design.validation.values.intervals import value_bounds
+from lifelong_core.design.validation.values.intervals import Resamples, value_bounds
 from lifelong_core.design.validation.values.metric_values import evaluate_metric
-from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.design.validation.values.samples import Samples
 from lifelong_core.metrics import Bootstrap, calibrated_reference, calibration_slope, observed_expected_ratio
 from tests.unit.design.validations import metric, recommending

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from lifelong_core.design.validation.values.evaluation import Recipe, Split, estimate_metric
+from lifelong_core.design.validation.values.intervals import Resamples
 from lifelong_core.design.validation.values.resampled_metrics import resample_metric
-from lifelong_core.design.validation.values.resamples import Resamples
 from lifelong_core.design.validation.values.samples import ModelOutputs, Samples
 from lifelong_core.metrics import METRICS, bootstrap_confusions, compute_metrics, ec_calibration_loss
 from lifelong_core.metrics.calibration import density

@@ -5,8 +5,8 @@ from typing import get_args
 import pytest
 import torch
 
-from lifelong_core.develop.torchvision_operators import declare_missing_operators
-from lifelong_core.develop.training.augmentation.operations import OPERATIONS, WITHOUT_STRENGTH
+from lifelong_core.develop.evaluation_transforms import declare_missing_operators
+from lifelong_core.develop.training.augmentation.transform import OPERATIONS, WITHOUT_STRENGTH
 from lifelong_core.develop.training.policy import Operation
 
 declare_missing_operators()

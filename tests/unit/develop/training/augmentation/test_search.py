@@ -12,11 +12,11 @@ import torch
 
 from lifelong_core.develop.features.sources.entry import ImageSource
 from lifelong_core.develop.training.augmentation import search
+from lifelong_core.develop.training.augmentation.halving import read_state, search_key
 from lifelong_core.develop.training.augmentation.search import KEPT, PROBABILITY, search_policy
-from lifelong_core.develop.training.augmentation.search_state import read_state, search_key
 from lifelong_core.develop.training.policy import LIGHT, AugmentationPolicy
 from lifelong_core.develop.training.progress import TrainingProgress
-from lifelong_core.develop.training.search_outcome import SearchOutcome
+from lifelong_core.develop.training.result import SearchOutcome
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.develop.training.optimisation.drawn import draw, recipe
 
@@ -57,7 +57,7 @@ class Searches:
         }
         with pytest.MonkeyPatch.context() as patch, suppress(Killed):
             patch.setattr("lifelong_core.develop.training.phases._SAVING_SHARE", 1e9)
-            patch.setattr("lifelong_core.develop.training.progress_report._SECONDS_BETWEEN", 0.0)
+            patch.setattr("lifelong_core.develop.training.progress._SECONDS_BETWEEN", 0.0)
             told.outcome = search_policy("squares", images=self.images, **{**given, **changes})
         return told
 

@@ -6,8 +6,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lifelong_core.develop.training.augmentation.operations import OPERATIONS
-from lifelong_core.develop.training.augmentation.transform import apply_policy, policy_transform, random_crop
+from lifelong_core.develop.training.augmentation.transform import (
+    OPERATIONS,
+    apply_policy,
+    policy_transform,
+    random_crop,
+)
 from lifelong_core.develop.training.policy import AugmentationPolicy, Step
 
 HARMFUL = AugmentationPolicy(

@@ -7,7 +7,7 @@ import pytest
 
 from lifelong_core.develop.features.sources.entry import Entry
 from lifelong_core.develop.training.data.cases import read_cases
-from lifelong_core.develop.training.data.leaks import check_leaks, contradictory_labels
+from lifelong_core.develop.training.data.splits import check_leaks, contradictory_labels
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.develop.training.data.examples import MemorySource, cases_of, source_of
 

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lifelong_core.develop.training.data.cases import Cases
-from lifelong_core.develop.training.data.leaks import tied_units
-from lifelong_core.develop.training.data.splits import given_splits, split_cases
+from lifelong_core.develop.training.data.splits import given_splits, split_cases, tied_units
 from lifelong_core.develop.training.recipe import SPLITS
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.develop.training.data.examples import SHARES, cases_of

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-from lifelong_core.develop.training.optimisation.computing import computes_in_bfloat16
+from lifelong_core.develop.training.optimisation.classifier import computes_in_bfloat16
 
 
 @pytest.mark.parametrize("capable", [0, 1])

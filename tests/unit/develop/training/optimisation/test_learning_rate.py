@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lifelong_core.develop.training.optimisation.batches import Batch
-from lifelong_core.develop.training.optimisation.learning_rate import (
+from lifelong_core.develop.training.optimisation.losses import (
     FALLBACK,
     LARGEST,
     SMALLEST,

@@ -11,8 +11,7 @@ from sklearn.metrics import balanced_accuracy_score
 
 from lifelong_core.develop.training.data.prepared import PreparedImages
 from lifelong_core.develop.training.optimisation.batches import Batch
-from lifelong_core.develop.training.optimisation.classifier import CoTrainedClassifier
-from lifelong_core.develop.training.optimisation.computing import Computing
+from lifelong_core.develop.training.optimisation.classifier import Computing, CoTrainedClassifier
 from lifelong_core.develop.training.optimisation.losses import batch_loss, score, split_logits
 
 

@@ -1,9 +1,10 @@
-"""Images in tar files, those of webdataset included."""
+"""Images in tar and zip files."""
 
 import gzip
 import io
 import json
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -12,10 +13,17 @@ from itertools import repeat
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
-from lifelong_core.develop.features.sources.entry import Entry, Opened, printable
-from lifelong_core.develop.features.sources.kinds import file_kind, folder_label, list_dicom
-from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, BoundedFile, Limits
-from lifelong_core.values.errors import InvalidInputError, LifelongError
+from lifelong_core.develop.features.sources.entry import (
+    Entry,
+    Opened,
+    file_kind,
+    folder_label,
+    list_dicom,
+    printable,
+)
+from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, BoundedFile, Limits, bomb_error
+from lifelong_core.values.errors import InvalidInputError, LifelongError, PayloadTooLargeError
+from lifelong_core.values.npz import UNREADABLE
 
 _PIECE = 2**20
 """Largest header of a tar file."""
@@ -196,3 +204,107 @@ def _read_at(content: BinaryIO, position: int, size: int) -> bytes:
     if len(data) < size:
         raise InvalidInputError("the archive ends within the file.", field="images")
     return data
+
+
+MOST_ENTRIES = 2_000_000
+"""zipfile holds the directory in memory, some 500 bytes for each file."""
+
+_ENCRYPTED = 1
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+class ZipSource:
+    """Images in a zip file.
+
+    Args:
+        path: the zip file.
+        labelled: whether the first folder of a file is its class.
+        limits: of the archive and its files.
+    """
+
+    def __init__(self, path: Path, *, labelled: bool = True, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._path = path
+        self._labelled = labelled
+        self._limits = limits
+
+    def entries(self) -> Iterator[Entry | None]:
+        """All images; None for each other file.
+
+        Raises:
+            PayloadTooLargeError: a decompression bomb.
+            InvalidInputError: no zip file, or a broken one.
+        """
+        with self._opened() as archive:
+            for info in archive.infolist():
+                if not info.is_dir():
+                    yield from self._list(info, archive)
+
+    def read(self, wanted: Iterable[Entry]) -> Iterator[Opened]:
+        """Read the files in the order of the archive, each into memory."""
+        last, data = -1, b""
+        with self._opened() as archive:
+            found = {info.header_offset: info for info in archive.infolist()}
+            for entry in sorted(wanted, key=lambda entry: (entry.position, entry.frame or 0)):
+                try:
+                    if entry.position != last:
+                        data = self._content(archive, found[entry.position])
+                        last = entry.position
+                except LifelongError as error:
+                    last = -1
+                    yield entry, error
+                else:
+                    yield entry, io.BytesIO(data)
+
+    def _list(self, info: zipfile.ZipInfo, archive: zipfile.ZipFile) -> Iterator[Entry | None]:
+        path = PurePosixPath(info.filename)
+        kind = file_kind(path)
+        label = folder_label(path) if self._labelled else None
+        entry = Entry(str(path), label, None, info.header_offset, info.file_size)
+        if kind == "other":
+            yield None
+        elif kind == "image":
+            yield entry
+        else:
+            try:
+                self._check(info)
+                with archive.open(info) as file:
+                    yield from list_dicom(entry, cast("BinaryIO", file), kind)
+            except (LifelongError, *UNREADABLE):
+                yield entry
+
+    def _content(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+        self._check(info)
+        try:
+            return archive.read(info)  # no more than the size in the directory
+        except UNREADABLE as error:
+            raise InvalidInputError(f"the file cannot be unpacked: {error}.", field="images") from error
+
+    def _check(self, info: zipfile.ZipInfo) -> None:
+        self._limits.check_file(info.file_size)
+        if info.flag_bits & _ENCRYPTED or info.compress_type not in _METHODS:
+            raise InvalidInputError(
+                "the file is encrypted, or packed by another method than deflate.", field="images"
+            )
+
+    @contextmanager
+    def _opened(self) -> Generator[zipfile.ZipFile]:
+        try:
+            with zipfile.ZipFile(self._path) as archive:
+                self._expect_no_bomb(archive)
+                yield archive
+        except LifelongError:
+            raise
+        except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError) as error:
+            raise InvalidInputError(f"{self._path} is no whole zip file: {error}.", field="images") from error
+
+    def _expect_no_bomb(self, archive: zipfile.ZipFile) -> None:
+        entries = archive.infolist()
+        if len(entries) > MOST_ENTRIES:
+            raise PayloadTooLargeError(
+                f"{self._path.name} holds {len(entries)} files, at most {MOST_ENTRIES} are read.",
+                field="images",
+                hint="Give a folder, or tar files.",
+            )
+        limit = self._limits.unpacked_bytes(self._path.stat().st_size)
+        if sum(info.file_size for info in entries) > limit:
+            raise bomb_error(self._path.name, limit)
