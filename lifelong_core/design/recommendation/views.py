@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from lifelong_core.design.method.parameters import ParameterValue
+from lifelong_core.design.method.conditions import ParameterValue
 from lifelong_core.design.method.schema import Confidence, Display
 from lifelong_core.design.recommendation.document import (
     Advice,
