@@ -1,17 +1,14 @@
-"""View of the spool in one process: its segments and their keys, updated by reading new records; and its state."""
+"""View of the spool in one process: its segments, updated by reading new records; and its state."""
 
 import contextlib
-import os
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from lifelong_core.store.log.records import LogEntry, RequestKey, StoredRequest
-from lifelong_core.store.spool.encoding import decode_entries
-from lifelong_core.store.spool.framing import Record, read_record
-from lifelong_core.store.spool.keys import KeyIndex
+from lifelong_core.store.log.records import RequestKey, StoredRequest
+from lifelong_core.store.spool.framing import Record
 from lifelong_core.store.spool.segments import Segment, segment_numbers
 
 
@@ -27,7 +24,6 @@ class Contents:
         self._last: int | None = None
         """Number of the newest segment at the latest listing; it may be deleted since. None: never listed."""
         self._segments: dict[int, Segment] = {}
-        self._index = KeyIndex()
 
     @property
     def segments(self) -> list[Segment]:
@@ -58,10 +54,9 @@ class Contents:
         if self._last is None:
             # A delivery may delete a segment during the read.
             with contextlib.suppress(FileNotFoundError):
-                self._take_over(segment_numbers(self._folder))
-                self._complete(self.segments[:-1])
+                self._list()
                 if self.newest is not None:
-                    self.newest.read_ahead(self._index)
+                    self.newest.read_ahead()
 
     def refresh(self, last: int) -> None:
         """Read the records that other processes appended; the caller holds the lock.
@@ -73,20 +68,18 @@ class Contents:
             OSError: the folder cannot be read.
         """
         if last != self._last or not self._are_there():
-            self._take_over(segment_numbers(self._folder))
-            self._complete(self.segments[:-1])
+            self._list()
             self._last = last
         newest = self.newest
         if newest is not None and newest.path.stat().st_size != newest.size:
-            newest.catch_up(self._index)
+            newest.catch_up()
 
     def begin(self, number: int) -> Segment:
         """Register a new segment; it takes all further records."""
         if self.newest is not None:
             # The file only saves time: without it, a process that starts later reads the segment.
             with contextlib.suppress(OSError):
-                self.newest.save_keys()
-            self.newest.key_parts = None
+                self.newest.close()
         self._last = number
         self._segments[number] = Segment(self._folder, number)
         return self._segments[number]
@@ -98,7 +91,7 @@ class Contents:
     def add(self, record: Record) -> None:
         """Register a record that was appended to the newest segment."""
         if self.newest is not None:
-            self.newest.add(record, self._index)
+            self.newest.add(record)
 
     def find(self, keys: Sequence[RequestKey], digests: Sequence[int]) -> dict[RequestKey, StoredRequest]:
         """Return the requests that are in the spool.
@@ -110,17 +103,19 @@ class Contents:
         Raises:
             OSError: a segment cannot be read.
         """
-        wanted: defaultdict[tuple[int, int], set[RequestKey]] = defaultdict(set)
-        for position, number, offset in self._index.find(digests):
-            if number in self._segments:
-                wanted[number, offset].add(keys[position])
-        return {
-            entry.request: StoredRequest(entry.request, entry.body_digest, entry.predictions)
-            for (number, offset), some in wanted.items()
-            for entry in _read_entries(self._segments[number], offset)
-            # Another key may have the same digest.
-            if entry.request in some
-        }
+        found: dict[RequestKey, StoredRequest] = {}
+        for segment in self._segments.values():
+            wanted: defaultdict[int, set[RequestKey]] = defaultdict(set)
+            for position, offset in segment.find(digests):
+                wanted[offset].add(keys[position])
+            for offset, some in wanted.items():
+                for entry in segment.entries(offset):
+                    # Another key may have the same digest.
+                    if entry.request in some:
+                        found[entry.request] = StoredRequest(
+                            entry.request, entry.body_digest, entry.predictions
+                        )
+        return found
 
     def _are_there(self) -> bool:
         """Whether the files of the oldest and the newest segment still exist."""
@@ -129,31 +124,13 @@ class Contents:
             return True
         return newest.path.exists() and (oldest is newest or oldest.path.exists())
 
-    def _take_over(self, numbers: list[int]) -> None:
+    def _list(self) -> None:
+        """Read the names of the segments, and all but the newest."""
         known = self._segments
-        if known.keys().isdisjoint(numbers):
-            self._index = KeyIndex()
-        else:
-            self._index.forget_before(numbers[0])
+        numbers = segment_numbers(self._folder)
         self._segments = {number: known.get(number) or Segment(self._folder, number) for number in numbers}
-
-    def _complete(self, segments: list[Segment]) -> None:
-        """Read the rest of segments that take no more records."""
-        for segment in segments:
-            if not segment.size:
-                segment.load_keys(self._index)
-            if segment.path.stat().st_size != segment.size:
-                segment.catch_up(self._index)
-            segment.key_parts = None
-
-
-def _read_entries(segment: Segment, offset: int) -> list[LogEntry]:
-    """Entries of the record at `offset`; none if it is damaged by now."""
-    with segment.path.open("rb") as stream:
-        stream.seek(offset)
-        size = os.fstat(stream.fileno()).st_size
-        record = read_record(stream, file=segment.number, offset=offset, size=size)
-    return [] if record is None else decode_entries(record.body, record.keys)
+        for segment in self.segments[:-1]:
+            segment.complete()
 
 
 @dataclass(frozen=True)

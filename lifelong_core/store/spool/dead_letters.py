@@ -12,8 +12,14 @@ from pathlib import Path
 from lifelong_core.runtime.files import PRIVATE_FILE
 from lifelong_core.store.log.records import LogEntry
 from lifelong_core.store.spool.encoding import decode_entries, encode_entries
-from lifelong_core.store.spool.framing import ENTRIES, REFUSED, Record, pack_record
-from lifelong_core.store.spool.segments import append_bytes, whole_records
+from lifelong_core.store.spool.framing import (
+    ENTRIES,
+    REFUSED,
+    Record,
+    append_bytes,
+    pack_record,
+    whole_records,
+)
 
 _FILE = 0
 """File number in the checksums of the records; no segment has it."""

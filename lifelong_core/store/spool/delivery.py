@@ -10,23 +10,28 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from lifelong_core.store.log.identifiers import logged_at
 from lifelong_core.store.log.records import LogEntry
 from lifelong_core.store.spool.dead_letters import DeadLetterFile, dead_letter_of, keep_dead_letter
 from lifelong_core.store.spool.encoding import decode_entries
-from lifelong_core.store.spool.framing import DAMAGED, ENTRIES, Record, find_record, read_record
+from lifelong_core.store.spool.framing import (
+    DAMAGED,
+    ENTRIES,
+    Record,
+    find_record,
+    leading_records,
+    whole_records,
+)
 from lifelong_core.store.spool.locks import FileLock, LockBusyError
 from lifelong_core.store.spool.segments import (
     keys_path,
     segment_numbers,
     segment_path,
     translate_error,
-    whole_records,
 )
 from lifelong_core.values.errors import ConflictError, InvalidInputError
 
@@ -34,17 +39,11 @@ Write: TypeAlias = Callable[[Sequence[LogEntry]], object]
 
 _BUFFER_BYTES = 1 << 18
 _UNKNOWN = "this version of the product does not know this kind of record"
-
-
 _FIELDS = struct.Struct("<QQQ")
 
 
-_CHECKSUM_BYTES = 8
-
-
-@dataclass(frozen=True)
-class Progress:
-    """A place in a segment.
+class Progress(NamedTuple):
+    """A place in a segment; of two in one segment, the later is the greater.
 
     Attributes:
         segment: its number.
@@ -79,12 +78,12 @@ class Progress:
         Raises:
             OSError: it cannot be written.
         """
-        fields = _FIELDS.pack(self.segment, self.offset, self.predictions)
+        fields = _FIELDS.pack(*self)
         os.pwrite(descriptor, fields + _checksum(fields), 0)
 
 
 def _checksum(fields: bytes) -> bytes:
-    return hashlib.blake2b(fields, digest_size=_CHECKSUM_BYTES).digest()
+    return hashlib.blake2b(fields, digest_size=8).digest()
 
 
 class SpoolDelivery:
@@ -139,7 +138,7 @@ class SpoolDelivery:
         reached = self._reached
         if saved is None or reached is None or reached.segment != saved.segment:
             return saved
-        return max(saved, reached, key=lambda progress: progress.offset)
+        return max(saved, reached)
 
     def delivered_predictions(self) -> tuple[int, datetime | None]:
         """Number of delivered predictions in the present segments, and the time of the next prediction.
@@ -198,16 +197,14 @@ class SpoolDelivery:
 
     def _read(self, progress: Progress, size: int, limit: int) -> list[Record]:
         """Return the next whole records, up to the first damaged one."""
-        number, offset, predictions = progress.segment, progress.offset, 0
         records: list[Record] = []
-        with segment_path(self._folder, number).open("rb", buffering=_BUFFER_BYTES) as stream:
-            stream.seek(offset)
-            while offset < size and predictions < limit:
-                record = read_record(stream, file=number, offset=offset, size=size)
-                if record is None:
-                    break
+        predictions = 0
+        with segment_path(self._folder, progress.segment).open("rb", buffering=_BUFFER_BYTES) as stream:
+            for record in leading_records(stream, file=progress.segment, offset=progress.offset, size=size):
                 records.append(record)
-                offset, predictions = record.end, predictions + record.predictions
+                predictions += record.predictions
+                if predictions >= limit:
+                    break
         return records
 
     def _put_damage_aside(self, progress: Progress, size: int) -> Progress:

@@ -6,9 +6,12 @@ Both checksums also cover the number of the file and the offset in it. So a reco
 bytes of a record inside a client's logits or request id, or in a reused disk block, are not.
 """
 
+import contextlib
 import hashlib
+import os
 import struct
 import zlib
+from collections.abc import Generator
 from typing import IO, NamedTuple
 
 MAGIC = b"\xf1Ls\xb0"
@@ -75,6 +78,25 @@ def read_record(stream: IO[bytes], *, file: int, offset: int, size: int) -> Reco
     return _checked(header, stream.read(length), file, offset)
 
 
+def leading_records(stream: IO[bytes], *, file: int, offset: int, size: int) -> Generator[Record, None, None]:
+    """Yield the whole records of a file from `offset` on, up to the first damaged bytes."""
+    stream.seek(offset)
+    while offset < size and (record := read_record(stream, file=file, offset=offset, size=size)):
+        yield record
+        offset = record.end
+
+
+def whole_records(stream: IO[bytes], *, file: int, offset: int, size: int) -> Generator[Record, None, None]:
+    """Yield the whole records of a file from `offset` on; skip damaged bytes between them."""
+    start: int | None = offset
+    while start is not None and start < size:
+        for record in leading_records(stream, file=file, offset=start, size=size):
+            yield record
+            start = record.end
+        stream.seek(start)
+        start = find_record(stream.read(size - start), file=file, offset=start, after=start)
+
+
 def find_record(data: bytes, *, file: int, offset: int, after: int) -> int | None:
     """Return the offset in the file of the next whole record; None: there is none.
 
@@ -94,6 +116,32 @@ def find_record(data: bytes, *, file: int, offset: int, after: int) -> int | Non
                 return offset + start
         start += 1
     return None
+
+
+def append_bytes(descriptor: int, data: bytes, *, size: int, is_synced: bool) -> None:
+    """Append all bytes to a file, or none; a kill during the call leaves a torn tail.
+
+    Args:
+        descriptor: of the file, opened for appending.
+        data: the bytes to append.
+        size: of the file before the append.
+        is_synced: whether the bytes are on the disk, not only in the kernel, when this returns.
+
+    Raises:
+        OSError: the bytes cannot be written.
+    """
+    try:
+        written = os.write(descriptor, data)
+        # When a disk fills up, the first write is partial and only the next one fails.
+        while written < len(data):
+            written += os.write(descriptor, data[written:])
+        if is_synced:
+            os.fdatasync(descriptor)
+    except BaseException:
+        # If the truncation fails, too, the bytes are a torn tail, which every reader recognises.
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, size)
+        raise
 
 
 def _body_length(header: bytes, file: int, offset: int) -> int | None:

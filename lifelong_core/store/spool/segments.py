@@ -4,35 +4,34 @@ A process reads each segment once and then only new records. A complete segment 
 process that starts later need not read the segment.
 """
 
-import contextlib
 import errno
 import hashlib
 import os
 import re
 import struct
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lifelong_core.runtime.files import PRIVATE_FILE
-from lifelong_core.store.spool.encoding import key_digests
-from lifelong_core.store.spool.framing import ENTRIES, Record, find_record, read_record
-from lifelong_core.store.spool.keys import KeyIndex
+from lifelong_core.store.log.records import LogEntry
+from lifelong_core.store.spool.encoding import decode_entries, key_digests
+from lifelong_core.store.spool.framing import ENTRIES, Record, leading_records, read_record, whole_records
 from lifelong_core.values.errors import UnavailableError
 
 _SUFFIX = ".segment"
-_KEYS_SUFFIX = ".keys"
 _DIGITS = 20
 _SEGMENT = re.compile(rf"0[0-9]{{{_DIGITS - 1}}}{re.escape(_SUFFIX)}")
 """Exactly the names that `segment_path` returns; numbers are microseconds since 1970, so the first digit is 0."""
 _BUFFER_BYTES = 1 << 18
 _SUMMARY = struct.Struct("<4sQQI8s")
-"""Magic; size of the segment in bytes; number of its predictions; number of its keys; checksum."""
-_SUMMARY_MAGIC = b"\xf1Ky\x01"
+"""Magic; size of the segment in bytes; number of its predictions; number of its keys; checksum. Then `Keys`, sorted."""
+_SUMMARY_MAGIC = b"\xf1Ky\x02"
 _HINTS = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "Free some space on its disk."),
     **dict.fromkeys(
@@ -43,6 +42,9 @@ _HINTS = {
     ),
 }
 
+Keys: TypeAlias = tuple[NDArray[np.uint64], NDArray[np.uint32]]
+"""Digests of keys, and the offset of the record of each."""
+
 
 def segment_path(folder: Path, number: int) -> Path:
     """The file of a segment."""
@@ -51,7 +53,7 @@ def segment_path(folder: Path, number: int) -> Path:
 
 def keys_path(folder: Path, number: int) -> Path:
     """The file of a segment's keys."""
-    return folder / f"{number:0{_DIGITS}d}{_KEYS_SUFFIX}"
+    return segment_path(folder, number).with_suffix(".keys")
 
 
 def segment_numbers(folder: Path) -> list[int]:
@@ -74,7 +76,6 @@ class Segment:
         size: number of bytes read.
         predictions: number of predictions in the whole records read.
         is_torn: bytes of a killed writer follow the last whole record; no record may be appended behind them.
-        key_parts: digests of the keys of each record, and its offset; None once there is a newer segment.
     """
 
     folder: Path
@@ -83,14 +84,15 @@ class Segment:
     size: int = 0
     predictions: int = 0
     is_torn: bool = False
-    key_parts: list[tuple[tuple[int, ...], int]] | None = field(
-        default_factory=list[tuple[tuple[int, ...], int]]
-    )
+    _offsets: dict[int, int] = field(default_factory=dict[int, int])
+    """Offset of the record of each digest of a key, until the segment is complete."""
+    _index: Keys = (np.empty(0, "<u8"), np.empty(0, "<u4"))
+    """The same for a complete segment, sorted by digest: 12 bytes of memory per key."""
 
     def __post_init__(self) -> None:
         self.path = segment_path(self.folder, self.number)
 
-    def catch_up(self, index: KeyIndex) -> None:
+    def catch_up(self) -> None:
         """Read new records; the caller holds the lock of appends.
 
         Raises:
@@ -99,11 +101,11 @@ class Segment:
         with self.path.open("rb", buffering=_BUFFER_BYTES) as stream:
             size = os.fstat(stream.fileno()).st_size
             for record in whole_records(stream, file=self.number, offset=self.size, size=size):
-                self.add(record, index)
+                self.add(record)
         self.is_torn = self.size != size
         self.size = size
 
-    def read_ahead(self, index: KeyIndex) -> None:
+    def read_ahead(self) -> None:
         """Read new whole records; other processes may append at the same time.
 
         Raises:
@@ -111,34 +113,63 @@ class Segment:
         """
         with self.path.open("rb", buffering=_BUFFER_BYTES) as stream:
             size = os.fstat(stream.fileno()).st_size
-            stream.seek(self.size)
-            while record := read_record(stream, file=self.number, offset=self.size, size=size):
-                self.add(record, index)
+            for record in leading_records(stream, file=self.number, offset=self.size, size=size):
+                self.add(record)
 
-    def add(self, record: Record, index: KeyIndex) -> None:
-        """Add a record to the counts and the index."""
+    def complete(self) -> None:
+        """Read the rest of a segment that takes no more records, by its file of keys if that is valid.
+
+        Raises:
+            OSError: the segment is gone or cannot be read.
+        """
+        if not self.size:
+            self._load_keys()
+        if self.path.stat().st_size != self.size:
+            self.catch_up()
+        self._sort_keys()
+
+    def add(self, record: Record) -> None:
+        """Add a record to the counts and the keys."""
         self.size = record.end
         self.predictions += record.predictions
         if record.kind == ENTRIES and record.keys:
-            keys = key_digests(record.body, record.keys)
-            index.add(keys, self.number, record.offset)
-            if self.key_parts is not None:
-                self.key_parts.append((keys, record.offset))
+            self._offsets.update(dict.fromkeys(key_digests(record.body, record.keys), record.offset))
 
     def takes(self, size: int, segment_bytes: int) -> bool:
         """Whether a record of `size` bytes may be appended; the first one may be larger than a segment."""
         return not self.is_torn and (not self.size or self.size + size <= segment_bytes)
 
-    def save_keys(self) -> None:
-        """Write the file of the keys, if all are known; call it for a complete segment.
+    def find(self, digests: Sequence[int]) -> list[tuple[int, int]]:
+        """Return (position in `digests`, offset of the record) of each digest that is in this segment."""
+        found = [(i, self._offsets[digest]) for i, digest in enumerate(digests) if digest in self._offsets]
+        known, offsets = self._index
+        if known.size:
+            wanted = np.array(digests, np.uint64)
+            places = known.searchsorted(wanted)
+            hits = np.flatnonzero(known.take(places, mode="clip") == wanted)
+            found += zip(hits.tolist(), offsets[places[hits]].tolist(), strict=True)
+        return found
+
+    def entries(self, offset: int) -> list[LogEntry]:
+        """Entries of the record at `offset`; none if it is damaged by now.
+
+        Raises:
+            OSError: the segment is gone or cannot be read.
+        """
+        with self.path.open("rb") as stream:
+            stream.seek(offset)
+            size = os.fstat(stream.fileno()).st_size
+            record = read_record(stream, file=self.number, offset=offset, size=size)
+        return [] if record is None else decode_entries(record.body, record.keys)
+
+    def close(self) -> None:
+        """Take no more records, and write the file of the keys.
 
         Raises:
             OSError: it cannot be written; a process that starts later then reads the segment.
         """
-        if self.key_parts is None:
-            return
-        keys = np.array([key for part, _ in self.key_parts for key in part], "<u8")
-        offsets = np.array([offset for part, offset in self.key_parts for _ in part], "<u4")
+        self._sort_keys()
+        keys, offsets = self._index
         content = keys.tobytes() + offsets.tobytes()
         summary = (self.size, self.predictions, keys.size)
         header = _SUMMARY.pack(_SUMMARY_MAGIC, *summary, _checksum(self.number, summary, content))
@@ -148,12 +179,8 @@ class Segment:
         with os.fdopen(descriptor, "wb") as file:
             file.write(header + content)
 
-    def load_keys(self, index: KeyIndex) -> None:
-        """Read the file of the keys, if it is valid, in place of the segment; the result equals that of `catch_up`.
-
-        Raises:
-            OSError: the file cannot be read.
-        """
+    def _load_keys(self) -> None:
+        """Read the file of the keys, if it is valid, in place of the segment; the result equals that of `catch_up`."""
         try:
             data = keys_path(self.folder, self.number).read_bytes()
         except FileNotFoundError:
@@ -165,58 +192,24 @@ class Segment:
         size, predictions, keys = summary
         if magic == _SUMMARY_MAGIC and checksum == _checksum(self.number, (size, predictions, keys), content):
             self.size, self.predictions = size, predictions
+            self._index = np.frombuffer(content, "<u8", keys), np.frombuffer(content, "<u4", keys, 8 * keys)
+
+    def _sort_keys(self) -> None:
+        """Move the keys to `_index`."""
+        if self._offsets:
+            known, places = self._index
+            # Not empty if no newer segment could be begun, so that a complete one took more records.
+            keys = dict(zip(known.tolist(), places.tolist(), strict=True)) | self._offsets
             digests, offsets = (
-                np.frombuffer(content, "<u8", keys),
-                np.frombuffer(content, "<u4", keys, 8 * keys),
+                np.fromiter(keys, "<u8", len(keys)),
+                np.fromiter(keys.values(), "<u4", len(keys)),
             )
-            index.add_segment(digests, self.number, offsets)
-
-
-def whole_records(stream: IO[bytes], *, file: int, offset: int, size: int) -> Generator[Record, None, None]:
-    """Yield the whole records of a file from `offset` on; skip damaged bytes between them."""
-    stream.seek(offset)
-    while offset < size:
-        record = read_record(stream, file=file, offset=offset, size=size)
-        if record is None:
-            stream.seek(offset)
-            next_one = find_record(stream.read(size - offset), file=file, offset=offset, after=offset)
-            if next_one is None:
-                return
-            offset = next_one
-            stream.seek(offset)
-        else:
-            yield record
-            offset = record.end
+            order = digests.argsort()
+            self._index, self._offsets = (digests[order], offsets[order]), {}
 
 
 def _checksum(number: int, summary: tuple[int, int, int], content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=8, key=repr((number, summary)).encode()).digest()
-
-
-def append_bytes(descriptor: int, data: bytes, *, size: int, is_synced: bool) -> None:
-    """Append all bytes to a file, or none; a kill during the call leaves a torn tail.
-
-    Args:
-        descriptor: of the file, opened for appending.
-        data: the bytes to append.
-        size: of the file before the append.
-        is_synced: whether the bytes are on the disk, not only in the kernel, when this returns.
-
-    Raises:
-        OSError: the bytes cannot be written.
-    """
-    try:
-        written = os.write(descriptor, data)
-        # When a disk fills up, the first write is partial and only the next one fails.
-        while written < len(data):
-            written += os.write(descriptor, data[written:])
-        if is_synced:
-            os.fdatasync(descriptor)
-    except BaseException:
-        # If the truncation fails, too, the bytes are a torn tail, which every reader recognises.
-        with contextlib.suppress(OSError):
-            os.ftruncate(descriptor, size)
-        raise
 
 
 class SpoolFullError(UnavailableError):

@@ -6,7 +6,7 @@ import struct
 import threading
 import time
 import weakref
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -19,12 +19,11 @@ from lifelong_core.store.spool.contents import Contents, SpoolState
 from lifelong_core.store.spool.dead_letters import DeadLetter, DeadLetterFile, read_dead_letter
 from lifelong_core.store.spool.delivery import SpoolDelivery, Write
 from lifelong_core.store.spool.encoding import EncodedEntries, encode_entries, key_digest, key_digests
-from lifelong_core.store.spool.framing import ENTRIES, HEADER_BYTES, Record, pack_record
+from lifelong_core.store.spool.framing import ENTRIES, HEADER_BYTES, Record, append_bytes, pack_record
 from lifelong_core.store.spool.locks import FileLock, LockBusyError
 from lifelong_core.store.spool.segments import (
     Segment,
     SpoolFullError,
-    append_bytes,
     segment_numbers,
     segment_path,
     translate_error,
@@ -78,7 +77,7 @@ class Spool:
 
         Returns:
             For each entry whether it was appended. False: a request with its key is in the spool, or earlier in
-            `entries`; `find(key)` returns its answer.
+            `entries`; `find` returns its answer.
 
         Raises:
             InvalidInputError: an entry is not valid for the log.
@@ -89,25 +88,25 @@ class Spool:
             return ()
         check_entries(entries)
         encoded = encode_entries(entries)
-        with self._current() as descriptor:
+        with self._locked(is_current=True) as descriptor:
             taken = self._are_new(entries, encoded)
             new = [entry for entry, is_new in zip(entries, taken, strict=True) if is_new]
             if new:
                 self._add(encoded if len(new) == len(entries) else encode_entries(new), descriptor)
         return taken
 
-    def find(self, key: RequestKey) -> StoredRequest | None:
-        """Return the request with this key, appended by any process; None: it is not in the spool.
+    def find(self, keys: Collection[RequestKey]) -> dict[RequestKey, StoredRequest]:
+        """Return the requests with these keys that are in the spool, appended by any process.
 
         Search the log after the spool, not before: a request may be delivered between the two searches.
 
         Raises:
             UnavailableError: the folder cannot be read, or the lock was not free in time.
         """
-        if self.is_empty():
-            return None
-        with self._current():
-            return self._contents.find([key], [key_digest(key)]).get(key)
+        if not keys or self.is_empty():
+            return {}
+        with self._locked(is_current=True):
+            return self._contents.find([*keys], [*map(key_digest, keys)])
 
     def is_empty(self) -> bool:
         """Whether the spool has no segment; cheap enough for each micro-batch.
@@ -150,7 +149,7 @@ class Spool:
         """
         predictions, oldest, size = 0, None, 0
         if not self.is_empty():
-            with self._current():
+            with self._locked(is_current=True):
                 delivered, oldest = self._delivery.delivered_predictions()
                 predictions = self._contents.predictions - delivered
                 size = self._contents.bytes
@@ -241,39 +240,25 @@ class Spool:
         return self._contents.begin(number)
 
     @contextmanager
-    def _own(self) -> Generator[None, None, None]:
-        """Exclude the other threads of this process in the block."""
+    def _locked(self, *, is_current: bool = False) -> Generator[int, None, None]:
+        """Exclude appends of all threads and processes in the block; yield the descriptor of the lock file.
+
+        With `is_current`, `_contents` is up to date in the block.
+        """
         if not self._mutex.acquire(timeout=PATIENCE_SECONDS):
             raise self._busy()
         try:
             with translate_error(self._folder):
-                yield
-        finally:
-            self._mutex.release()
-
-    @contextmanager
-    def _alone(self) -> Generator[int, None, None]:
-        """Exclude other processes in the block; yield the descriptor of the lock file."""
-        try:
-            with self._lock.hold(until=time.monotonic() + PATIENCE_SECONDS) as descriptor:
-                yield descriptor
+                if is_current:
+                    self._contents.prepare()
+                with self._lock.hold(until=time.monotonic() + PATIENCE_SECONDS) as descriptor:
+                    if is_current:
+                        self._contents.refresh(_last_number(descriptor))
+                    yield descriptor
         except LockBusyError as error:
             raise self._busy() from error
-
-    @contextmanager
-    def _locked(self) -> Generator[None, None, None]:
-        """Exclude appends in the block."""
-        with self._own(), self._alone():
-            yield
-
-    @contextmanager
-    def _current(self) -> Generator[int, None, None]:
-        """Exclude appends in the block, with `_contents` up to date; yield the descriptor of the lock file."""
-        with self._own():
-            self._contents.prepare()
-            with self._alone() as descriptor:
-                self._contents.refresh(_last_number(descriptor))
-                yield descriptor
+        finally:
+            self._mutex.release()
 
     def _busy(self) -> UnavailableError:
         return UnavailableError(

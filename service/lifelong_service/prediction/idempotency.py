@@ -150,7 +150,7 @@ class AnsweredRequests:
         # The spool first: records that are delivered during the search are then found in the database.
         answered: dict[RequestKey, StoredRequest] = {}
         if self._has_backlog():
-            answered = {key: stored for key in keys if (stored := self._spool.find(key)) is not None}
+            answered = self._spool.find(keys)
         rest = [key for key in keys if key not in answered]
         if not rest:
             return answered, None

@@ -75,7 +75,7 @@ def check_flips(folder: Path) -> None:
         flipped[position] ^= 1 << position % 8
         file.write_bytes(flipped)
         spool = open_spool(folder)
-        assert spool.find(entries[2].request) is not None  # type: ignore[arg-type]
+        assert spool.find([entries[2].request])  # type: ignore[list-item]
         assert spool.append([entries[1]]) == (True,)
         assert drain(spool) == [entries[0], *entries[2:], entries[1]]
         assert damaged_bytes(folder) == [bytes(flipped[ends[1] : ends[2]])]
@@ -113,7 +113,7 @@ def test_damage_that_comes_while_the_records_wait_is_found_by_who_delivers(folde
     file.write_bytes(data)
     request = entries[3].request
     assert request
-    assert spool.find(request) is None
+    assert spool.find([request]) == {}
     assert drain(spool, limit=1) == entries[:2] + entries[5:]
     assert damaged_bytes(folder) == [bytes(data[ends[2] : ends[5]])]
     assert spool.state().damaged_records == 1

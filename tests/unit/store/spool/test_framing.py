@@ -5,8 +5,14 @@ import io
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lifelong_core.store.spool.framing import HEADER_BYTES, MAGIC, find_record, pack_record, read_record
-from lifelong_core.store.spool.segments import whole_records
+from lifelong_core.store.spool.framing import (
+    HEADER_BYTES,
+    MAGIC,
+    find_record,
+    pack_record,
+    read_record,
+    whole_records,
+)
 
 BODIES = st.lists(
     # Bodies that hold what begins a record, or a whole record, as a client's request id could.

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lifelong_core.store import LogEntry, RequestKey
-from lifelong_core.store.spool import segments as writing
+from lifelong_core.store.spool import framing as writing
 from lifelong_core.values.errors import UnavailableError
 from tests import tools
 from tests.unit.store.samples import entry
@@ -54,7 +54,7 @@ def check_failed_append(folder: Path, part: float, waiting: int) -> None:
     assert [(path, path.read_bytes()) for path in segments(folder)] == before
     assert spool.is_empty() is (waiting == 0)
     assert failed.request
-    assert spool.find(failed.request) is None
+    assert spool.find([failed.request]) == {}
     for one in (failed, late):
         assert spool.append([one]) == (True,)
     assert drain(open_spool(folder)) == [*entries, failed, late]
@@ -87,9 +87,8 @@ def test_requests_are_found_also_when_no_new_segment_could_be_begun(folder: Path
         entries.append(entry(f"r{len(entries)}"))
         assert writer.append(entries[-1:]) == (True,)
     for reader in (spool, other, open_spool(folder)):
-        for one in entries:
-            assert one.request
-            assert reader.find(one.request) is not None
+        keys = [one.request for one in entries if one.request]
+        assert set(reader.find(keys)) == set(keys)
     assert drain(spool) == entries
 
 

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from lifelong_core.store import LogEntry, RequestKey, StoredRequest, logged_at
-from lifelong_core.store.spool import keys as keys_module
 from lifelong_core.store.spool import spool as spool_module
 from lifelong_core.store.spool.contents import SpoolState
 from lifelong_core.store.spool.framing import pack_record
@@ -36,15 +35,18 @@ def spool(folder: Path) -> Spool:
     return open_spool(folder)
 
 
-def stored(one: LogEntry) -> StoredRequest:
-    assert one.request is not None
-    return StoredRequest(one.request, one.body_digest, one.predictions)
+def stored(*entries: LogEntry) -> dict[RequestKey, StoredRequest]:
+    return {
+        one.request: StoredRequest(one.request, one.body_digest, one.predictions)
+        for one in entries
+        if one.request is not None
+    }
 
 
 def test_a_spool_that_was_never_used_is_empty_and_makes_no_folder(spool: Spool, folder: Path):
     assert spool.is_empty()
     assert spool.deliver(pytest.fail) == 0
-    assert spool.find(RequestKey(1, "default", "r1")) is None
+    assert spool.find([RequestKey(1, "default", "r1")]) == {}
     assert spool.state() == SpoolState(0, MAXIMUM_BYTES, 0, None, 0, 0)
     assert spool.append([]) == ()
     assert not list(folder.glob("*.segment"))
@@ -71,7 +73,7 @@ def test_every_value_comes_out_to_the_last_bit(spool: Spool):
     key = RequestKey(3, "site-b", "r" * 199 + "\U0001f9ec")
     entries = [LogEntry((full, odd), key, b"\x00" * 300), LogEntry((prediction(),), None, b"no key")]
     spool.append(entries)
-    assert spool.find(key) == stored(entries[0])
+    assert spool.find([key]) == stored(entries[0])
     taken = drain(spool)
     assert taken == entries
     assert taken[0].predictions[1].logits.tobytes() == odd.logits.tobytes()
@@ -92,21 +94,17 @@ def test_a_request_that_waits_is_found_and_taken_once(spool: Spool, folder: Path
     assert spool.append([again, other, entry("r2"), entry()]) == (False, True, False, True)
     assert spool.append([again]) == (False,)
     for reader in (spool, open_spool(folder)):
-        assert reader.find(RequestKey(1, "default", "r1")) == stored(first)
-        assert reader.find(RequestKey(1, "default", "r2")) == stored(other)
-        assert reader.find(RequestKey(1, "site-a", "r1")) is None
-        assert reader.find(RequestKey(2, "default", "r1")) is None
+        keys = [RequestKey(1, "default", "r1"), RequestKey(1, "default", "r2")]
+        others = [RequestKey(1, "site-a", "r1"), RequestKey(2, "default", "r1")]
+        assert reader.find([*others, *keys]) == stored(first, other)
+        assert (reader.find(others), reader.find([])) == ({}, {})
     assert [len(one.predictions) for one in drain(spool)] == [2, 1, 1]
-    assert spool.find(RequestKey(1, "default", "r1")) is None
+    assert spool.find([RequestKey(1, "default", "r1")]) == {}
     # The log has it now: whoever appends it again has not found it there.
     assert spool.append([again]) == (True,)
 
 
-def test_requests_are_found_in_all_segments_by_a_process_that_starts_later(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(keys_module, "_RECENT", 10)
-    monkeypatch.setattr(keys_module, "_LARGEST_RUN", 30)
+def test_requests_are_found_in_all_segments_by_a_process_that_starts_later(folder: Path):
     spool = open_spool(folder, segment_bytes=3000)
     entries = [entry(f"r{i}") for i in range(200)]
     for one in entries:
@@ -115,22 +113,21 @@ def test_requests_are_found_in_all_segments_by_a_process_that_starts_later(
     assert len(files) > 5
     assert len(list(folder.glob("*.keys"))) == len(files) - 1
     # Without one of the files of keys, and with one that is damaged, the segments are read.
-    keys = sorted(folder.glob("*.keys"))
-    keys[1].unlink()
-    keys[2].write_bytes(keys[2].read_bytes()[:-1] + b"\x00")
+    files_of_keys = sorted(folder.glob("*.keys"))
+    files_of_keys[1].unlink()
+    files_of_keys[2].write_bytes(files_of_keys[2].read_bytes()[:-1] + b"\x00")
     later = open_spool(folder, segment_bytes=3000)
-    assert [later.find(one.request) for one in entries if one.request] == [stored(one) for one in entries]
+    keys = [one.request for one in entries if one.request]
+    assert later.find(keys) == stored(*entries)
     assert later.state().predictions == 200
     for _ in range(5):
         later.deliver(lambda _: None)
     for reader in (spool, later, open_spool(folder)):
-        found = [reader.find(one.request) is not None for one in entries if one.request]
+        found = [key in reader.find([key]) for key in keys]
         # What is delivered is found until its segment goes.
         assert found == sorted(found)
         assert 50 < found.count(False) < 150
         assert reader.append([entries[-1]]) == (False,)
-        index = reader._contents._index
-        assert len(index._recent) + sum(run.locations.size for run in index._runs) < found.count(True) + 60
         assert len(list(folder.glob("*.keys"))) == len(segments(folder)) - 1
 
 
@@ -140,7 +137,7 @@ def test_two_keys_with_one_digest_are_two_requests(spool: Spool, monkeypatch: py
     first, second = entry("r1"), entry("r2")
     assert spool.append([first]) == (True,)
     assert spool.append([second]) == (True,)
-    assert spool.find(RequestKey(1, "default", "r2")) == stored(second)
+    assert spool.find([RequestKey(1, "default", "r2")]) == stored(second)
     assert drain(spool) == [first, second]
 
 
@@ -333,7 +330,7 @@ def test_threads_of_one_process_may_append_at_once(spool: Spool):
         for batch in batches[name]:
             assert spool.append(batch) == (True,)
             assert batch[0].request
-            assert spool.find(batch[0].request) is not None
+            assert spool.find([batch[0].request])
 
     threads = [threading.Thread(target=work, args=(name,)) for name in batches]
     for thread in threads:
@@ -359,7 +356,7 @@ def test_nobody_waits_for_ever_for_a_process_that_hangs(
             return
         for call in (
             lambda: spool.append([entry()]),
-            lambda: spool.find(RequestKey(1, "default", "r1")),
+            lambda: spool.find([RequestKey(1, "default", "r1")]),
             spool.state,
             lambda: spool.deliver(pytest.fail),
         ):
@@ -399,7 +396,7 @@ def test_a_folder_that_disappears_and_comes_back_is_used_again(spool: Spool, fol
     later = requests(4, prefix="later")
     for one in later:
         assert spool.append([one]) == (True,)
-    assert spool.find(RequestKey(1, "default", "r1")) is None
+    assert spool.find([RequestKey(1, "default", "r1")]) == {}
     assert drain(spool) == later
 
 
