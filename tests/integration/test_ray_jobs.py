@@ -20,7 +20,8 @@ from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.running.runner import COMMANDS, JobRunner
 from tests import databases
 from tests.unit.develop.features import conftest as extractors
-from tests.unit.monitor.jobs.test_runner import ended, is_alive, until
+from tests.unit.monitor.daemons import until
+from tests.unit.monitor.jobs.test_runner import ended, is_alive
 from tests.unit.monitor.population import CLASS_NAMES, COSTS, open_store, settings_for
 
 PASSWORD = "geheim-7c1f"

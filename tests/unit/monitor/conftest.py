@@ -8,6 +8,8 @@ import pytest
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits, quantifier
 from lifelong_core.store import Model, Store
+from lifelong_monitor.exporter.exporter import Exporter
+from lifelong_monitor.schedule.tick import Ticker
 from tests import databases
 from tests.unit.monitor import population
 
@@ -70,3 +72,13 @@ def store(settings: Settings, database_kind: str, request: pytest.FixtureRequest
 @pytest.fixture
 def model(store: Store) -> Model:
     return next(iter(store.models.list()), None) or population.add_model(store)
+
+
+@pytest.fixture
+def exporter() -> Exporter:
+    return Exporter(cycle_interval_seconds=3600)
+
+
+@pytest.fixture
+def ticker(store: Store, settings: Settings, exporter: Exporter) -> Ticker:
+    return Ticker(store, settings, exporter)

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_monitor.daemon import Daemon
@@ -24,9 +25,10 @@ def running(settings: Settings, exporter: Exporter | None = None) -> Iterator[No
         assert not thread.is_alive()
 
 
-def until(happened: Callable[[], object]) -> None:
-    """Wait for what happens within 20 s if all is well."""
-    deadline = time.monotonic() + 20
-    while not happened():
+def until(happened: Callable[[], Any], *, seconds: float = 60) -> Any:
+    """What it gives once that is true, within so many seconds if all is well."""
+    deadline = time.monotonic() + seconds
+    while not (result := happened()):
         assert time.monotonic() < deadline
         time.sleep(0.02)
+    return result

@@ -1,10 +1,12 @@
 """A classifier with known behaviour: Gaussian logits around one centre per class, so the true prevalence is known."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
 import numpy as np
+import pytest
 
 from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.decision_rules.rules import DecisionRule
@@ -18,6 +20,13 @@ from lifelong_core.store import (
     new_prediction_id,
     register_calibration,
 )
+from lifelong_monitor.cycle.occasion import due_before
+from tests import databases
+
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+DUE = due_before(datetime.now(UTC), MINUTE)
+"""A due time of cycles whose interval is a minute."""
+on_both_databases = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
 
 CLASS_NAMES = ("benign", "unclear", "malignant")
 COSTS = ((0.0, 1.0, 2.0), (1.0, 0.0, 1.0), (5.0, 3.0, 0.0))

@@ -24,11 +24,6 @@ from tests.unit.monitor.population import BALANCED, draw, predict, settings_for
 
 
 @pytest.fixture
-def exporter() -> Exporter:
-    return Exporter(cycle_interval_seconds=1)
-
-
-@pytest.fixture
 def empty(tmp_path: Path) -> Settings:
     """Settings of an installation without a database."""
     return settings_for(tmp_path / "empty")

@@ -1,7 +1,7 @@
 """The context of a cycle: time since the last swap, previous heads, and answers to proposals."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -13,14 +13,10 @@ from lifelong_core.store import Activation, Model, Store, register_calibration
 from lifelong_core.store.schema import tables
 from lifelong_monitor.cycle.context import list_head_services
 from lifelong_monitor.cycle.cycle import CycleResult, run_cycle
-from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import report_of
 from lifelong_monitor.cycle.text import format_cycle
-from tests.unit.monitor.population import BALANCED, CLASS_NAMES, SHIFTED, draw, predict
-
-MINUTE = timedelta(minutes=1)
-DUE = due_before(datetime.now(UTC), MINUTE)
+from tests.unit.monitor.population import BALANCED, CLASS_NAMES, DUE, MINUTE, SHIFTED, draw, predict
 
 
 def at(

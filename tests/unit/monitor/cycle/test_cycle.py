@@ -10,18 +10,21 @@ from lifelong_core.store import Cycle, Heartbeat, Model, Store, new_prediction_i
 from lifelong_core.store.health import Health
 from lifelong_core.values.errors import NotFoundError
 from lifelong_monitor.cycle.cycle import ELSEWHERE, CycleResult, run_cycle
-from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, readable_report_of, report_of
 from lifelong_monitor.cycle.subject import FittedQuantifiers
 from lifelong_monitor.cycle.text import format_cycle
-from tests import databases
-from tests.unit.monitor.population import BALANCED, SHIFTED, add_model, draw, predict
+from tests.unit.monitor.population import (
+    BALANCED,
+    DUE,
+    MINUTE,
+    SHIFTED,
+    add_model,
+    draw,
+    on_both_databases,
+    predict,
+)
 
-on_both_databases = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
-
-MINUTE = timedelta(minutes=1)
-DUE = due_before(datetime.now(UTC), MINUTE)
 LATER = DUE + MINUTE
 
 

@@ -4,20 +4,18 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
-import pytest
 
 from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.store import Model, NewLabel, Store
 from lifelong_monitor.cycle.cycle import run_cycle
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import report_of
-from tests import databases
-from tests.unit.monitor.population import BALANCED, draw, label, predict
+from tests.unit.monitor.population import BALANCED, draw, label, on_both_databases, predict
 
 USING_LABELS = PolicySettings(labelled_evidence=True)
 
 
-@pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
+@on_both_databases
 def test_labels_of_the_window_count_where_the_policy_says_so(
     store: Store, settings: Settings, model: Model
 ) -> None:

@@ -12,16 +12,11 @@ from lifelong_core.deploy import LabeledLogits, ShiftEvidence
 from lifelong_core.store import Cycle, LogEntry, Model, Prediction, Store, new_prediction_id
 from lifelong_core.values.errors import NotFoundError
 from lifelong_monitor.cycle.cycle import run_cycle
-from lifelong_monitor.cycle.occasion import CycleRequest, Occasion, due_before
+from lifelong_monitor.cycle.occasion import CycleRequest, Occasion
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of
-from tests import databases
-from tests.unit.monitor.population import BALANCED, SHIFTED, draw, predict
+from tests.unit.monitor.population import BALANCED, DUE, MINUTE, SHIFTED, draw, on_both_databases, predict
 
-on_both_databases = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
-
-MINUTE = timedelta(minutes=1)
-DUE = due_before(datetime.now(UTC), MINUTE)
 Tick = Callable[..., Cycle]
 
 

@@ -1,28 +1,23 @@
 """Invalid rows are left out one by one and counted; the cycle uses the others."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from uuid import UUID
 
 import numpy as np
-import pytest
 import sqlalchemy as sa
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Cycle, Model, Store
 from lifelong_core.store.schema import tables
 from lifelong_monitor.cycle.cycle import run_cycle
-from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of
 from lifelong_monitor.cycle.text import format_cycle
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.schedule.tick import Ticker
-from tests import databases
-from tests.unit.monitor.population import BALANCED, CLASS_NAMES, draw, predict
+from tests.unit.monitor.population import BALANCED, CLASS_NAMES, DUE, MINUTE, draw, on_both_databases, predict
 
-MINUTE = timedelta(minutes=1)
-DUE = due_before(datetime.now(UTC), MINUTE)
 HOSTILE = [
     np.array(values, "<f4").tobytes()
     for values in ([np.nan, 0, 1], [0, np.inf, 0], [1, -np.inf, 0], [3, 3, 3], [1, 2], [1, 2, 3, 4], [])
@@ -44,7 +39,7 @@ def cycle_of(store: Store, settings: Settings, model: Model, due_at: datetime = 
     return result.last
 
 
-@pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
+@on_both_databases
 def test_a_window_goes_on_without_them_and_its_replay_is_exact(
     store: Store, settings: Settings, model: Model
 ) -> None:

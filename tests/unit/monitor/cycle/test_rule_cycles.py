@@ -12,17 +12,15 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import TargetValue
 from lifelong_core.store import Cycle, Model, Store
 from lifelong_monitor.cycle.cycle import CycleResult, run_cycle
-from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import count_missed_cycles, inputs_of, report_of
 from lifelong_monitor.cycle.text import format_cycle
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.realised.comparison import PerformanceComparer
 from lifelong_monitor.schedule.tick import Ticker
-from tests.unit.monitor.population import BALANCED, CLASS_NAMES, SHIFTED, add_model, draw, label, predict
+from tests.unit.monitor.population import BALANCED, CLASS_NAMES, DUE, SHIFTED, add_model, draw, label, predict
 
 TARGET = 0.8
-DUE = due_before(datetime.now(UTC), timedelta(minutes=1))
 MALIGNANT = 2
 
 

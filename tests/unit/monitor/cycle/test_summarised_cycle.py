@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from uuid import UUID
 
 import numpy as np
@@ -17,12 +17,8 @@ from lifelong_monitor.cycle.cycle import INCOMPLETE, RESUME_SECONDS, CycleResult
 from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of
-from tests import databases
-from tests.unit.monitor.population import BALANCED, SHIFTED, draw
+from tests.unit.monitor.population import BALANCED, HOUR, SHIFTED, draw, on_both_databases
 
-on_both_databases = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
-
-HOUR = timedelta(hours=1)
 NOW = datetime.now(UTC)
 THIS_HOUR = due_before(NOW, HOUR)
 

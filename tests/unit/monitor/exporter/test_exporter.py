@@ -68,11 +68,6 @@ JUDGED = replace(
 )
 
 
-@pytest.fixture
-def exporter() -> Exporter:
-    return Exporter(cycle_interval_seconds=3600)
-
-
 def value(exporter: Exporter, name: str, **labels: str) -> float | None:
     role = {} if name.endswith("_total") else {"role": "promoted"}
     return exporter.registry.get_sample_value(name, {"model": "m@1", "environment": "clinic"} | role | labels)

@@ -33,11 +33,6 @@ JUDGED = replace(
 ROLE = {"model": "m@1", "environment": "clinic", "role": "promoted"}
 
 
-@pytest.fixture
-def exporter() -> Exporter:
-    return Exporter(cycle_interval_seconds=3600)
-
-
 def shown(exporter: Exporter, status: PopulationStatus, name: str, **labels: str) -> float | None:
     exporter.show(status)
     named = {"metric": "PPV", "class": "malignant"} | labels if name != "missed_cycles" else {}

@@ -14,7 +14,7 @@ from lifelong_core.store.jobs.following import MOST_LINES
 from lifelong_core.values.errors import ConflictError, LifelongError, UnavailableError
 from lifelong_monitor.jobs.running import context as context_module
 from lifelong_monitor.jobs.running.context import open_context
-from tests.unit.monitor.jobs.test_runner import until
+from tests.unit.monitor.daemons import until
 
 
 @pytest.fixture(autouse=True)

@@ -16,12 +16,16 @@ from lifelong_monitor.cycle.occasion import CycleRequest, Occasion, due_before, 
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import report_of
 from lifelong_monitor.jobs.kinds.cycle import run_requested_cycle
-from tests import databases
-from tests.unit.monitor.population import BALANCED, SHIFTED, add_model, draw, predict
+from tests.unit.monitor.population import (
+    BALANCED,
+    MINUTE,
+    SHIFTED,
+    add_model,
+    draw,
+    on_both_databases,
+    predict,
+)
 
-on_both_databases = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
-
-MINUTE = timedelta(minutes=1)
 PLACE = {"model": "lesions@1", "environment": "clinic"}
 
 

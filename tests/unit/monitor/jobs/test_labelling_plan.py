@@ -12,10 +12,7 @@ from lifelong_core.store import Job, Model, Store
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_monitor.jobs.kinds.labelling_plan import make_plan
 from lifelong_monitor.jobs.running.work import work_of
-from tests import databases
-from tests.unit.monitor.population import SHIFTED, add_model, draw, label, predict
-
-on_both_databases = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
+from tests.unit.monitor.population import SHIFTED, add_model, draw, label, on_both_databases, predict
 
 
 def submit(store: Store, size: int, model: str = "lesions@1", **asked: Any) -> Job:

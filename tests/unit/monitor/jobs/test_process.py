@@ -25,7 +25,8 @@ from lifelong_monitor.cycle.cycle import run_cycle
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.running.runner import JobRunner
 from tests.ports import free_port
-from tests.unit.monitor.jobs.test_runner import ended, is_alive, pids, telling, until
+from tests.unit.monitor.daemons import until
+from tests.unit.monitor.jobs.test_runner import ended, is_alive, pids, telling
 from tests.unit.monitor.population import (
     BALANCED,
     SHIFTED,

@@ -1,7 +1,6 @@
 """The kind `replay`: an unchanged report is reproduced, and differences are named."""
 
 import json
-from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -11,13 +10,10 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Model, Store
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
 from lifelong_monitor.cycle.cycle import run_cycle
-from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.cycle.replay import FieldDifference, compare_documents
 from lifelong_monitor.jobs.running.work import work_of
 from tests.unit.monitor.cycle.test_summarised_cycle import log
-from tests.unit.monitor.population import BALANCED, SHIFTED, draw, predict
-
-DUE = due_before(datetime.now(UTC), timedelta(minutes=1))
+from tests.unit.monitor.population import BALANCED, DUE, SHIFTED, draw, predict
 
 
 def replayed(store: Store, cycle: object) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +25,7 @@ from lifelong_monitor.jobs.running.process import ABANDONED, HOLD
 from lifelong_monitor.jobs.running.redaction import last_words
 from lifelong_monitor.jobs.running.runner import JobRunner
 from lifelong_monitor.jobs.running.work import KINDS, outcome_of, work_of
+from tests.unit.monitor.daemons import until
 
 REAL = (sys.executable, str(Path(__file__).with_name("job_kinds.py")))
 """With the store and all that a job's subprocess loads; the others start in no time."""
@@ -40,11 +41,6 @@ def telling(**outcome: Any) -> tuple[str, ...]:
     return light(f"print({json.dumps(document)!r})")
 
 
-@pytest.fixture
-def exporter() -> Exporter:
-    return Exporter(cycle_interval_seconds=3600)
-
-
 @contextmanager
 def running(
     store: Store, settings: Settings, exporter: Exporter, command: Sequence[str], **changes: Any
@@ -58,14 +54,6 @@ def running(
     finally:
         stopping.set()
         assert runner.join(30)
-
-
-def until(happened: Callable[[], Any], *, seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := happened()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
 
 
 def ended(store: Store, job: Job, *, seconds: float = 60) -> Job:

@@ -18,6 +18,7 @@ from lifelong_monitor.jobs.running.limits import memory_of_session
 from lifelong_monitor.jobs.running.outcome import Outcome
 from lifelong_monitor.jobs.running.process import JobProcess
 from tests import tools
+from tests.unit.monitor.daemons import until
 from tests.unit.monitor.jobs.test_runner import (
     HANGS,
     REAL,
@@ -28,7 +29,6 @@ from tests.unit.monitor.jobs.test_runner import (
     pids,
     running,
     telling,
-    until,
 )
 
 DEVICE = """
@@ -52,11 +52,6 @@ with open(os.path.join(folder, "pixels.npy"), "wb") as file:
     file.write(bytes({12 * MEBIBYTE}))
 time.sleep(600)
 """
-
-
-@pytest.fixture
-def exporter() -> Exporter:
-    return Exporter(cycle_interval_seconds=3600)
 
 
 def submit(store: Store, kind: str = "retrain", **payload: object) -> Job:

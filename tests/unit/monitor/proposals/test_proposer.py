@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from types import MappingProxyType
 
 import numpy as np
@@ -19,10 +19,9 @@ from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.proposals.proposer import RetrainingProposer
 from lifelong_monitor.schedule.tick import Ticker
 from tests.databases import KINDS
-from tests.unit.monitor.population import BALANCED, SHIFTED, draw, label, predict
+from tests.unit.monitor.population import BALANCED, HOUR, SHIFTED, draw, label, predict
 from tests.unit.monitor.recommendations import attach, metric, naming
 
-HOUR = timedelta(hours=1)
 WINDOW = 300
 MANY_SICK = (0.05, 0.05, 0.9)
 
@@ -32,11 +31,6 @@ def settings(settings: Settings) -> Settings:
     return settings.model_copy(
         update={"window_samples": WINDOW, "quantifier": "ACC", "cycle_interval_seconds": 3600.0}
     )
-
-
-@pytest.fixture
-def exporter() -> Exporter:
-    return Exporter(cycle_interval_seconds=3600)
 
 
 class Monitor:

@@ -18,21 +18,9 @@ from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.realised import affected_decisions as counting
 from lifelong_monitor.realised.affected_decisions import SETTLING
 from lifelong_monitor.schedule.tick import Ticker
-from tests import databases
-from tests.unit.monitor.population import SHIFTED, draw, predict
+from tests.unit.monitor.population import MINUTE, SHIFTED, draw, on_both_databases, predict
 
-MINUTE = timedelta(minutes=1)
 DRAWN = draw(SHIFTED, 600, seed=3)
-
-
-@pytest.fixture
-def exporter() -> Exporter:
-    return Exporter(cycle_interval_seconds=60)
-
-
-@pytest.fixture
-def ticker(store: Store, settings: Settings, exporter: Exporter) -> Ticker:
-    return Ticker(store, settings, exporter)
 
 
 @pytest.fixture
@@ -65,7 +53,7 @@ def expected(store: Store) -> tuple[int, float]:
     return int((old.decisions != new.decisions).sum()), float(costs.sum())
 
 
-@pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
+@on_both_databases
 def test_the_figures_of_a_swap_are_shown_seconds_after_it(
     store: Store, ticker: Ticker, exporter: Exporter, swap: Cycle, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -23,8 +23,16 @@ from lifelong_monitor.realised import metric_inputs, recommended_metrics
 from lifelong_monitor.realised.performance import RealisedPerformances
 from lifelong_monitor.realised.records import RealisedPerformance
 from lifelong_monitor.schedule.tick import Ticker
-from tests import databases
-from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, SHIFTED, draw, label, predict
+from tests.unit.monitor.population import (
+    BALANCED,
+    CLASS_NAMES,
+    COSTS,
+    SHIFTED,
+    draw,
+    label,
+    on_both_databases,
+    predict,
+)
 from tests.unit.monitor.recommendations import attach, metric, naming, of, realised, reasons
 
 EVERYTHING = naming(
@@ -178,7 +186,7 @@ def spoil(store: Store, ids: Sequence[UUID], values: list[float]) -> None:
 
 
 @pytest.mark.usefixtures("as_many_resamples")
-@pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
+@on_both_databases
 def test_logits_that_nobody_can_judge_are_left_out_and_counted(store: Store, model: Model) -> None:
     ids = predict(store, model, "clinic", FIRST)
     label(store, ids, FIRST.labels.tolist())

@@ -14,27 +14,12 @@ from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.schedule.tick import Ticker
-from tests import databases
 from tests.unit.monitor.daemons import running, until
-from tests.unit.monitor.population import BALANCED, SHIFTED, draw, predict
+from tests.unit.monitor.population import BALANCED, HOUR, MINUTE, SHIFTED, draw, on_both_databases, predict
 
-on_both_databases = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
-
-HOUR = timedelta(hours=1)
-MINUTE = timedelta(minutes=1)
 DUE = due_before(datetime.now(UTC), HOUR)
 NEEDED = 100
 """Half of the policy's 200."""
-
-
-@pytest.fixture
-def exporter() -> Exporter:
-    return Exporter(cycle_interval_seconds=3600)
-
-
-@pytest.fixture
-def ticker(store: Store, settings: Settings, exporter: Exporter) -> Ticker:
-    return Ticker(store, settings, exporter)
 
 
 def log(

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -21,12 +20,8 @@ from lifelong_core.store.engine.leases import Lease, hold_lease
 from lifelong_core.values.errors import UnavailableError
 from lifelong_monitor.cycle.cycle import ELSEWHERE, CycleResult, run_cycle
 from lifelong_monitor.cycle.lease import hold_renewed_lease
-from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.cycle.subject import FittedQuantifiers
-from tests.unit.monitor.population import SHIFTED, draw, predict
-
-MINUTE = timedelta(minutes=1)
-DUE = due_before(datetime.now(UTC), MINUTE)
+from tests.unit.monitor.population import DUE, SHIFTED, draw, predict
 
 
 def test_a_lease_lasts_as_long_as_the_work(store: Store) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 import sqlalchemy as sa
@@ -14,25 +14,19 @@ from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.heartbeat import HeartbeatThread
 from lifelong_monitor.schedule.tick import Ticker
-from tests import databases
 from tests.unit.monitor.daemons import until
-from tests.unit.monitor.population import BALANCED, SHIFTED, draw, label, predict
+from tests.unit.monitor.population import (
+    BALANCED,
+    HOUR,
+    MINUTE,
+    SHIFTED,
+    draw,
+    label,
+    on_both_databases,
+    predict,
+)
 
-HOUR = timedelta(hours=1)
-MINUTE = timedelta(minutes=1)
 DUE = due_before(datetime.now(UTC), HOUR)
-
-on_both_databases = pytest.mark.parametrize("database_kind", databases.KINDS, indirect=True)
-
-
-@pytest.fixture
-def exporter() -> Exporter:
-    return Exporter(cycle_interval_seconds=3600)
-
-
-@pytest.fixture
-def ticker(store: Store, settings: Settings, exporter: Exporter) -> Ticker:
-    return Ticker(store, settings, exporter)
 
 
 def value(exporter: Exporter, name: str, environment: str = "clinic", **labels: str) -> float | None:
@@ -55,6 +49,36 @@ def counted(store: Store) -> Iterator[list[str]]:
         yield statements
     finally:
         sa.event.remove(store.database.engine, "before_cursor_execute", note)
+
+
+def registry_reads(statements: list[str]) -> int:
+    """Each read of the registry begins with that of its revision."""
+    return sum(one.startswith("SELECT") and "FROM registry_revision" in one for one in statements)
+
+
+def test_a_tick_without_news_reads_the_registry_once(store: Store, model: Model, ticker: Ticker) -> None:
+    for environment in ("clinic", "other"):
+        predict(store, model, environment, draw(BALANCED, 600, seed=3))
+    for step in range(2):  # the log may not be readable to its end at once
+        ticker.tick(DUE + step * HOUR, DUE + step * HOUR)
+    with counted(store) as a_look:
+        ticker.tick(DUE + HOUR + MINUTE, DUE + HOUR)
+    with counted(store) as a_round:
+        ticker.tick(DUE + 2 * HOUR, DUE + 2 * HOUR)
+    assert (registry_reads(a_look), registry_reads(a_round)) == (1, 1)
+
+
+def test_a_population_that_is_judged_costs_one_more_read_and_its_swap_another(
+    store: Store, model: Model, ticker: Ticker
+) -> None:
+    """Under the lease, so that the head is not older than the activation that the swap expects."""
+    predict(store, model, "clinic", draw(SHIFTED, 600, seed=3))
+    predict(store, model, "other", draw(BALANCED, 600, seed=4))
+    with counted(store) as read:
+        ticker.tick(DUE, DUE)
+    swapped = [cycle.outcome for cycle in store.cycles.list()].count("swap")
+    assert swapped == 1
+    assert registry_reads(read) == 1 + 2 + 1
 
 
 @on_both_databases

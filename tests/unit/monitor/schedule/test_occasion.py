@@ -3,8 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lifelong_monitor.cycle.occasion import due_before, interval_of
-
-HOUR = timedelta(hours=1)
+from tests.unit.monitor.population import HOUR
 
 
 def at(text: str) -> datetime:

@@ -1,6 +1,6 @@
 import logging
 import math
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from lifelong_monitor.schedule.tick import Ticker
 from tests.unit.monitor.population import (
     BALANCED,
     CLASS_NAMES,
+    MINUTE,
     SHIFTED,
     add_model,
     draw,
@@ -26,19 +27,8 @@ from tests.unit.monitor.population import (
     predict,
 )
 
-MINUTE = timedelta(minutes=1)
 NOW = datetime.now(UTC)
 DUE = due_before(NOW, MINUTE)
-
-
-@pytest.fixture
-def exporter() -> Exporter:
-    return Exporter(cycle_interval_seconds=60)
-
-
-@pytest.fixture
-def ticker(store: Store, settings: Settings, exporter: Exporter) -> Ticker:
-    return Ticker(store, settings, exporter)
 
 
 def value(

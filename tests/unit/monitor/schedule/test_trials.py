@@ -18,11 +18,6 @@ DUE = due_before(NOW, MINUTE)
 
 
 @pytest.fixture
-def exporter() -> Exporter:
-    return Exporter(cycle_interval_seconds=MINUTE)
-
-
-@pytest.fixture
 def models(store: Store) -> tuple[Model, Model]:
     """lesions@1, promoted, and lesions@2."""
     store.tasks.add("lesions", CLASS_NAMES, COSTS, actor="tests")
