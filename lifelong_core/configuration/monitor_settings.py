@@ -5,7 +5,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lifelong_core.configuration.settings import EQUAL_FOR_MONITORS, Settings
+from lifelong_core.configuration.setting_fields import EQUAL_FOR_MONITORS
+from lifelong_core.configuration.settings import Settings
 
 _SHOWN = 8
 

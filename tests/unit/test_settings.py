@@ -221,36 +221,6 @@ def test_a_proxy_is_an_address_or_a_network(monkeypatch: pytest.MonkeyPatch) -> 
         Settings.load()
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("LIFELONG_LOG_PATIENCE_SECONDS", "LIFELONG_LOG_TIMEOUT_SECONDS"),
-        ("LIFELONG_POLICY__LOOKS_BETWEEN_FALSE_ALARMS", "LIFELONG_POLICY__AVERAGE_RUN_LENGTH"),
-    ],
-)
-def test_a_variable_with_an_old_name_is_refused_with_the_new_one(monkeypatch, old, new):
-    monkeypatch.setenv(old, "1")
-    with pytest.raises(ConfigurationError) as refused:
-        Settings.load()
-    assert refused.value.field == old
-    assert new in refused.value.hint
-
-
-@pytest.mark.parametrize(
-    ("text", "new"),
-    [
-        ("log_patience_seconds = 1", "log_timeout_seconds"),
-        ("[policy]\nlooks_between_false_alarms = 9", "policy.average_run_length"),
-    ],
-)
-def test_a_key_of_the_file_with_an_old_name_is_refused_with_the_new_one(monkeypatch, tmp_path, text, new):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "lifelong.toml").write_text(text)
-    with pytest.raises(ConfigurationError) as refused:
-        Settings.load()
-    assert new in refused.value.hint
-
-
 def test_label_error_rates_are_by_class_of_a_task(tmp_path):
     (tmp_path / "lifelong.toml").write_text(
         'label_error_rate = 0.01\n[task_label_error_rates.lesions]\n"basal cell" = 0.2\n'
