@@ -88,7 +88,7 @@ class AttachRecommendation(Call[NewlyAttached]):
         dict[str, str | list[str]] | None,
         Field(description="What a person decided, by guide; only with a fingerprint."),
     ] = None
-    thresholds: list[Threshold] = Field(default_factory=list)
+    thresholds: list[Threshold] = Field(default_factory=list[Threshold])
     expected_version: Annotated[int | None, Field(ge=0, le=LARGEST)] = None
     refit_head: bool = False
     force_reason: ForceReason = None

@@ -5,6 +5,7 @@ Only this package contains SQL and names of tables.
 
 from lifelong_core.entities.access import AuditEntry, ConsoleSession, Scope, Token
 from lifelong_core.entities.cycles import Cycle, Outcome
+from lifelong_core.entities.evaluations import Evaluation
 from lifelong_core.entities.heads import Activation, CalibrationSet, HeadPin, HeadRecord
 from lifelong_core.entities.interviews import InterviewRecord
 from lifelong_core.entities.jobs import Job, JobState
@@ -13,7 +14,6 @@ from lifelong_core.entities.recommendations import AttachedRecommendation, KeptH
 from lifelong_core.entities.registry import Model, ModelKind, ModelLoad, Registry, ServingWorker, Task
 from lifelong_core.entities.rollouts import Promotion, Rollout
 from lifelong_core.store.evaluations.acceptance import NotAcceptedError, check_accepted
-from lifelong_core.store.evaluations.records import Evaluation
 from lifelong_core.store.heads.calibration_sets import HeadCalibration
 from lifelong_core.store.heads.refitting import attach_and_refit
 from lifelong_core.store.heads.registration import (

@@ -1,12 +1,15 @@
 """The OpenAPI document: routes, bodies that endpoints read themselves, and errors."""
 
+import importlib
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.entities.entity import MODEL_KEY
 from lifelong_core.operations.retrainings import NewRetraining
 from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.calibration_sets import NewCalibrationSet
@@ -17,7 +20,6 @@ from lifelong_service.routes.admin.retrainings import NewAugmentationSearch
 from lifelong_service.routes.admin.validations import NewLabelledSet
 from lifelong_service.routes.prediction_requests import LogitsBody
 from lifelong_service.schemas.labels import Label, Labels
-from lifelong_service.schemas.references import resolve_references
 
 _BODIES = (
     Label,
@@ -33,6 +35,7 @@ _BODIES = (
 )
 """Request bodies that endpoints parse themselves, named `#/components/schemas/{class}`."""
 
+_TEMPLATE = "#/components/schemas/{model}"
 _TEXT_OR_NULL = {"type": ["string", "null"]}
 _ERROR: dict[str, Any] = {
     "type": "object",
@@ -79,14 +82,12 @@ def _document(app: FastAPI) -> dict[str, Any]:
     )
     components = document.setdefault("components", {})
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    _, bodies = models_json_schema(
-        [(body, "validation") for body in _BODIES], ref_template="#/components/schemas/{model}"
-    )
+    _, bodies = models_json_schema([(body, "validation") for body in _BODIES], ref_template=_TEMPLATE)
     schemas = components.setdefault("schemas", {})
     schemas |= bodies["$defs"]
     for name in ("HTTPValidationError", "ValidationError"):  # the framework's own error bodies are never sent
         schemas.pop(name, None)
-    resolve_references(document)
+    _resolve_references(document)
     schemas["Error"] = _ERROR
     components["responses"] = {"Error": _FAILED}
     for route in app.routes:
@@ -106,3 +107,29 @@ def _complete(operation: dict[str, Any], route: GuardedRoute) -> None:
         operation["x-opened-by"] = f"LIFELONG_{opens.upper()}"
         if Settings.model_fields[opens].default:  # a token is optional then
             operation["security"].insert(0, {})
+
+
+def _resolve_references(document: dict[str, Any]) -> None:
+    """Replace the markers of `schema_of` in an OpenAPI document by references, and add the schemas to it."""
+    models: dict[str, type[BaseModel]] = {}
+    _replace(document, models)
+    _, found = models_json_schema(
+        [(model, "serialization") for model in models.values()], ref_template=_TEMPLATE
+    )
+    schemas = document["components"]["schemas"]
+    for name, schema in found.get("$defs", {}).items():
+        if schemas.setdefault(name, schema) != schema:
+            raise TypeError(f"two schemas have the name {name}")
+
+
+def _replace(node: Any, models: dict[str, type[BaseModel]]) -> None:
+    if isinstance(node, dict):
+        path = node.pop(MODEL_KEY, None)
+        if path is not None:
+            module, _, name = path.partition(":")
+            models[path] = getattr(importlib.import_module(module), name)
+            node.pop("title", None)
+            node["$ref"] = _TEMPLATE.format(model=name)
+    parts = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    for part in parts:
+        _replace(part, models)

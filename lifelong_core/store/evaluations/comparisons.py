@@ -3,12 +3,12 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.deploy.paired_set import MODELS, PairedSet
+from lifelong_core.entities.evaluations import StoredReport
 from lifelong_core.entities.jobs import Job
 from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store.evaluations.validations import check_metadata, recommendation_version
@@ -150,35 +150,16 @@ def paired_test_set(store: Store, pair: Pair) -> PairedSet:
     return PairedSet.from_bytes(store.artifacts.get(training.test_set))
 
 
-@dataclass(frozen=True)
-class StoredReport:
-    """A promotion report of a model."""
-
-    job_id: UUID
-    """of the comparison or the training that made it; it may be deleted by now"""
-    created_at: datetime
-    created_by: str
-    against: str
-    """reference of the model that it was compared with"""
-    advice: str
-    """`promote`, `decide` or `reject`"""
-    headline: str
-    document: str
-    """digest of the artifact: a `PromotionReport` as JSON"""
-    page: str
-    """digest of its HTML page"""
-
-
 def reports_of(store: Store, model: Model) -> list[StoredReport]:
     """The promotion reports of a model: of comparisons, as long as jobs are kept, and of its training; newest first.
 
     Raises:
         UnavailableError: the database or the artifact storage does not answer.
     """
-    found = [_of_job(job) for job in store.jobs.list(KIND, "succeeded", _MOST_JOBS)]
-    own = [report for reference, report in found if reference == model.reference]
+    compared = [_of_job(job) for job in store.jobs.list(KIND, "succeeded", _MOST_JOBS)]
+    own = [report for report in compared if report.model == model.reference]
     own += _of_training(store, model)
-    return sorted(own, key=lambda one: one.created_at, reverse=True)
+    return sorted(own, key=lambda report: report.created_at, reverse=True)
 
 
 def advice_against(store: Store, model: Model, promoted: Model) -> str | None:
@@ -203,21 +184,21 @@ def find_report(store: Store, reference: str, job_id: UUID) -> StoredReport:
         NotFoundError: there is no such model, or none of its reports is of this job.
     """
     model = store.models.get(reference)
-    found = next((one for one in reports_of(store, model) if one.job_id == job_id), None)
-    if found is None:
+    report = next((one for one in reports_of(store, model) if one.job == job_id), None)
+    if report is None:
         raise NotFoundError(
             f"{model.reference} has no promotion report of the job {job_id}.",
             field="job",
             hint=f"List them: GET /v1/admin/models/{model.reference}/reports.",
         )
-    return found
+    return report
 
 
-def _of_job(job: Job) -> tuple[str, StoredReport]:
-    """Reference of the new model, and its report."""
+def _of_job(job: Job) -> StoredReport:
     result = job.result or {}
-    report = StoredReport(
-        job_id=job.id,
+    return StoredReport(
+        model=result["model"],
+        job=job.id,
         created_at=job.finished_at or job.created_at,
         created_by=job.created_by,
         against=result["against"],
@@ -226,7 +207,6 @@ def _of_job(job: Job) -> tuple[str, StoredReport]:
         document=result["result"],
         page=result["report"],
     )
-    return result["model"], report
 
 
 def _of_training(store: Store, model: Model) -> Iterator[StoredReport]:
@@ -239,7 +219,8 @@ def _of_training(store: Store, model: Model) -> Iterator[StoredReport]:
         return
     document = json.loads(store.artifacts.get(training.report))
     yield StoredReport(
-        job_id=training.job_id,
+        model=model.reference,
+        job=training.job_id,
         created_at=training.created_at,
         created_by=training.created_by,
         against=document["current"]["reference"],

@@ -6,12 +6,12 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.evaluations import Evaluation
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record
 from lifelong_core.store.engine.deletion import delete_rows
 from lifelong_core.store.engine.repository import ArtifactRepository
-from lifelong_core.store.evaluations.records import Evaluation
 from lifelong_core.store.knowledge.changes import remove_unneeded, restore_missing
 from lifelong_core.store.log.identifiers import new_prediction_id
 from lifelong_core.store.registry.models import model_referenced

@@ -29,6 +29,7 @@ from lifelong_core.operations import (
     models,
     performance,
     processes,
+    promotion_reports,
     proposals,
     recommendations,
     retrainings,
@@ -62,6 +63,7 @@ MODULES: tuple[ModuleType, ...] = (
     audit,
     interviews,
     recommendations,
+    promotion_reports,
 )
 """The modules of operations that are served, in the order of the description of the API."""
 

@@ -1,22 +1,23 @@
 """Probes, open without a token, and metrics, for which a setting can require a token."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
 import anyio
 import anyio.to_thread
 from fastapi import APIRouter, FastAPI
 from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from lifelong_core.entities.access import Scope
 from lifelong_service import metrics
 from lifelong_service.guard.access import access, worker_of
 from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.prediction.prediction_log import PredictionLog
-from lifelong_service.schemas.probes import Readiness
 from lifelong_service.transport.responses import FixedDocument
 
 _THREADS = anyio.CapacityLimiter(4)
@@ -25,6 +26,32 @@ _ONE_THREAD = anyio.CapacityLimiter(1)
 """One thread for the slow answers that need no token."""
 
 router = APIRouter(route_class=GuardedRoute, tags=["operations"])
+
+
+class SpoolAnswer(TypedDict):
+    """Predictions that wait on the local disk for the database; sizes in bytes."""
+
+    bytes: int
+    maximum_bytes: int
+    predictions: int
+    oldest: str | None
+    damaged_records: int
+    refused_records: int
+
+
+class Readiness(TypedDict):
+    """Whether this worker answers predictions, and its faults."""
+
+    ready: bool
+    reasons: Annotated[list[str], Field(description="Why it is not ready.")]
+    degraded: Annotated[list[str], Field(description="Faults that do not stop predictions.")]
+    spool: SpoolAnswer | None
+    revision: Annotated[int | None, Field(description="Of the registry that this worker has taken over.")]
+    damaged_heads: list[str]
+    failed_models: Annotated[dict[str, str], Field(description="Model -> why it cannot be loaded.")]
+    execution_providers: Annotated[
+        dict[str, str], Field(description="Loaded model -> the ONNX Runtime execution provider that runs it.")
+    ]
 
 
 @router.get(

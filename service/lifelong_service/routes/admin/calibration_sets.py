@@ -1,7 +1,7 @@
 """POST `/v1/admin/models/{reference}/calibration-sets`: labelled logits, and the head fitted on them."""
 
 from collections.abc import Sequence
-from typing import Annotated, cast
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Query
@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse
 from lifelong_core.deploy import LabeledLogits, quantifier
 from lifelong_core.deploy.criterion.expected_criterion import describe_expectation, describe_head_rule
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.calibration import CalibrationTrialAnswer, NewCalibrationSetAnswer, Outcome
 from lifelong_core.runtime.graph_check import cannot_be_loaded
 from lifelong_core.store import (
     CalibrationCandidate,
@@ -35,12 +36,6 @@ from lifelong_service.routes.labelled_bodies import (
     check_columns,
     labelled_request_body,
     read_labelled,
-)
-from lifelong_service.schemas.calibration import (
-    CalibrationReportAnswer,
-    CalibrationTrialAnswer,
-    NewCalibrationSetAnswer,
-    Outcome,
 )
 from lifelong_service.worker.worker import Worker
 
@@ -95,7 +90,8 @@ async def add_calibration_set(  # noqa: PLR0913, RUF100 - the parts of a request
     )
     candidate = await run_in_threadpool(_examine, worker, reference, labelled)
     if dry_run:
-        return JSONResponse(await run_in_threadpool(_try, worker, candidate, force_reason))
+        judged = await run_in_threadpool(_try, worker, candidate, force_reason)
+        return JSONResponse(judged.to_document())
     published = await run_in_threadpool(_publish, worker, candidate, actor_of(request), force_reason)
     return JSONResponse(published.to_document(), 201)
 
@@ -123,8 +119,15 @@ def _examine(worker: Worker, reference: str, labelled: LabeledLogits) -> Calibra
     return candidate
 
 
-def _report_document(candidate: CalibrationCandidate) -> CalibrationReportAnswer:
-    return cast("CalibrationReportAnswer", candidate.report.to_document())
+def _judged(candidate: CalibrationCandidate) -> dict[str, Any]:
+    """What the answers of a dry run and of a publication share."""
+    return {
+        "model": candidate.model.reference,
+        "old_head_version": candidate.old_version,
+        "decision_rule_text": describe_head_rule(candidate.head),
+        "expected_criterion_text": describe_expectation(candidate.head),
+        "report": candidate.report.to_document(),
+    }
 
 
 def _try(worker: Worker, candidate: CalibrationCandidate, force_reason: str | None) -> CalibrationTrialAnswer:
@@ -133,35 +136,20 @@ def _try(worker: Worker, candidate: CalibrationCandidate, force_reason: str | No
         check_publishable(worker.store, candidate, force_reason=force_reason)
     except RefusedCalibrationError:
         outcome = "refused"
-    return {
-        "model": candidate.model.reference,
-        "dry_run": True,
-        "outcome": outcome,
-        "old_head_version": candidate.old_version,
-        "decision_rule_text": describe_head_rule(candidate.head),
-        "expected_criterion_text": describe_expectation(candidate.head),
-        "report": _report_document(candidate),
-    }
+    return CalibrationTrialAnswer(dry_run=True, outcome=outcome, **_judged(candidate))
 
 
 def _publish(
     worker: Worker, candidate: CalibrationCandidate, actor: str, force_reason: str | None
 ) -> NewCalibrationSetAnswer:
-    store, settings = worker.store, worker.settings
+    store, patience_seconds = worker.store, worker.settings.request_timeout_seconds / 2
     head = publish_candidate(store, candidate, actor=actor, force_reason=force_reason)
     model = store.models.get(candidate.model.reference)
-    record = store.calibration_sets.get(model.calibration_set_id or 0)
     return NewCalibrationSetAnswer.of(
-        record,
-        model=model.reference,
+        store.calibration_sets.get(model.calibration_set_id or 0),
         head_version=head.version,
-        old_head_version=candidate.old_version,
-        decision_rule_text=describe_head_rule(candidate.head),
-        expected_criterion_text=describe_expectation(candidate.head),
-        report=_report_document(candidate),
-        serving=describe_serving(
-            store, model.reference, patience_seconds=settings.request_timeout_seconds / 2
-        ),
+        serving=describe_serving(store, model.reference, patience_seconds=patience_seconds),
+        **_judged(candidate),
     )
 
 

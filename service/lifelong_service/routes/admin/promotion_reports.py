@@ -14,12 +14,12 @@ from starlette.responses import JSONResponse, Response
 from lifelong_core.configuration.image_roots import find_root
 from lifelong_core.deploy.paired_set import CURRENT, LONGEST_NAME, PairedSet
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.evaluations import PromotionReportDocument
 from lifelong_core.entities.jobs import JobAnswer
 from lifelong_core.store.evaluations.comparisons import (
     find_pair,
     find_report,
     paired_test_set,
-    reports_of,
     submit_comparison,
 )
 from lifelong_core.values.arrays import as_logits
@@ -40,7 +40,6 @@ from lifelong_service.routes.labelled_bodies import (
     labelled_request_body,
     read_labelled,
 )
-from lifelong_service.schemas.design import PromotionReportDocument, PromotionReportList
 
 router = APIRouter(route_class=GuardedRoute, tags=["validations"])
 
@@ -106,28 +105,6 @@ async def compare_models(
         actor=actor_of(request),
     )
     return accept_job(job)
-
-
-@router.get("/v1/admin/models/{reference}/reports")
-@access(Scope.READ)
-def list_reports(request: Request, reference: str) -> PromotionReportList:
-    """The promotion reports of a model, newest first: of comparisons, as long as jobs are kept, and of its training."""
-    store = worker_of(request).store
-    model = store.models.get(reference)
-    return {
-        "reports": [
-            {
-                "model": model.reference,
-                "against": one.against,
-                "job": str(one.job_id),
-                "created_at": one.created_at.isoformat(),
-                "created_by": one.created_by,
-                "advice": one.advice,
-                "headline": one.headline,
-            }
-            for one in reports_of(store, model)
-        ]
-    }
 
 
 @router.get("/v1/admin/models/{reference}/reports/{job}", responses={200: {"model": PromotionReportDocument}})

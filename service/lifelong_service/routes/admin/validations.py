@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.evaluations import ValidationDocument
 from lifelong_core.entities.jobs import JobAnswer
 from lifelong_core.store import Job, Store
 from lifelong_core.store.evaluations.validations import submit_validation
@@ -32,7 +33,6 @@ from lifelong_service.routes.labelled_bodies import (
     labelled_request_body,
     read_labelled,
 )
-from lifelong_service.schemas.design import ValidationDocument
 
 if TYPE_CHECKING:
     from lifelong_core.design import UncertaintySettings
