@@ -16,9 +16,9 @@ from lifelong.commands.job_following import Shown, follow_until_end
 from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
 from lifelong_core.entities.jobs import Job, JobAnswer, JobState, LogLine
-from lifelong_core.operations.jobs import CancelJob, ListJobs, ShowJob, ShowLog
+from lifelong_core.operations.administration.jobs import CancelJob, ListJobs, ShowJob, ShowLog
+from lifelong_core.operations.administration.processes import ListMonitors
 from lifelong_core.operations.operation import Call
-from lifelong_core.operations.processes import ListMonitors
 from lifelong_core.store import Store
 from lifelong_core.values.errors import ConflictError, UnavailableError
 

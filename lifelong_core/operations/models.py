@@ -10,8 +10,8 @@ from lifelong_core.entities.access import Scope
 from lifelong_core.entities.entity import Entity
 from lifelong_core.entities.heads import HeadPopulation, HeadRecord
 from lifelong_core.entities.registry import Model, ModelAnswer, Task
+from lifelong_core.operations.administration.processes import DEFAULT_HEAD
 from lifelong_core.operations.operation import Call, Context, ModelReference, operation
-from lifelong_core.operations.processes import DEFAULT_HEAD
 from lifelong_core.runtime.graph_check import check_servable
 from lifelong_core.store import describe_serving, promote_calibrated
 from lifelong_core.store.design.effects import differing_heads, refit_hint

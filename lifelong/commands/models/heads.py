@@ -24,11 +24,11 @@ from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.entities.cycles import CycleAnswer
 from lifelong_core.entities.heads import HeadAnswer, HeadInForce, PinAnswer
+from lifelong_core.operations.administration.environments import ListEnvironments
+from lifelong_core.operations.administration.processes import DEFAULT_HEAD, ListWorkers, WorkerAnswer
 from lifelong_core.operations.cycles import LARGEST_LIST, ApproveCycle, ListCycles, RejectCycle
-from lifelong_core.operations.environments import ListEnvironments
 from lifelong_core.operations.heads import ListHeads, NewHead, NewPin, RollBack, ShowHead, Unpin
 from lifelong_core.operations.models import ShowModel
-from lifelong_core.operations.processes import DEFAULT_HEAD, ListWorkers, WorkerAnswer
 from lifelong_core.store.heads.outlook import describe_users
 
 MOST_SHARES = 12

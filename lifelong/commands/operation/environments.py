@@ -4,7 +4,7 @@ import click
 
 from lifelong.commands.common import CommandGroup
 from lifelong.commands.operation_command import operation_command
-from lifelong_core.operations.environments import (
+from lifelong_core.operations.administration.environments import (
     DeleteEnvironment,
     DisableEnvironment,
     EnableEnvironment,

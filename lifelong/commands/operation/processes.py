@@ -4,7 +4,7 @@ from typing import Any
 
 from lifelong.commands.operation_command import operation_command
 from lifelong_core.configuration.monitor_settings import settings_digest
-from lifelong_core.operations.processes import (
+from lifelong_core.operations.administration.processes import (
     DEFAULT_HEAD,
     ListMonitors,
     ListWorkers,

@@ -21,8 +21,14 @@ from lifelong.commands.operation_command import operation_command
 from lifelong.commands.tables import print_rows
 from lifelong.printing import echo
 from lifelong_core.entities.access import Scope, TokenAnswer
-from lifelong_core.operations.environments import ListEnvironments
-from lifelong_core.operations.tokens import ListTokens, NewToken, RevokeToken, Rotation, TokenWithSecret
+from lifelong_core.operations.administration.environments import ListEnvironments
+from lifelong_core.operations.administration.tokens import (
+    ListTokens,
+    NewToken,
+    RevokeToken,
+    Rotation,
+    TokenWithSecret,
+)
 
 expires_in: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
     "--expires-in", type=Duration(), metavar="SPAN", help="Lifetime of the token: 90d, 24h."

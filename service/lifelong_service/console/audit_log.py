@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.entities.access import AuditEntry
-from lifelong_core.operations.audit import ListAudit
+from lifelong_core.operations.administration.audit import ListAudit
 from lifelong_core.store.access.audit_log import AuditKind
 from lifelong_service.console.pages import page
 from lifelong_service.console.route import ConsoleRoute

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.jobs import JobAnswer
-from lifelong_core.operations.jobs import CancelJob, ListJobs, ShowJob, ShowLog
+from lifelong_core.operations.administration.jobs import CancelJob, ListJobs, ShowJob, ShowLog
 from lifelong_core.store import Store
 from lifelong_core.values.errors import ConflictError, LifelongError
 from lifelong_service.console.pages import page, see_other

@@ -16,27 +16,22 @@ from starlette.responses import JSONResponse, Response
 from lifelong_core import operations
 from lifelong_core.entities.entity import document_of
 from lifelong_core.operations import (
-    audit,
     calibration_sets,
     cycles,
-    environments,
     feedback,
-    groups,
     heads,
     interviews,
-    jobs,
     labelling_plans,
     models,
     performance,
-    processes,
     promotion_reports,
     proposals,
     recommendations,
     retrainings,
     tasks,
-    tokens,
     trials,
 )
+from lifelong_core.operations.administration import audit, environments, groups, jobs, processes, tokens
 from lifelong_core.operations.operation import CsvFile, Operation, operations_of
 from lifelong_core.values.documents import RequestDocument
 from lifelong_service.bodies.parameters import check_parameters
