@@ -22,6 +22,7 @@ from lifelong_core.store import Store
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_service.graphs.loader import load_classifier
 from lifelong_service.graphs.rules import MAXIMUM_NODES, check_rules
+from lifelong_service.graphs.self_contained import self_contained
 from tests.attacks.graphs import CANARY, CORPUS
 from tests.attacks.hostile_graph import DOCUMENT, shows_secret
 from tests.unit.service import onnx_graphs
@@ -56,18 +57,35 @@ REASONS = {
     "deep_nesting": "not an ONNX file|cannot load",
 }
 
+RUN = {name for name, reason in REASONS.items() if "memory" in reason or "FAIL" in reason}
+RUN |= {"secret_as_output_shape", "deep_nesting"}
+"""Graphs that the process of the check loads or runs; the others are refused when they are read."""
 
-def test_every_hostile_graph_is_refused_and_audited_over_http(
+
+@pytest.mark.parametrize("name", sorted(REASONS.keys() - RUN))
+def test_a_hostile_graph_is_refused_when_it_is_read(name: str, tmp_path: Path) -> None:
+    hostile = CORPUS[name]()
+    (tmp_path / "graph.onnx").write_bytes(hostile.content)
+    for file, content in hostile.external_data.items():
+        (tmp_path / file).write_bytes(content)
+    with pytest.raises(InvalidInputError, match=REASONS[name]) as refused:
+        self_contained(tmp_path / "graph.onnx", tmp_path, maximum_bytes=10**9)
+    assert refused.value.field in ("onnx", "external_data")
+    assert not shows_secret(str(refused.value))
+
+
+def test_hostile_graphs_are_refused_and_audited_over_http(
     registered: None,
     serve: Callable[..., Service],
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     service = serve(request_timeout_seconds=60)  # the reason, not the time of a busy machine, is at stake
+    assert REASONS.keys() == CORPUS.keys()
     before = len(service.store.models.list())
     with caplog.at_level(logging.DEBUG):
-        for name, make in CORPUS.items():
-            graph = make()
+        for name in ("endless_loop", "group_key_beside", *sorted(RUN)):
+            graph = CORPUS[name]()
             files = [("onnx", ("graph.onnx", graph.content))]
             files += [("external_data", (file, content)) for file, content in graph.external_data.items()]
             answer = service.client.post(
