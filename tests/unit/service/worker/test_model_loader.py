@@ -108,8 +108,7 @@ def test_a_model_that_was_never_calibrated_says_so_instead_of_try_again(service:
         assert "Retry-After" not in answer.headers
 
 
-@pytest.mark.parametrize("element", [TensorProto.FLOAT, TensorProto.UINT8])
-@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize(("rank", "element"), [(1, TensorProto.FLOAT), (2, TensorProto.UINT8)])
 def test_a_graph_with_one_logit_or_bytes_serves_a_task_of_two_classes(
     serve: Callable[..., Service], rank: int, element: int
 ) -> None:

@@ -65,8 +65,12 @@ CALLS = st.one_of(
 )
 
 
+FEW = settings.default.max_examples // 2
+"""Each example is a dozen of requests."""
+
+
 def test_whatever_is_sent_gets_an_answer_that_one_can_use(service: Service) -> None:
-    @settings(max_examples=50)
+    @settings(max_examples=FEW)
     @given(body("answers", LIKELY), st.lists(CALLS, max_size=12))
     def send(first: Any, calls: list[tuple[str, Any]]) -> None:
         begun = sent(service, PATH, first)
@@ -141,7 +145,7 @@ FORMS = st.one_of(
 def test_whatever_forms_say_gets_a_page(service: Service) -> None:
     console = Console(service, "admin")
 
-    @settings(max_examples=60)
+    @settings(max_examples=FEW)
     @given(
         st.sampled_from([{}, ANSWERS, OPEN_CHOICE]), st.lists(st.tuples(FORMS, st.booleans()), max_size=10)
     )
