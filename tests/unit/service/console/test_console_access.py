@@ -120,7 +120,8 @@ def test_pages_need_a_session_in_the_cookie(bare: Console) -> None:
 
 
 def test_pages_need_the_scope(bare: Console) -> None:
-    for method, route in GUARDED:
+    one_of_each_rule = {(method, route.access): (method, route) for method, route in GUARDED}
+    for method, route in one_of_each_rule.values():
         for scope in bare.service.secrets:
             bare.scope = scope
             answer = bare.service.client.request(method, path_of(route), headers=bare.headers() | OURS)

@@ -21,6 +21,15 @@ def console(registered: None, store: Store, serve: Callable[..., Service]) -> Co
     return Console(serve())
 
 
+@pytest.fixture(scope="module")
+def refusing(shared: Service) -> Console:
+    """The console of a service that tests leave as it is."""
+    add_candidate(shared.store)
+    shared.store.tasks.add("other", ["a", "b"], [[0, 1], [1, 0]], actor="test")
+    shared.store.models.add("other", "other", kind="external", actor="test")
+    return Console(shared)
+
+
 def send(console: Console, what: str, form: dict[str, str]) -> str:
     """Send a form that succeeds; return the page that follows."""
     sent = console.post(f"{PATH}/{what}", form)
@@ -87,15 +96,13 @@ def test_a_model_is_tried_promoted_and_rolled_back(console: Console) -> None:
     ],
 )
 def test_a_refused_form_shows_the_page_with_the_reason(
-    console: Console, what: str, form: dict[str, str], status: int, said: str
+    refusing: Console, what: str, form: dict[str, str], status: int, said: str
 ) -> None:
-    console.service.store.tasks.add("other", ["a", "b"], [[0, 1], [1, 0]], actor="test")
-    console.service.store.models.add("other", "other", kind="external", actor="test")
-    answer = console.post(f"{PATH}/{what}", form)
+    answer = refusing.post(f"{PATH}/{what}", form)
     assert answer.status_code == status
     assert 'role="alert"' in answer.text
     assert said in answer.text.lower() or said in answer.text
-    assert console.service.store.rollouts.current("skin") is None
+    assert refusing.service.store.rollouts.current("skin") is None
 
 
 def test_a_head_is_rolled_back_and_pinned_by_one_form(console: Console) -> None:

@@ -79,8 +79,7 @@ def test_metrics_may_need_a_token_which_is_known_while_the_database_is_away(
     assert service.client.get("/metrics", headers=header).status_code == 200
     file = service.settings.data_directory / "lifelong.db"
     file.rename(file.with_suffix(".aside"))
-    while not service.client.get("/readyz").json()["degraded"]:
-        pass
+    eventually(lambda: service.client.get("/readyz").json()["degraded"])
     answer = service.client.get("/metrics", headers=header)
     assert answer.status_code == 200
     assert "lifelong_requests_total" in answer.text
