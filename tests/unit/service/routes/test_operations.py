@@ -14,6 +14,7 @@ from lifelong_service.application import create_application
 from lifelong_service.guard.errors import sentence
 from tests.unit.service.conftest import Service, png
 from tests.unit.service.in_process import InProcess
+from tests.unit.service.waiting import eventually
 
 
 def error_of(answer: Any) -> dict[str, str]:
