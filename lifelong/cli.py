@@ -69,7 +69,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
     ),
     "Related tasks": (
         Entry("fingerprint", "fingerprint.group", "Describe a task by its images, without sharing any."),
-        Entry("knowledge", "knowledge.signers", "List, import and export what is known of tasks."),
+        Entry("knowledge", "knowledge.group", "List, import and export what is known of tasks."),
         Entry("neighbours", "knowledge.neighbours", "What to transfer from which task, with the evidence."),
     ),
     "Training": (

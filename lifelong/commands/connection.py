@@ -46,4 +46,4 @@ def connect() -> Iterator[Connection]:
             yield client
         return
     with local_store() as (store, settings):
-        yield LocalStore(Context(store, settings, actor(), WORKERS_PATIENCE_SECONDS))
+        yield LocalStore(Context(store, settings, actor(), WORKERS_PATIENCE_SECONDS, may_take_long=True))

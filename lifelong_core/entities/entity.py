@@ -33,6 +33,8 @@ from lifelong_core.values.validation_errors import as_input_error
 Value = TypeVar("Value")
 MODEL_KEY = "x-model"
 """Key of a JSON schema that the description of the API replaces by the schema of a model."""
+RESTORE = "Bring the row back from a backup."
+"""Hint of an error for a stored document that was changed."""
 _building = RLock()
 
 
@@ -123,7 +125,7 @@ def read_kept(read: Callable[[str], Value], text: str, *, name: str) -> Value:
 
 def damage_error(name: str, reason: str) -> UnavailableError:
     """Return the error for a stored document that was changed."""
-    return UnavailableError(f"{name} is damaged: {reason}", hint="Bring the row back from a backup.")
+    return UnavailableError(f"{name} is damaged: {reason}", hint=RESTORE)
 
 
 def text_digest(*texts: str) -> str:

@@ -68,6 +68,8 @@ class Context:
     """name of the token or person, for the audit log"""
     patience_seconds: float
     """longest wait for workers"""
+    may_take_long: bool = False
+    """whether minutes of work are allowed, as in a command; a serving process must answer within seconds"""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,8 @@ class Operation(Generic[Answer]):
     """address of what was made, for the header `Location`; `{name}` is a field of the answer; None: it has none"""
     csv: Callable[[Context, Any], CsvFile] | None
     """the answer as a file, for requests that accept text/csv first; None: there is none"""
+    is_strict: bool
+    """whether a GET refuses unknown parameters, too, as other methods do"""
 
     @property
     def name(self) -> str:
@@ -156,6 +160,7 @@ def operation(
     has_body: bool | Literal["optional"] | None = None,
     location: str | None = None,
     csv: Callable[[Context, Any], CsvFile] | None = None,
+    is_strict: bool = False,
 ) -> Callable[[Callable[[Context, Any], Answer]], Operation[Answer]]:
     """Declare that a function is an operation; its annotations name the call and the answer.
 
@@ -169,6 +174,7 @@ def operation(
             optional may be missing.
         location: address of what was made; `{name}` is a field of the answer. Jobs: JOB_LOCATION with status 202.
         csv: from the answer to a file, for requests that accept text/csv first.
+        is_strict: whether a GET refuses unknown parameters, because an ignored one would do harm.
 
     Raises:
         TypeError: the annotations of the function and of its call disagree.
@@ -195,6 +201,7 @@ def operation(
             method in ("POST", "PUT") if has_body is None else has_body,
             location,
             csv,
+            is_strict,
         )
         call.operation = declared
         return declared

@@ -31,7 +31,6 @@ from lifelong_service.routes.admin import (
     jobs,
     knowledge,
     models,
-    neighbours,
     promotion_reports,
     retrainings,
     validations,
@@ -51,12 +50,11 @@ _ROUTERS = (
     retrainings,
     models,
     calibration_sets,
+    knowledge,  # its paths match the path of a task, too
     operations,
     validations,
     jobs,
     promotion_reports,
-    knowledge,
-    neighbours,
     probes,
 )
 

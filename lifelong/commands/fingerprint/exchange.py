@@ -17,7 +17,7 @@ from lifelong.commands.fingerprint.files import read_fingerprint_file, write_fil
 from lifelong.printing import echo
 
 if TYPE_CHECKING:
-    from lifelong_core.store.knowledge.records import FingerprintRecord, KnowledgeRecord
+    from lifelong_core.entities.knowledge import FingerprintRecord, KnowledgeRecord
 
 
 @click.command("import", short_help="Put a fingerprint of a task into the knowledge base.")
@@ -33,7 +33,8 @@ def import_(file: Path, task: str | None, card: Path | None) -> None:
 
     It replaces one of the same kind, extractor and number of bins. Give --task, or --card for a new task.
     """
-    from lifelong.commands.knowledge.entry_files import enter_card, read_card
+    from lifelong.commands.connection import connect
+    from lifelong.commands.knowledge.entry_files import enter, read_card
     from lifelong_core.values.errors import InvalidInputError
 
     fingerprint = read_fingerprint_file(file)
@@ -45,7 +46,8 @@ def import_(file: Path, task: str | None, card: Path | None) -> None:
         raise InvalidInputError(f"the card is of {known.name}.", field="--task", hint="Leave --task out.")
     with open_store() as store:
         if known is not None:
-            enter_card(store, known)
+            with connect() as connection:
+                enter(connection, known)
         record = store.knowledge.put_fingerprint(name, fingerprint, actor=actor())
     echo(f"Stored the fingerprint {record.digest[:12]} ({record.kind}) of {name}.")
 

@@ -1,39 +1,34 @@
 """Cards and entries of the knowledge base from JSON files."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from lifelong.commands.common import actor
+from lifelong.commands.connection import Connection
+from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard
+from lifelong_core.entities.knowledge import KnowledgeDetails
+from lifelong_core.operations.knowledge import PutKnowledge, ShowKnowledge
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
 
-if TYPE_CHECKING:
-    from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard
-    from lifelong_core.store import Store
-    from lifelong_core.store.knowledge.records import KnowledgeRecord
-
-Document = TypeVar("Document", "KnowledgeEntry", "TaskCard")
+Document = TypeVar("Document", KnowledgeEntry, TaskCard)
 
 
-def read_card(file: Path) -> "TaskCard":
+def read_card(file: Path) -> TaskCard:
     """The task card in a file.
 
     Raises:
         InvalidInputError: the file cannot be read, or holds no card; the message names the file.
     """
-    from lifelong_core.develop.knowledge.entry import TaskCard
-
     return _parse(TaskCard, _read(file), file)
 
 
-def read_entry(file: Path) -> "KnowledgeEntry | TaskCard":
+def read_entry(file: Path) -> KnowledgeEntry | TaskCard:
     """The entry, or the task card alone, in a file.
 
     Raises:
         InvalidInputError: the file cannot be read, or holds neither; the message names the file.
     """
-    from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard
-
     content = _read(file)
     try:
         is_entry = "card" in json.loads(content)
@@ -42,15 +37,15 @@ def read_entry(file: Path) -> "KnowledgeEntry | TaskCard":
     return _parse(KnowledgeEntry, content, file) if is_entry else _parse(TaskCard, content, file)
 
 
-def enter_card(store: "Store", card: "TaskCard") -> "KnowledgeRecord":
-    """Enter a task, or change the card of a known one; its trainings stay."""
-    from lifelong_core.develop.knowledge.entry import KnowledgeEntry
-
-    try:
-        entry = store.knowledge.get(card.name).entry.model_copy(update={"card": card})
-    except NotFoundError:
-        entry = KnowledgeEntry(card=card)
-    return store.knowledge.put(entry, actor=actor())
+def enter(connection: Connection, new: KnowledgeEntry | TaskCard) -> KnowledgeDetails:
+    """Enter a task, or replace its entry; with a card alone, the trainings of a known task stay."""
+    if isinstance(new, KnowledgeEntry):
+        task, entry = new.card.name, new.to_document()
+    else:
+        task, entry = new.name, {"card": new.to_document()}
+        with suppress(NotFoundError):
+            entry = {**(connection.send(ShowKnowledge(task=task)).entry or {}), **entry}
+    return connection.send(PutKnowledge.read({"task": task, **entry}))
 
 
 def _read(file: Path) -> bytes:

@@ -1,66 +1,44 @@
 """Entries of the knowledge base as rows and texts."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lifelong.commands.common import format_count
 from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
+from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
+from lifelong_core.entities.entity import RESTORE
+from lifelong_core.entities.knowledge import KnowledgeDetails, KnowledgeSummary
 from lifelong_core.values.errors import UnavailableError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
-    from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
-    from lifelong_core.store.knowledge.records import KnowledgeRecord
-
-
-def entry_row(record: "KnowledgeRecord") -> dict[str, Any]:
+def entry_row(entry: KnowledgeSummary) -> dict[str, Any]:
     """An entry as a row; a damaged one has no numbers."""
-    try:
-        card = record.entry.card
-    except UnavailableError:
-        card = None
     return {
-        "task": record.task,
-        "classes": None if card is None else card.classes,
-        "samples": "damaged" if card is None else card.samples,
-        "transfers": record.transfers,
-        "fingerprints": len(record.fingerprints),
-        "origin": record.origin,
+        "task": entry.task,
+        "classes": entry.classes,
+        "samples": entry.samples if entry.damaged is None else "damaged",
+        "transfers": entry.transfers,
+        "fingerprints": len(entry.fingerprints),
+        "origin": entry.origin,
     }
 
 
-def entry_document(record: "KnowledgeRecord") -> dict[str, Any]:
-    """An entry with all its values."""
-    return {
-        "task": record.task,
-        "origin": record.origin,
-        "digest": record.digest,
-        "changed_at": record.changed_at.isoformat(),
-        "changed_by": record.changed_by,
-        "fingerprints": [
-            {
-                "digest": one.digest,
-                "kind": one.kind,
-                "extractor": one.extractor,
-                "bins": one.bins,
-                "samples": one.samples,
-            }
-            for one in record.fingerprints
-        ],
-        "entry": record.entry.to_document(),
-    }
+def print_entry(shown: KnowledgeDetails) -> None:
+    """Print card, fingerprints and transfers of an entry.
 
-
-def print_entry(record: "KnowledgeRecord") -> None:
-    """Print card, fingerprints and transfers of an entry."""
-    entry = record.entry
-    echo(record.task, bold=True)
+    Raises:
+        UnavailableError: the entry is damaged.
+    """
+    if shown.damaged is not None:
+        raise UnavailableError(shown.damaged, hint=RESTORE)
+    entry = KnowledgeEntry.from_document(shown.entry)
+    echo(shown.task, bold=True)
     facts = {**_card_facts(entry.card), "licence": entry.licence, "contact": entry.contact}
-    facts["origin"] = f"{record.origin}, changed {record.changed_at:%Y-%m-%d} by {record.changed_by}"
-    for one in record.fingerprints:
+    facts["origin"] = f"{shown.origin}, changed {shown.changed_at:%Y-%m-%d} by {shown.changed_by}"
+    for one in shown.fingerprints:
         facts[f"fingerprint {one.digest[:12]}"] = _fingerprint_text(
             one.kind, one.samples, one.bins, one.extractor
         )
@@ -72,7 +50,7 @@ def print_entry(record: "KnowledgeRecord") -> None:
     print_rows(list(_transfer_rows(entry)), as_json=False, empty="No transfer to this task was measured.")
 
 
-def _card_facts(card: "TaskCard") -> dict[str, str | None]:
+def _card_facts(card: TaskCard) -> dict[str, str | None]:
     pixels = [number for number in (card.smallest_pixels, card.largest_pixels) if number is not None]
     return {
         "data set": card.dataset,
@@ -97,7 +75,7 @@ def _fingerprint_text(kind: str, samples: int | None, bins: int | None, extracto
     return ", ".join(part for part in parts if part)
 
 
-def _transfer_rows(entry: "KnowledgeEntry") -> "Iterable[dict[str, Any]]":
+def _transfer_rows(entry: KnowledgeEntry) -> Iterable[dict[str, Any]]:
     """For each scenario, number of images and measure: the baseline, and the source with the largest mean."""
     baselines = {
         (training.training_samples, measure): fmean(values)

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -17,13 +16,41 @@ from lifelong.commands.common import (
     replace_option,
     task_argument,
 )
+from lifelong.commands.connection import connect
+from lifelong.commands.knowledge.entry_files import enter, read_entry
+from lifelong.commands.knowledge.entry_text import entry_row, print_entry
+from lifelong.commands.operation_command import operation_command
 from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.develop.knowledge.transfer_folder import read_knowledge_folder
+from lifelong_core.entities.knowledge import (
+    LOCAL,
+    PUBLISHED,
+    ImportAnswer,
+    ImportOutcome,
+    KnowledgeSummary,
+)
+from lifelong_core.operations.knowledge import (
+    DeleteKnowledge,
+    ListKnowledge,
+    ListSigners,
+    NewSigner,
+    RemoveSigner,
+    ShowKnowledge,
+)
+from lifelong_core.store import Store
+from lifelong_core.store.files import write_whole
+from lifelong_core.store.knowledge.exchange import (
+    create_signing_key,
+    export_bundle,
+    import_bundle,
+    read_signing_key,
+)
+from lifelong_core.values.errors import InvalidInputError
 
-if TYPE_CHECKING:
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.store import Store
-    from lifelong_core.store.knowledge.exchange import ImportedBundle
+_PAGE = 1000
+"""Entries that are read at once."""
 
 
 @click.group(cls=CommandGroup, short_help="List, import and export what is known of tasks.")
@@ -55,24 +82,27 @@ def knowledge() -> None:
 @as_json
 def list_(limit: int, after: str | None, *, as_json: bool) -> None:
     """List the tasks of the knowledge base by name."""
-    from lifelong.commands.knowledge.entry_text import entry_row
-    from lifelong_core.store.knowledge.records import LOCAL
-
-    with open_store() as store:
-        records = store.knowledge.list(limit, after)
-        state, ranker = store.knowledge.state(), store.rankers.current()
-    rows = [entry_row(record) for record in records]
+    entries: list[KnowledgeSummary] = []
+    with connect() as connection:
+        while True:
+            left = min(limit - len(entries), _PAGE)
+            page = connection.send(ListKnowledge.read({"limit": left, "after": after}))
+            entries += page.entries
+            after = page.next
+            if after is None or len(entries) == limit:
+                break
+    rows = [entry_row(entry) for entry in entries]
     if not as_json:
         rows = [{**row, "origin": "" if row["origin"] == LOCAL else f"from {row['origin']}"} for row in rows]
-    empty = "No entry." if state.entries else "No entry yet: `lifelong knowledge import`."
+    empty = "No entry." if page.total else "No entry yet: `lifelong knowledge import`."
     print_rows(rows, as_json=as_json, empty=empty, below="origin")
-    if as_json or not records:
+    if as_json or not entries:
         return
-    fitted = (
-        "no ranker is fitted yet" if ranker is None else f"the ranker was fitted {ranker.fitted_at:%Y-%m-%d}"
-    )
-    counts = f"{format_count(state.transfers, 'transfer')}, {format_count(state.fingerprints, 'fingerprint')}"
-    echo(wrap_text(f"{len(records)} of {format_count(state.entries, 'task')}; in all {counts}; {fitted}."))
+    fitted = "no ranker is fitted yet"
+    if page.ranker is not None:
+        fitted = f"the ranker was fitted {page.ranker.fitted_at:%Y-%m-%d}"
+    counts = f"{format_count(page.transfers, 'transfer')}, {format_count(page.fingerprints, 'fingerprint')}"
+    echo(wrap_text(f"{len(entries)} of {format_count(page.total, 'task')}; in all {counts}; {fitted}."))
 
 
 @knowledge.command()
@@ -80,14 +110,12 @@ def list_(limit: int, after: str | None, *, as_json: bool) -> None:
 @as_json
 def show(task: str, *, as_json: bool) -> None:
     """Show what is known of TASK: its card, its fingerprints and the transfers to it; --json has all values."""
-    from lifelong.commands.knowledge.entry_text import entry_document, print_entry
-
-    with open_store() as store:
-        record = store.knowledge.get(task)
+    with connect() as connection:
+        shown = connection.send(ShowKnowledge(task=task))
     if as_json:
-        echo(json.dumps(entry_document(record)))
+        echo(json.dumps(shown.to_document()))
     else:
-        print_entry(record)
+        print_entry(shown)
 
 
 @knowledge.command()
@@ -98,15 +126,11 @@ def add(file: Path) -> None:
     A card is what `lifelong fingerprint make --card` writes; the trainings of a known task stay. An entry is what
     `lifelong knowledge show TASK --json` holds under "entry": card, trainings, licence and contact.
     """
-    from lifelong.commands.knowledge.entry_files import enter_card, read_entry
-    from lifelong_core.develop.knowledge.entry import TaskCard
-
     new = read_entry(file)
-    with open_store() as store:
-        record = (
-            enter_card(store, new) if isinstance(new, TaskCard) else store.knowledge.put(new, actor=actor())
-        )
-    echo(f"Entered {record.task}: {format_count(len(record.entry.trainings), 'training')}.")
+    with connect() as connection:
+        entered = enter(connection, new)
+    trainings = (entered.entry or {}).get("trainings", ())
+    echo(f"Entered {entered.task}: {format_count(len(trainings), 'training')}.")
 
 
 @knowledge.command("import")
@@ -122,28 +146,19 @@ def import_(path: Path, *, replace: bool, accept_unsigned: bool, as_json: bool) 
     A bundle is imported if a trusted signer (`lifelong knowledge trust`) or this installation has signed it. A folder
     holds transfer_*.npz and tasks_*.csv, in the layout of the outcomes of Godau et al. (task-fingerprinting, 2024).
     """
-    from lifelong_core.configuration.settings import Settings
-
     with open_store() as store:
         if path.is_dir():
-            imported = _import_folder(store, path, replace=replace)
+            signer, outcome = PUBLISHED, _import_folder(store, path, replace=replace)
         else:
-            imported = _import_file(
-                store, path, Settings.load(), replace=replace, accept_unsigned=accept_unsigned
-            )
+            outcome = _import_file(store, path, replace=replace, accept_unsigned=accept_unsigned)
+            signer = outcome.signer
         is_fitting = any(job.kind == "rank" for job in store.jobs.list(state="queued"))
-    outcome = imported.outcome
     if as_json:
-        document = {
-            "signer": imported.signer,
-            "added": outcome.added,
-            "changed": outcome.changed,
-            "unchanged": outcome.unchanged,
-        }
-        echo(json.dumps(document))
+        named = {"added": outcome.added, "changed": outcome.changed, "unchanged": outcome.unchanged}
+        echo(json.dumps({"signer": signer, **named}))
         return
     echo(
-        f"Imported {path} ({imported.signer}): {len(outcome.added)} new, {len(outcome.changed)} changed,"
+        f"Imported {path} ({signer}): {len(outcome.added)} new, {len(outcome.changed)} changed,"
         f" {len(outcome.unchanged)} unchanged."
     )
     if is_fitting:
@@ -163,10 +178,6 @@ def export(tasks: tuple[str, ...], output: Path) -> None:
     It holds cards, trainings and fingerprints, no image; fingerprints that hold features of single images are left out.
     The private key is in LIFELONG_SIGNING_KEY_FILE; the receiver needs the public one (`lifelong knowledge key`).
     """
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.store.files import write_whole
-    from lifelong_core.store.knowledge.exchange import export_bundle
-
     key_file = Settings.load().resolved_signing_key_file
     with open_store() as store:
         content = export_bundle(store, key_file, tasks=tasks or None, actor=actor())
@@ -178,9 +189,10 @@ def export(tasks: tuple[str, ...], output: Path) -> None:
 @task_argument
 def delete(task: str) -> None:
     """Delete the entry of TASK with its fingerprints; trainings of other tasks that name it as their source stay."""
-    with open_store() as store:
-        record = store.knowledge.delete(task, actor=actor())
-    echo(f"Deleted {task} with {format_count(len(record.fingerprints), 'fingerprint')}.")
+    with connect() as connection:
+        shown = connection.send(ShowKnowledge(task=task))
+        connection.send(DeleteKnowledge(task=task))
+    echo(f"Deleted {task} with {format_count(len(shown.fingerprints), 'fingerprint')}.")
 
 
 @knowledge.command()
@@ -204,22 +216,71 @@ def refit() -> None:
         )
 
 
-def _import_folder(store: "Store", folder: Path, *, replace: bool) -> "ImportedBundle":
-    from lifelong_core.develop.knowledge.transfer_folder import read_knowledge_folder
-    from lifelong_core.store.knowledge.exchange import ImportedBundle
-    from lifelong_core.store.knowledge.records import PUBLISHED
+@knowledge.command()
+@as_json
+def signers(*, as_json: bool) -> None:
+    """List the trusted signers, and how many entries came from each."""
+    with connect() as connection:
+        trusted = connection.send(ListSigners()).signers
+        origins = connection.send(ListKnowledge(limit=1)).origins
+    rows = [
+        {
+            "name": signer.name,
+            "entries": origins.get(signer.name, 0),
+            "added_at": signer.added_at,
+            "added_by": signer.added_by,
+            "public_key": signer.public_key,
+        }
+        for signer in trusted
+    ]
+    print_rows(
+        rows, as_json=as_json, empty="No trusted signer: `lifelong knowledge trust`.", below="public_key"
+    )
 
+
+@knowledge.command()
+def key() -> None:
+    """Print the public key of this installation, for `lifelong knowledge trust` elsewhere; make the key if needed.
+
+    The private key is in LIFELONG_SIGNING_KEY_FILE: keep it secret and in the backup, and copy it to other hosts of the
+    installation that export.
+    """
+    path = Settings.load().resolved_signing_key_file
+    found = read_signing_key(path)
+    if found is None:
+        found = create_signing_key(path)
+        echo(f"Made the signing key {path}.", err=True)
+    echo(found.public_key)
+
+
+knowledge.add_command(
+    operation_command(
+        NewSigner,
+        "trust",
+        is_position=("name", "public_key"),
+        text=lambda added, _: f"Bundles of {added.name} are imported from now on.",
+        help_text="""Import bundles that the owner of PUBLIC_KEY signs from now on, as those of NAME.
+
+        Compare the key with its owner over another channel first, such as the telephone.
+        """,
+    )
+)
+knowledge.add_command(
+    operation_command(
+        RemoveSigner,
+        "distrust",
+        text=lambda removed, _: f"Bundles of {removed.removed} are refused from now on.",
+        help_text="Refuse further bundles of NAME; entries that came with earlier ones stay.",
+    )
+)
+
+
+def _import_folder(store: Store, folder: Path, *, replace: bool) -> ImportOutcome:
     base = read_knowledge_folder(folder)
-    outcome = store.knowledge.import_base(base, origin=PUBLISHED, replace=replace, actor=actor())
-    return ImportedBundle(PUBLISHED, "", outcome)
+    return store.knowledge.import_base(base, origin=PUBLISHED, replace=replace, actor=actor())
 
 
-def _import_file(
-    store: "Store", path: Path, settings: "Settings", *, replace: bool, accept_unsigned: bool
-) -> "ImportedBundle":
-    from lifelong_core.store.knowledge.exchange import import_bundle
-    from lifelong_core.values.errors import InvalidInputError
-
+def _import_file(store: Store, path: Path, *, replace: bool, accept_unsigned: bool) -> ImportAnswer:
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -227,7 +288,7 @@ def _import_file(
     return import_bundle(
         store,
         content,
-        settings.resolved_signing_key_file,
+        Settings.load().resolved_signing_key_file,
         replace=replace,
         accept_unsigned=accept_unsigned,
         actor=actor(),

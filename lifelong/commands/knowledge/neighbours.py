@@ -1,19 +1,17 @@
 """`lifelong neighbours`: what to transfer from which task."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from lifelong.commands.common import as_json, level_option, open_store, task_argument
+from lifelong.commands.common import as_json, level_option, task_argument
+from lifelong.commands.connection import connect
 from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong_core.develop.ranking.suggestion import Neighbour, Ranking
-
-SCENARIOS = ("architecture", "pretraining", "augmentation", "co_training")
-"""As `lifelong_core.develop.knowledge.entry.SCENARIOS`; repeated here, so that --help needs no pydantic."""
+from lifelong_core.develop.knowledge.entry import SCENARIOS
+from lifelong_core.develop.ranking.suggestion import Neighbour, Ranking, conclude
+from lifelong_core.operations.knowledge import ListNeighbours
 
 
 @click.command(short_help="What to transfer from which task, with the evidence.")
@@ -43,28 +41,22 @@ def neighbours(
     Example:
       lifelong neighbours lesions --scenario pretraining --measure AUROC
     """
-    from lifelong_core.store.knowledge.neighbours import rank_neighbours
-
-    with open_store() as store:
-        ranking = rank_neighbours(
-            store,
-            task,
-            scenario=scenario,
-            measure=measure,
-            strategy=strategy,
-            confidence=level,
-            limit=limit if as_json else None,
-            build_index=True,
-        )
+    chosen = {
+        "task": task,
+        "scenario": scenario,
+        "measure": measure,
+        "strategy": strategy,
+        "confidence": level,
+    }
+    with connect() as connection:
+        document = connection.send(ListNeighbours.read({**chosen, "limit": limit if as_json else None}))
     if as_json:
-        echo(json.dumps(ranking.to_document()))
+        echo(json.dumps(document))
     else:
-        _print_ranking(ranking, limit)
+        _print_ranking(Ranking.from_document(document), limit)
 
 
-def _print_ranking(ranking: "Ranking", limit: int) -> None:
-    from lifelong_core.develop.ranking.suggestion import conclude
-
+def _print_ranking(ranking: Ranking, limit: int) -> None:
     echo(wrap_text(conclude(ranking)), bold=True)
     if not ranking.suggestions and ranking.neighbours:
         print_rows([_neighbour_row(one) for one in ranking.neighbours[:limit]], as_json=False, empty="")
@@ -82,5 +74,5 @@ def _print_ranking(ranking: "Ranking", limit: int) -> None:
     print_rows(rows, as_json=False, empty="There is no source to rank.", below="why")
 
 
-def _neighbour_row(one: "Neighbour") -> dict[str, Any]:
+def _neighbour_row(one: Neighbour) -> dict[str, Any]:
     return {"source": one.source, "distance": one.distance, "cards_agree_to": f"{one.card_similarity:.0%}"}

@@ -7,5 +7,4 @@
 - `signers`: institutions whose bundles are imported
 - `rankers`: the fitted ranker, and the request to fit it again
 - `neighbours`: source tasks for a task, ranked
-- `records`: their value types
 """

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from lifelong_core.entities.knowledge import FingerprintRecord, KnowledgeRecord
 from lifelong_core.store.artifacts import Artifacts, digest_of
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record
@@ -15,7 +16,6 @@ from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.deletion import delete_rows
 from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.jobs.rows import is_needed
-from lifelong_core.store.knowledge.records import FingerprintRecord, KnowledgeRecord
 from lifelong_core.store.schema import tables
 
 if TYPE_CHECKING:

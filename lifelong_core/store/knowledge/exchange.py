@@ -1,14 +1,13 @@
 """Exchange of knowledge with other institutions: signed bundles into the knowledge base, and out of it."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lifelong_core.entities.knowledge import LOCAL, ImportAnswer
 from lifelong_core.runtime.files import PRIVATE_FILE
 from lifelong_core.store.artifacts import digest_of
 from lifelong_core.store.files import write_whole
-from lifelong_core.store.knowledge.records import LOCAL, ImportOutcome
 from lifelong_core.values.errors import (
     ConfigurationError,
     ConflictError,
@@ -23,17 +22,6 @@ if TYPE_CHECKING:
 _FIELD = "signing_key_file"
 
 
-@dataclass(frozen=True)
-class ImportedBundle:
-    """A bundle that was imported."""
-
-    signer: str
-    """name of the trusted signer; `local`: this installation"""
-    digest: str
-    """of what was signed"""
-    outcome: ImportOutcome
-
-
 def import_bundle(
     store: "Store",
     content: bytes,
@@ -43,7 +31,7 @@ def import_bundle(
     accept_unsigned: bool = False,
     maximum_bytes: int | None = None,
     actor: str,
-) -> ImportedBundle:
+) -> ImportAnswer:
     """Import a bundle that a trusted signer, or this installation, has signed; nothing of a refused one is kept.
 
     Once the knowledge base holds fingerprints, those of a bundle must be of an extractor that it knows: they could not
@@ -78,7 +66,7 @@ def import_bundle(
     )
     signer = bundle.signer or LOCAL
     outcome = store.knowledge.import_base(bundle.knowledge, origin=signer, replace=replace, actor=actor)
-    return ImportedBundle(signer, bundle.digest, outcome)
+    return ImportAnswer.of(outcome, signer=signer, digest=bundle.digest)
 
 
 def known_extractors(store: "Store") -> frozenset[str] | None:

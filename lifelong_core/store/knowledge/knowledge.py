@@ -12,6 +12,13 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from lifelong_core.entities.jobs import Job
+from lifelong_core.entities.knowledge import (
+    LOCAL,
+    FingerprintRecord,
+    ImportOutcome,
+    KnowledgeRecord,
+    KnowledgeState,
+)
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts, digest_of
 from lifelong_core.store.engine.clock import now
@@ -33,13 +40,6 @@ from lifelong_core.store.knowledge.changes import (
 )
 from lifelong_core.store.knowledge.loading import Loader
 from lifelong_core.store.knowledge.rankers import drop_outdated, request_refit
-from lifelong_core.store.knowledge.records import (
-    LOCAL,
-    FingerprintRecord,
-    ImportOutcome,
-    KnowledgeRecord,
-    KnowledgeState,
-)
 from lifelong_core.store.registry.tasks import find_task
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, NotFoundError
@@ -246,7 +246,7 @@ class Knowledge:
                 details |= _named([*added, *changed])
                 self._finish(connection, "import", origin, details, actor=actor)
         unchanged = sorted(set(new) - {*added, *changed})
-        return ImportOutcome(tuple(added), tuple(changed), tuple(unchanged))
+        return ImportOutcome(added=tuple(added), changed=tuple(changed), unchanged=tuple(unchanged))
 
     def delete(self, task: str, *, actor: str) -> KnowledgeRecord:
         """Delete the entry of a task with its fingerprints; trainings of other tasks that name it as the source stay.

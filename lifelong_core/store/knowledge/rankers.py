@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from lifelong_core.entities.jobs import Job
+from lifelong_core.entities.knowledge import RankerRecord
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import now
@@ -15,7 +16,6 @@ from lifelong_core.store.engine.columns import read_record
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.jobs.submission import insert_job
 from lifelong_core.store.knowledge.changes import lock_knowledge, remove_unneeded, restore_missing
-from lifelong_core.store.knowledge.records import RankerRecord
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
 

@@ -21,6 +21,7 @@ from lifelong_core.operations import (
     feedback,
     heads,
     interviews,
+    knowledge,
     labelling_plans,
     models,
     performance,
@@ -53,6 +54,7 @@ MODULES: tuple[ModuleType, ...] = (
     proposals,
     retrainings,
     labelling_plans,
+    knowledge,
     feedback,
     groups,
     audit,
@@ -88,7 +90,7 @@ def _endpoint(operation: Operation[Any]) -> Any:
     """A function whose signature tells the framework what to read; what was read becomes the call."""
 
     def endpoint(request: Request, **given: Any) -> Response:
-        if operation.method == "POST" and operation.query_fields:
+        if operation.is_strict or (operation.method == "POST" and operation.query_fields):
             # An ignored parameter would do harm.
             check_parameters(request.query_params, operation.query_fields)
         body = given.pop("body", None)

@@ -35,6 +35,7 @@ from lifelong_service.routes.operations import MODULES
 from tests.unit.performance_samples import comparison
 from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import GREY, Installations, Service, running
+from tests.unit.store.knowledge_samples import make_entry, make_histogram
 from tests.unit.store.labelling_samples import new_plan, sample
 
 OPERATIONS = [operation for module in MODULES for operation in operations_of(module)]
@@ -84,6 +85,9 @@ def fill(store: Store) -> None:
     for environment in ("clinic-c", "clinic-d"):
         store.environments.add(environment, actor="ann")
         propose(store, model.id, environment, head)
+    for task in ("moles", "nevi"):
+        store.knowledge.put(make_entry(task, sources=("skin",)), actor="ann")
+    store.knowledge.put_fingerprint("moles", make_histogram(), actor="ann")
     store.jobs.submit("cycle", {"model": "resnet@2", "environment": "clinic-a"}, actor="ann")
     store.interviews.start(start_interview(class_names=CLASSES), task="skin", actor="ann")
 

@@ -3,8 +3,8 @@
 from importlib import import_module
 from typing import Any
 
+from lifelong_core.entities.knowledge import RankerRecord
 from lifelong_core.store import Job, Store
-from lifelong_core.store.knowledge.records import RankerRecord
 from lifelong_core.values.errors import ConfigurationError, InvalidInputError
 
 _FITTING = "lifelong_core.develop.ranking.fitting"

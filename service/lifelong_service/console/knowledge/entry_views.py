@@ -13,8 +13,8 @@ from lifelong_service.console.views import DAMAGED
 if TYPE_CHECKING:
     from lifelong_core.develop.fingerprints.disclosure import Disclosure
     from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
+    from lifelong_core.entities.knowledge import FingerprintRecord, KnowledgeRecord
     from lifelong_core.store import Store
-    from lifelong_core.store.knowledge.records import FingerprintRecord, KnowledgeRecord
 
 _MOST_BYTES = 64 * 2**20
 """Limit of the memory of a fingerprint that a page reads: those with whole features may be larger."""

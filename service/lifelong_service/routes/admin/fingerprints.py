@@ -10,19 +10,17 @@ from starlette.responses import JSONResponse
 
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.jobs import JobAnswer
+from lifelong_core.operations.knowledge import check_known_task
 from lifelong_core.values.documents import RequestDocument
-from lifelong_core.values.errors import InvalidInputError, NotFoundError
+from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.names import Name
-from lifelong_service.documents.knowledge import fingerprint_document
 from lifelong_service.guard.access import access, worker_of
 from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.image_jobs import (
     MEDIA_TYPES,
     ImageRequest,
-    check_known_task,
     submit_image_job,
 )
-from lifelong_service.schemas.knowledge import FingerprintList
 
 _LISTS = ("kinds", "keywords")
 
@@ -85,19 +83,6 @@ async def make_fingerprint(request: Request, task: Name) -> JSONResponse:
     """
     await run_in_threadpool(check_known_task, worker_of(request).store, task)
     return await submit_image_job(request, "fingerprint", _IMAGES, lambda asked: _payload(task, asked))
-
-
-@router.get("/v1/admin/tasks/{task}/fingerprints")
-@access(Scope.READ)
-def list_fingerprints(request: Request, task: Name) -> FingerprintList:
-    """The fingerprints of a task: one for each kind, extractor and number of bins."""
-    store = worker_of(request).store
-    try:
-        records = store.knowledge.get(task).fingerprints
-    except NotFoundError:
-        check_known_task(store, task)
-        records = ()
-    return {"task": task, "fingerprints": [fingerprint_document(record) for record in records]}
 
 
 def _payload(task: str, asked: FingerprintOptions) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from starlette.responses import JSONResponse
 from lifelong_core.configuration.image_roots import find_root
 from lifelong_core.store import Job, Store
 from lifelong_core.values.documents import RequestDocument
-from lifelong_core.values.errors import NotFoundError
 from lifelong_core.values.validation_errors import as_input_error
 from lifelong_service.bodies.json_documents import parse_document
 from lifelong_service.bodies.limits import media_type
@@ -115,21 +114,6 @@ async def submit_image_job(
     async with receive_file(request, worker.settings.data_directory) as file:
         payload["archive"] = archive_form(file)
         return accept_job(await run_in_threadpool(_insert, worker.store, kind, payload, file, actor))
-
-
-def check_known_task(store: Store, task: str) -> None:
-    """Check that the task is registered, or one of the knowledge base.
-
-    Raises:
-        NotFoundError: it is neither.
-    """
-    try:
-        store.tasks.get(task)
-    except NotFoundError as error:
-        try:
-            store.knowledge.get(task)
-        except NotFoundError:
-            raise error from None
 
 
 def _insert(store: Store, kind: str, payload: dict[str, Any], upload: BinaryIO | None, actor: str) -> Job:

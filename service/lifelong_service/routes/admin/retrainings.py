@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse
 
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.jobs import JobAnswer
+from lifelong_core.operations.knowledge import check_known_task
 from lifelong_core.operations.retrainings import (
     ImagePath,
     NewRetraining,
@@ -31,7 +32,6 @@ from lifelong_service.guard.route import GuardedRoute
 from lifelong_service.routes.admin.image_jobs import (
     MEDIA_TYPES,
     ImageRequest,
-    check_known_task,
     submit_image_job,
 )
 from lifelong_service.schemas.training import TrainingAnswer
