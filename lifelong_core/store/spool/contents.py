@@ -8,7 +8,6 @@ from datetime import datetime
 from pathlib import Path
 
 from lifelong_core.store.log.records import RequestKey, StoredRequest
-from lifelong_core.store.spool.framing import Record
 from lifelong_core.store.spool.segments import Segment, segment_numbers
 
 
@@ -24,11 +23,6 @@ class Contents:
         self._last: int | None = None
         """Number of the newest segment at the latest listing; it may be deleted since. None: never listed."""
         self._segments: dict[int, Segment] = {}
-
-    @property
-    def segments(self) -> list[Segment]:
-        """Oldest first."""
-        return list(self._segments.values())
 
     @property
     def newest(self) -> Segment | None:
@@ -88,11 +82,6 @@ class Contents:
         """Remove the newest segment, whose file was deleted empty."""
         self._segments.popitem()
 
-    def add(self, record: Record) -> None:
-        """Register a record that was appended to the newest segment."""
-        if self.newest is not None:
-            self.newest.add(record)
-
     def find(self, keys: Sequence[RequestKey], digests: Sequence[int]) -> dict[RequestKey, StoredRequest]:
         """Return the requests that are in the spool.
 
@@ -103,19 +92,17 @@ class Contents:
         Raises:
             OSError: a segment cannot be read.
         """
-        found: dict[RequestKey, StoredRequest] = {}
+        requests: dict[RequestKey, StoredRequest] = {}
         for segment in self._segments.values():
             wanted: defaultdict[int, set[RequestKey]] = defaultdict(set)
             for position, offset in segment.find(digests):
                 wanted[offset].add(keys[position])
-            for offset, some in wanted.items():
+            for offset, keys_there in wanted.items():
                 for entry in segment.entries(offset):
                     # Another key may have the same digest.
-                    if entry.request in some:
-                        found[entry.request] = StoredRequest(
-                            entry.request, entry.body_digest, entry.predictions
-                        )
-        return found
+                    if (key := entry.request) in keys_there:
+                        requests[key] = StoredRequest(key, entry.body_digest, entry.predictions)
+        return requests
 
     def _are_there(self) -> bool:
         """Whether the files of the oldest and the newest segment still exist."""
@@ -125,12 +112,12 @@ class Contents:
         return newest.path.exists() and (oldest is newest or oldest.path.exists())
 
     def _list(self) -> None:
-        """Read the names of the segments, and all but the newest."""
+        """Update the list of the segments, and read all but the newest."""
         known = self._segments
         numbers = segment_numbers(self._folder)
         self._segments = {number: known.get(number) or Segment(self._folder, number) for number in numbers}
-        for segment in self.segments[:-1]:
-            segment.complete()
+        for number in numbers[:-1]:
+            self._segments[number].complete()
 
 
 @dataclass(frozen=True)

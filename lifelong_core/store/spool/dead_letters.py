@@ -1,6 +1,6 @@
-"""Dead letters: damaged bytes, and entries that the log refuses, in files that the product never deletes.
+"""Dead letters: damaged bytes, and entries that the log refuses, each with the reason.
 
-Refused entries are stored with the reason and do not block later entries.
+They are in files that the product never deletes, and do not block later entries.
 """
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lifelong_core.runtime.files import PRIVATE_FILE
 from lifelong_core.store.log.records import LogEntry
-from lifelong_core.store.spool.encoding import decode_entries, encode_entries
+from lifelong_core.store.spool.encoding import decode_entries
 from lifelong_core.store.spool.framing import (
     ENTRIES,
     REFUSED,
@@ -41,8 +41,8 @@ class DeadLetterFile:
         self._counted = (0, 0)
         """Size of the file in bytes, and its number of records, at the latest count."""
 
-    def add(self, body: bytes, *, kind: int, keys: int = 0, predictions: int = 0) -> None:
-        """Append a record.
+    def add(self, record: Record) -> None:
+        """Append a record; its offset is set here.
 
         Raises:
             OSError: it cannot be written.
@@ -50,8 +50,8 @@ class DeadLetterFile:
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE_FILE)
         try:
             size = os.fstat(descriptor).st_size
-            record = pack_record(body, kind=kind, file=_FILE, offset=size, keys=keys, predictions=predictions)
-            append_bytes(descriptor, record, size=size, is_synced=self._is_synced)
+            data = pack_record(record._replace(offset=size), file=_FILE)
+            append_bytes(descriptor, data, size=size, is_synced=self._is_synced)
         finally:
             os.close(descriptor)
 
@@ -101,25 +101,15 @@ class DeadLetter:
     entries: tuple[LogEntry, ...]
 
 
-def dead_letter_of(entry: LogEntry, reason: str) -> tuple[Record, str]:
-    """Return the entry encoded as a record of its own, and the reason."""
-    body, keys, predictions = encode_entries([entry])
-    return Record(ENTRIES, keys, predictions, body, offset=0), reason
-
-
-def keep_dead_letter(file: DeadLetterFile, record: Record, reason: str) -> None:
-    """Append a refused record to the file.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+def refused_record(record: Record, reason: str) -> Record:
+    """Return the record that stores a refused record and the reason."""
     text = reason.encode()
     body = _HEAD.pack(record.kind, len(text)) + text + record.body
-    file.add(body, kind=REFUSED, keys=record.keys, predictions=record.predictions)
+    return record._replace(kind=REFUSED, body=body)
 
 
 def read_dead_letter(record: Record) -> DeadLetter:
-    """Decode a record written by `keep_dead_letter`."""
+    """Decode a record of `refused_record`."""
     kind, length = _HEAD.unpack_from(record.body)
     reason, body = record.body[_HEAD.size : _HEAD.size + length], record.body[_HEAD.size + length :]
     entries = decode_entries(body, record.keys) if kind == ENTRIES else []

@@ -16,8 +16,8 @@ from typing import NamedTuple, TypeAlias
 
 from lifelong_core.store.log.identifiers import logged_at
 from lifelong_core.store.log.records import LogEntry
-from lifelong_core.store.spool.dead_letters import DeadLetterFile, dead_letter_of, keep_dead_letter
-from lifelong_core.store.spool.encoding import decode_entries
+from lifelong_core.store.spool.dead_letters import DeadLetterFile, refused_record
+from lifelong_core.store.spool.encoding import decode_entries, encode_entries
 from lifelong_core.store.spool.framing import (
     DAMAGED,
     ENTRIES,
@@ -121,8 +121,7 @@ class SpoolDelivery:
             except LockBusyError:
                 return None
             while (progress := self.progress()) is not None:
-                delivered = self._step(progress, descriptor, write, limit)
-                if delivered:
+                if delivered := self._step(progress, descriptor, write, limit):
                     return delivered
         return 0
 
@@ -171,12 +170,12 @@ class SpoolDelivery:
                     self._forget(progress)
                 return 0
         # Stored only after all is written: records delivered again after a failed `write` must not be stored twice.
-        refusals = [(record, _UNKNOWN) for record in records if record.kind != ENTRIES]
+        refusals = [refused_record(record, _UNKNOWN) for record in records if record.kind != ENTRIES]
         entries = [entry for record in records for entry in _entries(record)]
         written = _write(entries, write, refusals) if entries else 0
         with translate_error(self._folder):
-            for refused, reason in refusals:
-                keep_dead_letter(self._refused, refused, reason)
+            for refusal in refusals:
+                self._refused.add(refusal)
             taken = sum(record.predictions for record in records)
             progress = Progress(progress.segment, records[-1].end, progress.predictions + taken)
             self._save(progress, descriptor)
@@ -213,13 +212,13 @@ class SpoolDelivery:
         with segment_path(self._folder, number).open("rb") as stream:
             stream.seek(offset)
             data = stream.read(size - offset)
-        next_one = find_record(data, file=number, offset=offset, after=offset)
-        end = size if next_one is None else next_one
+        next_record = find_record(data, file=number, offset=offset, after=offset)
+        end = size if next_record is None else next_record
         try:
-            self._damaged.add(data[: end - offset], kind=DAMAGED)
+            self._damaged.add(Record(DAMAGED, data[: end - offset]))
         except OSError:
             # A torn tail belongs to an append that never returned: on a full disk it must not block the delivery.
-            if next_one is not None:
+            if next_record is not None:
                 raise
         return Progress(number, end, progress.predictions)
 
@@ -232,13 +231,16 @@ class SpoolDelivery:
                 path.unlink()
 
 
-def _write(entries: Sequence[LogEntry], write: Write, refusals: list[tuple[Record, str]]) -> int:
-    """Write the entries in one call, or in halves where the log refuses some; return the number of predictions."""
+def _write(entries: Sequence[LogEntry], write: Write, refusals: list[Record]) -> int:
+    """Write the entries in one call, or in halves where the log refuses some; return the number of predictions.
+
+    Entries that the log refuses are added to `refusals`.
+    """
     try:
         write(entries)
     except (InvalidInputError, ConflictError) as error:
         if len(entries) == 1:
-            refusals.append(dead_letter_of(entries[0], str(error)))
+            refusals.append(refused_record(Record(ENTRIES, *encode_entries(entries)), str(error)))
             return 0
         half = len(entries) // 2
         return _write(entries[:half], write, refusals) + _write(entries[half:], write, refusals)

@@ -35,17 +35,17 @@ class Record(NamedTuple):
 
     Attributes:
         kind: ENTRIES, DAMAGED or REFUSED.
+        body: the content.
         keys: number of request keys in the body.
         predictions: number of predictions in the body.
-        body: the content.
         offset: of its first byte in the file.
     """
 
     kind: int
-    keys: int
-    predictions: int
     body: bytes
-    offset: int
+    keys: int = 0
+    predictions: int = 0
+    offset: int = 0
 
     @property
     def end(self) -> int:
@@ -53,13 +53,12 @@ class Record(NamedTuple):
         return self.offset + HEADER_BYTES + len(self.body)
 
 
-def pack_record(
-    body: bytes, *, kind: int, file: int, offset: int, keys: int = 0, predictions: int = 0
-) -> bytes:
-    """Return the bytes of a record for `offset` of the file with the number `file`."""
-    location = _LOCATION.pack(file, offset)
-    fields = _FIELDS.pack(MAGIC, kind, keys, predictions, len(body))
-    return fields + _CHECKS.pack(zlib.crc32(location + fields), _checksum(location, body)) + body
+def pack_record(record: Record, *, file: int) -> bytes:
+    """Return the bytes of a record for its offset in the file with the number `file`."""
+    location = _LOCATION.pack(file, record.offset)
+    fields = _FIELDS.pack(MAGIC, record.kind, record.keys, record.predictions, len(record.body))
+    checks = _CHECKS.pack(zlib.crc32(location + fields), _checksum(location, record.body))
+    return fields + checks + record.body
 
 
 def read_record(stream: IO[bytes], *, file: int, offset: int, size: int) -> Record | None:
@@ -160,7 +159,7 @@ def _checked(header: bytes, body: bytes, file: int, offset: int) -> Record | Non
     _, checksum = _CHECKS.unpack_from(header, _FIELDS.size)
     if len(body) != length or checksum != _checksum(_LOCATION.pack(file, offset), body):
         return None
-    return Record(kind, keys, predictions, body, offset)
+    return Record(kind, body, keys, predictions, offset)
 
 
 def _checksum(location: bytes, body: bytes) -> bytes:

@@ -141,14 +141,14 @@ class Segment:
 
     def find(self, digests: Sequence[int]) -> list[tuple[int, int]]:
         """Return (position in `digests`, offset of the record) of each digest that is in this segment."""
-        found = [(i, self._offsets[digest]) for i, digest in enumerate(digests) if digest in self._offsets]
+        matches = [(i, self._offsets[digest]) for i, digest in enumerate(digests) if digest in self._offsets]
         known, offsets = self._index
         if known.size:
             wanted = np.array(digests, np.uint64)
             places = known.searchsorted(wanted)
             hits = np.flatnonzero(known.take(places, mode="clip") == wanted)
-            found += zip(hits.tolist(), offsets[places[hits]].tolist(), strict=True)
-        return found
+            matches += zip(hits.tolist(), offsets[places[hits]].tolist(), strict=True)
+        return matches
 
     def entries(self, offset: int) -> list[LogEntry]:
         """Entries of the record at `offset`; none if it is damaged by now.

@@ -187,25 +187,24 @@ class Spool:
         taken = set(self._contents.find(keys, key_digests(encoded.body, encoded.keys)))
         are_new: list[bool] = []
         for entry in entries:
-            are_new.append(entry.request is None or entry.request not in taken)
+            are_new.append(entry.request not in taken)
             if entry.request is not None:
                 taken.add(entry.request)
         return tuple(are_new)
 
     def _add(self, encoded: EncodedEntries, descriptor: int) -> None:
-        body, keys, predictions = encoded
-        size = HEADER_BYTES + len(body)
+        size = HEADER_BYTES + len(encoded.body)
         self._check_room(size)
         segment = self._contents.newest
         if segment is None or not segment.takes(size, self._segment_bytes):
             segment = self._begin_segment(descriptor)
-        number, offset = segment.number, segment.size
-        data = pack_record(body, kind=ENTRIES, file=number, offset=offset, keys=keys, predictions=predictions)
+        record = Record(ENTRIES, *encoded, offset=segment.size)
+        data = pack_record(record, file=segment.number)
         file = os.open(segment.path, os.O_WRONLY | os.O_APPEND)
         try:
-            append_bytes(file, data, size=offset, is_synced=self._is_synced)
+            append_bytes(file, data, size=segment.size, is_synced=self._is_synced)
         except BaseException:
-            if not offset:
+            if not segment.size:
                 # Without the file, the spool is empty again. An empty file that remains does no harm.
                 with contextlib.suppress(OSError):
                     segment.path.unlink()
@@ -213,7 +212,7 @@ class Spool:
             raise
         finally:
             os.close(file)
-        self._contents.add(Record(ENTRIES, keys, predictions, body, offset))
+        segment.add(record)
 
     def _check_room(self, size: int) -> None:
         if self._contents.bytes + self._bytes_aside() + size > self._maximum_bytes:

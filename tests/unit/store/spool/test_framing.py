@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from lifelong_core.store.spool.framing import (
     HEADER_BYTES,
     MAGIC,
+    Record,
     find_record,
     pack_record,
     read_record,
@@ -19,7 +20,7 @@ BODIES = st.lists(
     st.one_of(
         st.binary(max_size=200),
         st.just(MAGIC),
-        st.just(pack_record(b"hidden", kind=1, file=7, offset=0)),
+        st.just(pack_record(Record(1, b"hidden"), file=7)),
     ),
     max_size=8,
 )
@@ -29,7 +30,7 @@ NUMBERS = st.integers(0, 2**32 - 1)
 def pack(bodies: list[bytes], *, file: int = 7) -> bytes:
     data = b""
     for i, body in enumerate(bodies):
-        data += pack_record(body, kind=i % 256, file=file, offset=len(data), keys=i, predictions=2 * i)
+        data += pack_record(Record(i % 256, body, keys=i, predictions=2 * i, offset=len(data)), file=file)
     return data
 
 
@@ -75,12 +76,12 @@ def test_strange_bytes_between_records_are_passed_over(
 ):
     data = pack(before) + strange
     for body in behind:
-        data += pack_record(body, kind=1, file=7, offset=len(data))
+        data += pack_record(Record(1, body, offset=len(data)), file=7)
     assert read(data) == before + behind
 
 
 def test_a_record_counts_only_where_it_was_written():
-    record = pack_record(b"body", kind=1, file=7, offset=0)
+    record = pack_record(Record(1, b"body"), file=7)
     assert read(record) == [b"body"]
     assert read(record, file=8) == []
     assert read(b"\x00" + record) == []
@@ -97,7 +98,7 @@ def test_a_damaged_length_asks_for_no_memory():
             assert size <= len(record)
             return super().read(size)
 
-    record = bytearray(pack_record(b"body", kind=1, file=7, offset=0))
+    record = bytearray(pack_record(Record(1, b"body"), file=7))
     for bit in range(32):
         flipped = bytearray(record)
         flipped[13 + bit // 8] ^= 1 << bit % 8
@@ -107,7 +108,7 @@ def test_a_damaged_length_asks_for_no_memory():
 @settings(max_examples=40)
 @given(NUMBERS, NUMBERS)
 def test_the_place_is_part_of_the_checks(file: int, offset: int):
-    record = pack_record(b"body", kind=1, file=file, offset=offset)
+    record = pack_record(Record(1, b"body", offset=offset), file=file)
     assert len(record) == HEADER_BYTES + 4
     assert find_record(b"??" + record, file=file, offset=offset - 2, after=offset - 2) == offset
     assert find_record(b"??" + record, file=file + 1, offset=offset - 2, after=offset - 2) is None
@@ -119,6 +120,6 @@ def test_a_search_is_not_slowed_down_by_bytes_that_look_like_records():
 
 
 def test_a_header_that_is_cut_is_no_record():
-    data = pack_record(b"", kind=1, file=7, offset=0)
+    data = pack_record(Record(1, b""), file=7)
     assert len(read(data)) == 1
     assert [cut for cut in range(HEADER_BYTES) if read(data[:cut])] == []

@@ -16,7 +16,7 @@ import pytest
 from lifelong_core.store import LogEntry, RequestKey, StoredRequest, logged_at
 from lifelong_core.store.spool import spool as spool_module
 from lifelong_core.store.spool.contents import SpoolState
-from lifelong_core.store.spool.framing import pack_record
+from lifelong_core.store.spool.framing import Record, pack_record
 from lifelong_core.store.spool.locks import FileLock
 from lifelong_core.store.spool.segments import SpoolFullError
 from lifelong_core.store.spool.spool import Spool
@@ -265,11 +265,9 @@ def test_a_record_of_a_newer_version_is_kept_aside(spool: Spool, folder: Path):
     before, behind = entry(), entry()
     spool.append([before])
     file = segments(folder)[0]
-    record = pack_record(
-        b"strange", kind=77, file=int(file.stem), offset=file.stat().st_size, keys=9, predictions=4
-    )
+    record = Record(77, b"strange", keys=9, predictions=4, offset=file.stat().st_size)
     with file.open("ab") as stream:
-        stream.write(record)
+        stream.write(pack_record(record, file=int(file.stem)))
     assert spool.append([behind]) == (True,)
     assert spool.state().predictions == 6
     assert drain(spool) == [before, behind]
