@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-import numpy as np
 import pytest
 
-from lifelong_core.store import LogEntry, Prediction, RequestKey, new_prediction_id
+from lifelong_core.store import LogEntry, RequestKey
 from lifelong_core.store.log import recent_requests
 from lifelong_core.store.log.recent_requests import RecentRequests
+from tests.unit.store.samples import entry, prediction
 
 URL = "postgresql+psycopg://user@somewhere/lifelong"
 HOUR = 3600.0
@@ -24,15 +24,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-def entry(request_id: str | None, rows: int = 1, group: bytes | None = None) -> LogEntry:
-    logits = np.array([0.25, -1.5, 3.0], dtype=np.float32)
-    predictions = tuple(
-        Prediction(new_prediction_id(), 1, "default", 7, 2, logits, group) for _ in range(rows)
-    )
-    key = None if request_id is None else RequestKey(1, "default", request_id)
-    return LogEntry(predictions, key, b"digest of the body")
 
 
 def opened(
@@ -56,9 +47,8 @@ def add(recent: RecentRequests, *entries: LogEntry) -> None:
 
 def test_what_was_added_is_found_also_by_another_process(tmp_path: Path) -> None:
     writer, reader = opened(tmp_path), opened(tmp_path)
-    one = entry("r1", rows=3)
+    one = entry("r1", predictions=3)
     add(writer, one, entry(None))
-    assert one.request is not None
     found = reader.find([one.request, RequestKey(1, "elsewhere", "r1"), RequestKey(2, "default", "r1")])
     assert list(found) == [one.request]
     assert found[one.request].body_digest == one.body_digest
@@ -69,16 +59,15 @@ def test_what_was_added_is_found_also_by_another_process(tmp_path: Path) -> None
 
 def test_requests_of_another_database_are_not_found(tmp_path: Path) -> None:
     one = entry("r1")
-    assert one.request is not None
     add(opened(tmp_path), one)
     assert opened(tmp_path, url="sqlite:////elsewhere.db").find([one.request]) == {}
 
 
 def test_neither_groups_nor_request_ids_are_kept_and_only_the_owner_reads(tmp_path: Path) -> None:
-    one = entry("accession-4711", group=b"hash-of-a-patient")
+    rows = (prediction(group_hash=b"hash-of-a-patient"),)
+    one = replace(entry("accession-4711"), predictions=rows)
     recent = opened(tmp_path)
     add(recent, one)
-    assert one.request is not None
     [found] = recent.find([one.request]).values()
     assert found.predictions == tuple(replace(row, group_hash=None) for row in one.predictions)
     for file in tmp_path.iterdir():
@@ -93,7 +82,6 @@ def test_a_request_is_forgotten_after_a_while(tmp_path: Path) -> None:
     recent = opened(tmp_path, clock=clock)
     old = entry("old")
     add(recent, old)
-    assert old.request is not None
     clock.now += HOUR - 1
     assert recent.find([old.request])
     clock.now += 2
@@ -110,7 +98,6 @@ def test_the_file_does_not_grow_beyond_its_bound(tmp_path: Path) -> None:
     for batch in range(200):
         add(recent, *(entry(f"{batch}-{index}") for index in range(50)))
     add(recent, last)
-    assert last.request is not None
     assert recent.find([last.request])
     assert (tmp_path / "recent.db").stat().st_size < 2 * bound
     assert 100 < count(tmp_path) < 10_000
@@ -118,10 +105,9 @@ def test_the_file_does_not_grow_beyond_its_bound(tmp_path: Path) -> None:
 
 def test_the_first_claim_to_a_request_holds_until_it_is_withdrawn(tmp_path: Path) -> None:
     one, other = opened(tmp_path), opened(tmp_path)
-    first, second = entry("r", rows=2), entry("r", rows=2)
+    first, second = entry("r", predictions=2), entry("r", predictions=2)
     key = first.request
-    assert key is not None
-    assert one.claim([first, first, entry("s"), entry(None)]) == {}
+    assert one.claim([first, second, entry("s"), entry(None)]) == {}, "of one call, the first"
     assert one.claim([first]) == {}, "its own"
     claim = other.claim([second, entry("t")])
     assert list(claim) == [key]
@@ -136,21 +122,12 @@ def test_a_confirmed_claim_is_an_answer_from_the_next_claim_on(tmp_path: Path) -
     one, other = opened(tmp_path), opened(tmp_path)
     first, second = entry("r"), entry("r")
     key = first.request
-    assert key is not None
     one.claim([first])
     one.confirm([key])
     assert other.find([key]) == {}
     one.claim([entry("next")])
     assert other.find([key])[key].predictions == first.predictions
     assert other.claim([second])[key].is_logged
-
-
-def test_of_two_entries_of_one_request_the_first_is_claimed(tmp_path: Path) -> None:
-    recent = opened(tmp_path)
-    first, second = entry("r"), entry("r")
-    assert first.request is not None
-    assert recent.claim([first, second]) == {}
-    assert recent.claim([second])[first.request].first.predictions == first.predictions
 
 
 def test_a_claim_that_is_not_confirmed_is_void_after_a_while(tmp_path: Path) -> None:
@@ -166,7 +143,6 @@ def test_a_claim_that_is_not_confirmed_is_void_after_a_while(tmp_path: Path) -> 
 def test_the_answer_to_an_erased_request_is_replaced(tmp_path: Path) -> None:
     recent = opened(tmp_path)
     first, second = entry("r"), entry("r")
-    assert second.request is not None
     add(recent, first)
     recent.replace([second])
     assert recent.find([second.request])[second.request].predictions == second.predictions
@@ -180,28 +156,21 @@ def test_a_damaged_file_is_begun_anew(tmp_path: Path, content: bytes) -> None:
     add(recent, one)
     add(recent, one)
     assert recent.problem is None
-    assert one.request is not None
     assert recent.find([one.request])
 
 
-def test_workers_that_meet_the_same_damage_go_on_with_one_new_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("meets_it", [True, False])
+def test_a_worker_goes_on_with_the_file_that_another_one_has_begun_after_damage(
+    tmp_path: Path, meets_it: bool
+) -> None:
     one, other = opened(tmp_path), opened(tmp_path)
     for recent in (one, other):
         recent.claim([entry("before")])
     damaged = sqlite3.DatabaseError("database disk image is malformed")
     one._fail(damaged)
     one.claim([first := entry("r")])
-    other._fail(damaged)
-    [claim] = other.claim([entry("r")]).values()
-    assert claim.first.predictions == first.predictions
-
-
-def test_a_worker_follows_to_the_file_that_another_one_has_begun(tmp_path: Path) -> None:
-    one, other = opened(tmp_path), opened(tmp_path)
-    for recent in (one, other):
-        recent.claim([entry("before")])
-    one._fail(sqlite3.DatabaseError("database disk image is malformed"))
-    one.claim([first := entry("r")])
+    if meets_it:
+        other._fail(damaged)
     [claim] = other.claim([entry("r")]).values()
     assert claim.first.predictions == first.predictions
 
@@ -209,7 +178,6 @@ def test_a_worker_follows_to_the_file_that_another_one_has_begun(tmp_path: Path)
 def test_a_confirmation_is_kept_until_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recent, reader, one = opened(tmp_path), opened(tmp_path), entry("r")
     recent.claim([one])
-    assert one.request is not None
     recent.confirm([one.request])
     with closing(sqlite3.connect(tmp_path / "recent.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -246,7 +214,6 @@ def test_where_it_cannot_be_written_nothing_fails_and_the_problem_is_told(tmp_pa
     )
     one = entry("r")
     add(recent, one)
-    assert one.request is not None
     assert recent.find([one.request]) == {}
     assert recent.problem is not None
     (tmp_path / "file").unlink()
@@ -263,7 +230,6 @@ def test_a_writer_that_holds_the_file_holds_up_nobody_for_long(tmp_path: Path) -
         other.execute("BEGIN IMMEDIATE")
         add(recent, two)
         assert recent.problem is not None
-        assert one.request is not None
         assert recent.find([one.request])
     add(recent, two)
     assert recent.problem is None

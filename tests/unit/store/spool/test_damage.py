@@ -7,7 +7,7 @@ import pytest
 from lifelong_core.store import LogEntry
 from lifelong_core.store.spool import framing
 from tests.unit.store.samples import entry
-from tests.unit.store.spool.waiting import drain, open_spool, requests, segments
+from tests.unit.store.spool.waiting import drain, filled, open_spool, requests, segments
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def check_flips(folder: Path) -> None:
         flipped[position] ^= 1 << position % 8
         file.write_bytes(flipped)
         spool = open_spool(folder)
-        assert spool.find([entries[2].request])  # type: ignore[list-item]
+        assert spool.find([entries[2].request])
         assert spool.append([entries[1]]) == (True,)
         assert drain(spool) == [entries[0], *entries[2:], entries[1]]
         assert damaged_bytes(folder) == [bytes(flipped[ends[1] : ends[2]])]
@@ -102,28 +102,22 @@ def test_the_check_of_flipped_bits_can_fail(folder: Path, broken: str, monkeypat
 
 def test_damage_that_comes_while_the_records_wait_is_found_by_who_delivers(folder: Path):
     entries = requests(9)
-    spool = open_spool(folder)
-    for one in entries:
-        spool.append([one])
+    spool = filled(folder, entries)
     file = segments(folder)[0]
     data = bytearray(file.read_bytes())
     # Zeros over the third to fifth record, as a lost block of the disk.
     ends = write_segment(folder.with_name("probe"), entries)[1]
     data[ends[2] + 10 : ends[5] - 10] = bytes(ends[5] - ends[2] - 20)
     file.write_bytes(data)
-    request = entries[3].request
-    assert request
-    assert spool.find([request]) == {}
+    assert spool.find([entries[3].request]) == {}
     assert drain(spool, limit=1) == entries[:2] + entries[5:]
     assert damaged_bytes(folder) == [bytes(data[ends[2] : ends[5]])]
     assert spool.state().damaged_records == 1
 
 
 def test_a_segment_of_garbage_or_of_nothing_holds_up_nothing(folder: Path):
-    spool = open_spool(folder, segment_bytes=1)
     entries = requests(4)
-    for one in entries:
-        spool.append([one])
+    filled(folder, entries, segment_bytes=1)
     files = segments(folder)
     files[1].write_bytes(b"")
     files[2].write_bytes(b"garbage" * 1000)

@@ -18,7 +18,7 @@ from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, InvalidInputError
 from tests.unit.store.samples import entry, ids_of, prediction, read_all
-from tests.unit.store.spool.waiting import drain, open_spool, requests
+from tests.unit.store.spool.waiting import drain, filled, open_spool, requests
 
 
 def grouped(group: bytes | None, *, age: timedelta = timedelta(0), request: str | None = None) -> LogEntry:
@@ -183,9 +183,7 @@ class Death(BaseException):
 def check_death_before_forgetting(store: Store, folder: Path) -> None:
     """A delivery whose rows are committed, and whose process died before it could forget them, comes again."""
     entries = requests(10)
-    spool = open_spool(folder)
-    for one in entries:
-        spool.append([one])
+    filled(folder, entries)
 
     def write_and_die(some: Sequence[LogEntry]) -> None:
         store.predictions.deliver(some)

@@ -16,7 +16,7 @@ from lifelong_core.store.spool import framing as writing
 from lifelong_core.values.errors import UnavailableError
 from tests import tools
 from tests.unit.store.samples import entry
-from tests.unit.store.spool.waiting import drain, open_spool, segments
+from tests.unit.store.spool.waiting import drain, filled, open_spool, segments
 
 
 @pytest.fixture
@@ -43,17 +43,14 @@ def full_disk(part: float) -> Iterator[None]:
 
 
 def check_failed_append(folder: Path, part: float, waiting: int) -> None:
-    spool = open_spool(folder)
     entries = [entry(f"r{i}") for i in range(waiting)]
-    for one in entries:
-        spool.append([one])
+    spool = filled(folder, entries)
     before = [(path, path.read_bytes()) for path in segments(folder)]
     failed, late = entry("failed"), entry("late")
     with full_disk(part), pytest.raises(UnavailableError, match=r"No space left on device.*Free some space"):
         spool.append([failed])
     assert [(path, path.read_bytes()) for path in segments(folder)] == before
     assert spool.is_empty() is (waiting == 0)
-    assert failed.request
     assert spool.find([failed.request]) == {}
     for one in (failed, late):
         assert spool.append([one]) == (True,)
@@ -99,10 +96,8 @@ def test_where_nothing_can_be_taken_back_the_rest_is_a_torn_tail(
     def fail(*_: Any, **__: Any) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    spool = open_spool(folder)
     entries = [entry() for _ in range(waiting)]
-    for one in entries:
-        spool.append([one])
+    spool = filled(folder, entries)
     failed, late = entry("failed"), entry("late")
     with full_disk(0.5), pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "ftruncate", fail)
@@ -138,10 +133,8 @@ def test_what_is_taken_back_is_not_delivered_before(folder: Path):
 
 
 def test_a_full_disk_does_not_hold_up_the_delivery(folder: Path):
-    spool = open_spool(folder, segment_bytes=500)
     entries = [entry(f"r{i}") for i in range(12)]
-    for one in entries:
-        spool.append([one])
+    spool = filled(folder, entries, segment_bytes=500)
     newest = segments(folder)[-1]
     newest.write_bytes(newest.read_bytes()[:-1])
     real = os.pwrite
@@ -158,10 +151,8 @@ def test_a_full_disk_does_not_hold_up_the_delivery(folder: Path):
 
 def test_what_cannot_be_put_aside_is_not_forgotten(folder: Path):
     """Damage in the middle and refused entries were answered once; they wait for space."""
-    spool = open_spool(folder)
     entries = [entry(f"r{i}") for i in range(3)]
-    for one in entries:
-        spool.append([one])
+    spool = filled(folder, entries)
     data = bytearray(segments(folder)[0].read_bytes())
     data[20] ^= 1
     segments(folder)[0].write_bytes(data)

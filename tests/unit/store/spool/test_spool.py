@@ -22,7 +22,7 @@ from lifelong_core.store.spool.segments import SpoolFullError
 from lifelong_core.store.spool.spool import Spool
 from lifelong_core.values.errors import ConfigurationError, ConflictError, InvalidInputError, UnavailableError
 from tests.unit.store.samples import entry, prediction
-from tests.unit.store.spool.waiting import MAXIMUM_BYTES, drain, open_spool, requests, segments
+from tests.unit.store.spool.waiting import MAXIMUM_BYTES, drain, filled, open_spool, requests, segments
 
 
 @pytest.fixture
@@ -105,10 +105,8 @@ def test_a_request_that_waits_is_found_and_taken_once(spool: Spool, folder: Path
 
 
 def test_requests_are_found_in_all_segments_by_a_process_that_starts_later(folder: Path):
-    spool = open_spool(folder, segment_bytes=3000)
     entries = [entry(f"r{i}") for i in range(200)]
-    for one in entries:
-        spool.append([one])
+    spool = filled(folder, entries, segment_bytes=3000)
     files = segments(folder)
     assert len(files) > 5
     assert len(list(folder.glob("*.keys"))) == len(files) - 1
@@ -137,7 +135,7 @@ def test_two_keys_with_one_digest_are_two_requests(spool: Spool, monkeypatch: py
     first, second = entry("r1"), entry("r2")
     assert spool.append([first]) == (True,)
     assert spool.append([second]) == (True,)
-    assert spool.find([RequestKey(1, "default", "r2")]) == stored(second)
+    assert spool.find([second.request, RequestKey(1, "default", "r3")]) == stored(second)
     assert drain(spool) == [first, second]
 
 
@@ -295,9 +293,7 @@ def test_one_process_delivers_at_a_time(spool: Spool, folder: Path):
 
 def test_whoever_delivers_next_goes_on_where_the_last_one_stopped(folder: Path):
     entries = requests(30)
-    spool = open_spool(folder)
-    for one in entries:
-        spool.append([one])
+    filled(folder, entries)
     taken: list[LogEntry] = []
     while open_spool(folder).deliver(taken.extend, limit=4):
         pass
@@ -317,6 +313,7 @@ def test_progress_that_is_damaged_or_of_another_file_delivers_again_from_the_beg
         else:
             file = segments(folder)[0]
             file.write_bytes(b"")
+            assert spool.state().oldest is None
             assert drain(open_spool(folder)) == []
             assert drain(spool) == []
 
@@ -327,7 +324,6 @@ def test_threads_of_one_process_may_append_at_once(spool: Spool):
     def work(name: str) -> None:
         for batch in batches[name]:
             assert spool.append(batch) == (True,)
-            assert batch[0].request
             assert spool.find([batch[0].request])
 
     threads = [threading.Thread(target=work, args=(name,)) for name in batches]
@@ -365,10 +361,8 @@ def test_nobody_waits_for_ever_for_a_process_that_hangs(
 
 
 def test_only_the_owner_may_read_what_waits(folder: Path):
-    spool = open_spool(folder, segment_bytes=1)
     entries = requests(3)
-    for one in entries:
-        spool.append([one])
+    spool = filled(folder, entries, segment_bytes=1)
 
     def refuse(some: Sequence[LogEntry]) -> None:
         if some[0] == entries[0]:
@@ -400,10 +394,8 @@ def test_a_folder_that_disappears_and_comes_back_is_used_again(spool: Spool, fol
 
 def test_a_segment_that_disappears_takes_only_its_own_records_along(folder: Path):
     for victim in (0, 3, -1):
-        spool = open_spool(folder, segment_bytes=1)
         entries = requests(6)
-        for one in entries:
-            spool.append([one])
+        spool = filled(folder, entries, segment_bytes=1)
         segments(folder)[victim].unlink()
         del entries[victim]
         entries += (late := requests(2, prefix="late"))

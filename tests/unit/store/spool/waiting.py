@@ -22,6 +22,14 @@ def requests(count: int, *, prefix: str = "r") -> list[LogEntry]:
     return [entry(f"{prefix}{i}" if i % 2 else None, predictions=1 + i % 3) for i in range(count)]
 
 
+def filled(folder: Path, entries: list[LogEntry], **options: Any) -> Spool:
+    """A spool in which these wait, each in a record of its own."""
+    spool = open_spool(folder, **options)
+    for one in entries:
+        assert spool.append([one]) == (True,)
+    return spool
+
+
 def drain(
     spool: Spool, *, limit: int = 1000, write: Callable[[Sequence[LogEntry]], object] | None = None
 ) -> list[LogEntry]:
