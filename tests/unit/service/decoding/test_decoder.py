@@ -56,9 +56,8 @@ def test_a_repeated_id_gets_its_first_answer_whatever_became_of_the_image(
     assert service.logged() == 2
 
 
-@pytest.mark.parametrize(
-    ("size", "resize", "crop", "weight", "preparation_weight"),
-    [
+def test_an_image_counts_by_what_it_becomes(service: Service) -> None:
+    for size, resize, crop, weight, preparation_weight in (
         ((64, 64), SHORTEST_256, None, 1, 0),
         ((200, 200), SHORTEST_256, None, 1, 1),
         ((1000, 1000), SHORTEST_256, None, 1, 4),
@@ -67,45 +66,33 @@ def test_a_repeated_id_gets_its_first_answer_whatever_became_of_the_image(
         ((1, 100), Resize(mode="shortest_edge", height=2048, width=2048), CROP_224, 1, 0),
         ((64, 64), Resize(height=1024, width=1024), None, 4, 4),
         ((64, 64), None, None, 1, 0),
-    ],
-)
-def test_an_image_counts_by_what_it_becomes(
-    service: Service,
-    size: tuple[int, int],
-    resize: Resize | None,
-    crop: CentreCrop | None,
-    weight: int,
-    preparation_weight: int,
-) -> None:
-    file = BytesIO()
-    Image.new("L", size).save(file, "PNG")
-    snapshot = service.worker.snapshot
-    preprocessing = Preprocessing(resize=resize, centre_crop=crop)
-    classifiers = {
-        key: replace(one, preprocessing=preprocessing) for key, one in snapshot.classifiers.items()
-    }
-    request = ImageRequest(RequestContext(None, "clinic", None, None), file.getvalue())
-    seen = replace(snapshot, classifiers=classifiers)
-    decoder = service.worker.decoder
-    prepared = asyncio.run(decoder.prepare(request, seen))
-    assert (prepared.weight, prepared.preparation_weight) == (weight, preparation_weight)
-    assert prepared.preparation_weight == 0 or decoder.decode_cheap(prepared, seen).weight == weight
+    ):
+        file = BytesIO()
+        Image.new("L", size).save(file, "PNG")
+        snapshot = service.worker.snapshot
+        preprocessing = Preprocessing(resize=resize, centre_crop=crop)
+        classifiers = {
+            key: replace(one, preprocessing=preprocessing) for key, one in snapshot.classifiers.items()
+        }
+        request = ImageRequest(RequestContext(None, "clinic", None, None), file.getvalue())
+        seen = replace(snapshot, classifiers=classifiers)
+        decoder = service.worker.decoder
+        prepared = asyncio.run(decoder.prepare(request, seen))
+        assert (prepared.weight, prepared.preparation_weight) == (weight, preparation_weight)
+        assert prepared.preparation_weight == 0 or decoder.decode_cheap(prepared, seen).weight == weight
 
 
-@pytest.mark.parametrize(
-    ("make", "status"),
-    [
+def test_bombs_are_refused_by_their_headers(service: Service) -> None:
+    for make, status in (
         (lambda: progressive_jpeg(256, 2000), 413),
         (lambda: webp_canvas(7000), 413),
         (lambda: rle_bmp(2000), 422),
         (elongated_png, 413),
-    ],
-)
-def test_bombs_are_refused_by_their_headers(service: Service, make: Callable[[], bytes], status: int) -> None:
-    refused = service.client.post("/v1/predict", content=make())
-    assert refused.status_code == status
-    assert refused.json()["error"]["field"] == "image"
-    assert service.worker.decoder._process._process is None
+    ):
+        refused = service.client.post("/v1/predict", content=make())
+        assert refused.status_code == status
+        assert refused.json()["error"]["field"] == "image"
+        assert service.worker.decoder._process._process is None
 
 
 def test_a_batch_that_does_not_end_makes_the_worker_unready(

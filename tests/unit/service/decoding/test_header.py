@@ -120,9 +120,8 @@ def test_what_is_no_image_is_unknown() -> None:
 LIMIT = 1_000_000
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
+def test_passes_what_is_just_within_the_limits() -> None:
+    for header in (
         ImageHeader("PNG", 1000, 1000),
         ImageHeader("PNG", MAXIMUM_ASPECT, 1),
         ImageHeader("PNG", 1, MAXIMUM_ASPECT),
@@ -130,10 +129,8 @@ LIMIT = 1_000_000
         ImageHeader("JPEG", 10, 10, metadata_blocks=MAXIMUM_METADATA_BLOCKS),
         ImageHeader("BMP", 10, 10, compression=3),
         ImageHeader("TIFF"),
-    ],
-)
-def test_passes_what_is_just_within_the_limits(header: ImageHeader) -> None:
-    check_header(header, maximum_pixels=LIMIT)
+    ):
+        check_header(header, maximum_pixels=LIMIT)
 
 
 @pytest.mark.parametrize(
@@ -167,9 +164,8 @@ def test_cheap_at_every_limit() -> None:
     assert is_cheap(header, CHEAP_BYTES)
 
 
-@pytest.mark.parametrize(
-    ("change", "size"),
-    [
+def test_costly_beyond_any_of_them() -> None:
+    for change, size in (
         ({"height": CHEAP_PIXELS // 2000 + 1}, 1),
         ({"scans": 2}, 1),
         ({"metadata_bytes": CHEAP_METADATA_BYTES + 1}, 1),
@@ -178,10 +174,8 @@ def test_cheap_at_every_limit() -> None:
         ({"format": "TIFF"}, 1),
         ({"format": ""}, 1),
         ({}, CHEAP_BYTES + 1),
-    ],
-)
-def test_costly_beyond_any_of_them(change: dict[str, object], size: int) -> None:
-    assert not is_cheap(ImageHeader(**({"format": "PNG"} | CHEAP | change)), size)
+    ):
+        assert not is_cheap(ImageHeader(**({"format": "PNG"} | CHEAP | change)), size)
 
 
 RESIZED = Preprocessing.model_validate({"resize": {"height": 224, "width": 224}})

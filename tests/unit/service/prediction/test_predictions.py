@@ -56,41 +56,39 @@ def test_an_image_is_decided_as_the_formula_says_and_logged(service: Service) ->
     assert prediction.group_hash is None
 
 
-@pytest.mark.parametrize("part", ["image", "file"])
-def test_multipart(service: Service, part: str) -> None:
-    answer = service.client.post("/v1/predict", files={part: ("a.png", png(7), "image/png")})
-    assert answer.status_code == 200
-    assert answer.json()["environment"] == "default"
+def test_multipart(service: Service) -> None:
+    for part in ("image", "file"):
+        answer = service.client.post("/v1/predict", files={part: ("a.png", png(7), "image/png")})
+        assert answer.status_code == 200
+        assert answer.json()["environment"] == "default"
 
 
-@pytest.mark.parametrize("kind", ["image/png", "image/jpeg", "application/octet-stream", None])
-def test_the_bytes_decide_not_the_content_type(service: Service, kind: str | None) -> None:
-    assert (
-        service.client.post("/v1/predict", content=png(), headers={"Content-Type": kind}).status_code == 200
-    )
+def test_the_bytes_decide_not_the_content_type(service: Service) -> None:
+    for kind in ("image/png", "image/jpeg", "application/octet-stream", None):
+        assert (
+            service.client.post("/v1/predict", content=png(), headers={"Content-Type": kind}).status_code
+            == 200
+        )
 
 
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [
+def test_other_content_types_are_refused(service: Service) -> None:
+    for path, kind in (
         ("/v1/predict", "application/x-pickle"),
         ("/v1/predict", "application/vnd.bentoml+pickle"),
         ("/v1/predict", "application/x-www-form-urlencoded"),
         ("/v1/logits", "application/x-pickle"),
         ("/v1/feedback", "application/x-pickle"),
         ("/v1/admin/tasks", "application/x-pickle"),
-    ],
-)
-def test_other_content_types_are_refused(service: Service, path: str, kind: str) -> None:
-    answer = service.client.post(path, content=b"\x80\x04N.", headers={"Content-Type": kind})
-    assert answer.status_code == 415
-    assert answer.json()["error"]["field"] == "Content-Type"
+    ):
+        answer = service.client.post(path, content=b"\x80\x04N.", headers={"Content-Type": kind})
+        assert answer.status_code == 415
+        assert answer.json()["error"]["field"] == "Content-Type"
 
 
-@pytest.mark.parametrize(("rows", "weight"), [(1, 1), (8, 1), (9, 2), (64, 8), (500, 63)])
-def test_some_rows_of_logits_count_as_one_sample(rows: int, weight: int) -> None:
-    request = LogitsRequest(RequestContext(None, "ward", None, None), np.zeros((rows, 3), np.float32))
-    assert (request.samples, request.weight) == (rows, weight)
+def test_some_rows_of_logits_count_as_one_sample() -> None:
+    for rows, weight in ((1, 1), (8, 1), (9, 2), (64, 8), (500, 63)):
+        request = LogitsRequest(RequestContext(None, "ward", None, None), np.zeros((rows, 3), np.float32))
+        assert (request.samples, request.weight) == (rows, weight)
 
 
 def test_logits_as_json_and_npy_give_the_same_decisions(
@@ -135,19 +133,16 @@ def test_parameters_may_be_headers_and_the_query_is_stronger(service: Service) -
     assert (answer["environment"], answer["request_id"], answer["model"]) == ("from-query", "r1", "nan")
 
 
-@pytest.mark.parametrize(
-    ("header", "value"),
-    [
+def test_headers_that_may_mean_two_things_are_refused() -> None:
+    for header, value in (
         ("X-Lifelong-Group", "M\u00fcller".encode()),
         ("X-Lifelong-Group", "M\u00fcller".encode("latin-1")),
         ("X-Lifelong-Request-Id", "M\u00fcller".encode()),
-    ],
-)
-def test_headers_that_may_mean_two_things_are_refused(header: str, value: bytes) -> None:
-    headers = [(header.lower().encode(), value)]
-    with pytest.raises(InvalidInputError) as told:
-        parameters_of(Request({"type": "http", "query_string": b"", "headers": headers}))
-    assert told.value.field == header
+    ):
+        headers = [(header.lower().encode(), value)]
+        with pytest.raises(InvalidInputError) as told:
+            parameters_of(Request({"type": "http", "query_string": b"", "headers": headers}))
+        assert told.value.field == header
 
 
 def test_groups_are_logged_as_hashes(registered: None, serve: Callable[..., Service]) -> None:
@@ -168,9 +163,8 @@ def test_external_models_take_logits_only(service: Service) -> None:
     assert answer.json()["error"]["field"] == "model"
 
 
-@pytest.mark.parametrize(
-    ("path", "field", "status"),
-    [
+def test_wrong_parameters(service: Service) -> None:
+    for path, field, status in (
         ("?environment=Not%20Legal", "environment", 422),
         ("?environment=", "environment", 422),
         ("?environment=" + "e" * 65, "environment", 422),
@@ -185,25 +179,26 @@ def test_external_models_take_logits_only(service: Service) -> None:
         ("?group=%20", "group", 422),
         ("?model=nothing", "model", 404),
         ("?model=linear@99", "model", 404),
-    ],
-)
-def test_wrong_parameters(service: Service, path: str, field: str, status: int) -> None:
-    for answer in (
-        service.client.post("/v1/predict" + path, content=png()),
-        service.client.post("/v1/logits" + path, json={"logits": LOGITS}),
     ):
-        assert answer.status_code == status
-        error = answer.json()["error"]
-        assert error["field"] == field
-        assert error["hint"]
-    assert service.logged() == 0
+        for answer in (
+            service.client.post("/v1/predict" + path, content=png()),
+            service.client.post("/v1/logits" + path, json={"logits": LOGITS}),
+        ):
+            assert answer.status_code == status
+            error = answer.json()["error"]
+            assert error["field"] == field
+            assert error["hint"]
+        assert service.logged() == 0
 
 
-@pytest.mark.parametrize(
-    "path", ["?environment=" + "e" * 64, "?group=" + "g" * 256, "?request_id=" + "r" * 128, "?model=linear@1"]
-)
-def test_parameters_at_the_limit(service: Service, path: str) -> None:
-    assert service.client.post("/v1/predict" + path, content=png()).status_code == 200
+def test_parameters_at_the_limit(service: Service) -> None:
+    for path in (
+        "?environment=" + "e" * 64,
+        "?group=" + "g" * 256,
+        "?request_id=" + "r" * 128,
+        "?model=linear@1",
+    ):
+        assert service.client.post("/v1/predict" + path, content=png()).status_code == 200
 
 
 @pytest.mark.parametrize(

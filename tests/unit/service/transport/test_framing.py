@@ -190,13 +190,17 @@ def test_what_follows_connect_is_no_request(target: bytes) -> None:
     assert paths == []
 
 
-@pytest.mark.parametrize(
-    "line", [b"GET /old", b"GET /old HTTP/0.9", b"GET /new HTTP/2.0", b"PRI * HTTP/2.0", b"GET /new HTTP/1.2"]
-)
-def test_other_versions_of_http_are_refused(line: bytes) -> None:
-    received, paths = answers([line + b"\r\nHost: a\r\n\r\n"])
-    assert received.startswith(b"HTTP/1.1 400 ")
-    assert paths == []
+def test_other_versions_of_http_are_refused() -> None:
+    for line in (
+        b"GET /old",
+        b"GET /old HTTP/0.9",
+        b"GET /new HTTP/2.0",
+        b"PRI * HTTP/2.0",
+        b"GET /new HTTP/1.2",
+    ):
+        received, paths = answers([line + b"\r\nHost: a\r\n\r\n"])
+        assert received.startswith(b"HTTP/1.1 400 ")
+        assert paths == []
 
 
 CHUNKED = b"POST /chunks HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -73,22 +73,19 @@ def test_calibration_as_json(service: Service) -> None:
     assert service.client.get(f"/v1/admin/models/nan/calibration-sets/{sets['active']}").status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("body", "kind", "status"),
-    [
+def test_wrong_calibration_sets(service: Service) -> None:
+    for body, kind, status in (
         (b"garbage", "application/x-npz", 422),
         (b"{}", "application/json", 422),
         (json.dumps({"logits": [[1, 2]], "labels": [0]}).encode(), "application/json", 422),
         (json.dumps({"logits": [[1, 2, 3]], "labels": [7]}).encode(), "application/json", 422),
         (b"x", "text/plain", 415),
-    ],
-)
-def test_wrong_calibration_sets(service: Service, body: bytes, kind: str, status: int) -> None:
-    answer = service.client.post(
-        "/v1/admin/models/linear/calibration-sets", content=body, headers={"Content-Type": kind}
-    )
-    assert answer.status_code == status
-    assert answer.json()["error"]["field"]
+    ):
+        answer = service.client.post(
+            "/v1/admin/models/linear/calibration-sets", content=body, headers={"Content-Type": kind}
+        )
+        assert answer.status_code == status
+        assert answer.json()["error"]["field"]
 
 
 @pytest.mark.parametrize("method", ["auto", "ACC"])
@@ -135,9 +132,9 @@ def test_an_npz_that_unpacks_to_too_much_is_refused(registered: None, serve: Cal
     assert answer.status_code == 413
 
 
-@pytest.mark.parametrize(
-    ("graph", "changes", "status", "field"),
-    [
+def test_wrong_models_leave_nothing(service: Service) -> None:
+    before = service.client.get("/v1/admin/models").json()
+    for graph, changes, status, field in (
         (b"garbage", {}, 422, "onnx"),
         (onnx_graphs.linear(classes=5), {}, 422, "onnx"),
         (onnx_graphs.two_outputs(), {}, 422, "onnx"),
@@ -146,16 +143,11 @@ def test_an_npz_that_unpacks_to_too_much_is_refused(registered: None, serve: Cal
         (onnx_graphs.linear(), {"name": "Not Legal"}, 422, "name"),
         (onnx_graphs.linear(), {"kind": "external"}, 422, "kind"),
         (b"", {}, 422, "onnx"),
-    ],
-)
-def test_wrong_models_leave_nothing(
-    service: Service, graph: bytes, changes: dict[str, Any], status: int, field: str
-) -> None:
-    before = service.client.get("/v1/admin/models").json()
-    answer = add_model(service, graph, **changes)
-    assert answer.status_code == status
-    assert answer.json()["error"]["field"] == field
-    assert service.client.get("/v1/admin/models").json() == before
+    ):
+        answer = add_model(service, graph, **changes)
+        assert answer.status_code == status
+        assert answer.json()["error"]["field"] == field
+        assert service.client.get("/v1/admin/models").json() == before
 
 
 def test_external_data_comes_from_the_upload_alone(service: Service) -> None:
@@ -347,19 +339,16 @@ def test_a_head_of_another_model_is_refused(service: Service) -> None:
     assert "calibration set of remote@1" in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
+def test_wrong_heads(service: Service) -> None:
+    for change, field in (
         ({"costs": [[0, 1]]}, "costs"),
         ({"temperature": -1}, "temperature"),
         ({"class_names": ["x", "y", "z"]}, "head"),
-    ],
-)
-def test_wrong_heads(service: Service, change: dict[str, Any], field: str) -> None:
-    head = service.client.get("/v1/admin/models/linear/heads/1").json()["head"] | change
-    answer = service.client.post("/v1/admin/models/linear/heads", json={"head": head})
-    assert answer.status_code == 422
-    assert answer.json()["error"]["field"] == field
+    ):
+        head = service.client.get("/v1/admin/models/linear/heads/1").json()["head"] | change
+        answer = service.client.post("/v1/admin/models/linear/heads", json={"head": head})
+        assert answer.status_code == 422
+        assert answer.json()["error"]["field"] == field
 
 
 def test_promotion_changes_who_answers(service: Service) -> None:
@@ -368,34 +357,28 @@ def test_promotion_changes_who_answers(service: Service) -> None:
     eventually(lambda: service.client.post("/v1/predict", content=png()).json()["model"] == "table")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_what_does_not_exist_is_not_found(service: Service) -> None:
+    for path in (
         "/v1/admin/models/nothing",
         "/v1/admin/models/nothing/heads",
         "/v1/admin/models/nothing/calibration-sets",
         "/v1/admin/models/linear/heads/9",
         "/v1/admin/cycles?model=nothing",
-    ],
-)
-def test_what_does_not_exist_is_not_found(service: Service, path: str) -> None:
-    assert service.client.get(path).status_code == 404
+    ):
+        assert service.client.get(path).status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("path", "field"),
-    [
+def test_wrong_numbers(service: Service) -> None:
+    for path, field in (
         ("/v1/admin/audit?limit=0", "limit"),
         ("/v1/admin/audit?limit=1001", "limit"),
         ("/v1/admin/audit?before=99999999999999999999", "before"),
         ("/v1/admin/models/linear/heads/99999999999999999999", "version"),
         ("/v1/admin/models/linear/heads/x", "version"),
-    ],
-)
-def test_wrong_numbers(service: Service, path: str, field: str) -> None:
-    answer = service.client.get(path)
-    assert answer.status_code == 422
-    assert answer.json()["error"]["field"] == field
+    ):
+        answer = service.client.get(path)
+        assert answer.status_code == 422
+        assert answer.json()["error"]["field"] == field
 
 
 def test_lists(service: Service) -> None:

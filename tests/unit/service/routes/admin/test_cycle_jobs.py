@@ -69,20 +69,17 @@ def test_the_result_of_a_replay_is_in_its_job(service: Service, recorded: Cycle)
     assert (shown["state"], shown["result"]) == ("succeeded", result)
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "field"),
-    [
+def test_what_does_not_exist_is_refused_at_once(service: Service) -> None:
+    for path, status, field in (
         (f"/v1/admin/cycles/{UUID(int=7)}/replay", 404, "cycle"),
         ("/v1/admin/cycles/7/replay", 422, "cycle"),
         ("/v1/admin/populations/nobody@1/default/cycle", 404, "model"),
         ("/v1/admin/populations/linear@1/clinc/cycle", 404, "environment"),
         ("/v1/admin/populations/linear@1/No%20Name/cycle", 422, "environment"),
-    ],
-)
-def test_what_does_not_exist_is_refused_at_once(service: Service, path: str, status: int, field: str) -> None:
-    answer = service.client.post(path)
-    assert (answer.status_code, error_of(answer)["field"]) == (status, field), answer.text
-    assert service.store.jobs.list() == []
+    ):
+        answer = service.client.post(path)
+        assert (answer.status_code, error_of(answer)["field"]) == (status, field), answer.text
+        assert service.store.jobs.list() == []
 
 
 def test_a_token_that_floods_the_queue_is_told_to_cancel_its_jobs(service: Service) -> None:

@@ -5,7 +5,6 @@ import zipfile
 from functools import cache
 from io import BytesIO, FileIO
 from pathlib import Path
-from typing import Any
 
 import httpx
 import numpy as np
@@ -83,9 +82,8 @@ def test_a_path_becomes_a_job(service: Service) -> None:
     assert (asked.upload, asked.archive) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
+def test_a_wrong_document_is_refused_by_its_field(service: Service) -> None:
+    for body, field in (
         ({"path": "/etc"}, "path"),
         ({"path": "/data/images/../secret"}, "path"),
         ({"path": "/data/images2"}, "path"),
@@ -97,36 +95,29 @@ def test_a_path_becomes_a_job(service: Service) -> None:
         ({"path": "/data/images", "kinds": ["keywords"]}, "kinds"),
         ({"path": "/data/images", "kinds": []}, "kinds"),
         ({"path": "/data/images", "sampels": 5}, "sampels"),
-    ],
-)
-def test_a_wrong_document_is_refused_by_its_field(service: Service, body: Any, field: str) -> None:
-    assert refused(service.client.post(PATH, json=body)) == (422, field)
-    assert service.store.jobs.list() == []
+    ):
+        assert refused(service.client.post(PATH, json=body)) == (422, field)
+        assert service.store.jobs.list() == []
 
 
-@pytest.mark.parametrize(
-    ("query", "field"),
-    [
+def test_a_wrong_option_of_an_archive_is_refused_by_its_name(service: Service) -> None:
+    for query, field in (
         ("samples=many", "samples"),
         ("samples=1", "samples"),
         ("most_unreadable=1", "most_unreadable"),
         ("path=/etc", "path"),
         ("kinds=fingers", "kinds"),
         ("labelled=perhaps", "labelled"),
-    ],
-)
-def test_a_wrong_option_of_an_archive_is_refused_by_its_name(
-    service: Service, query: str, field: str
-) -> None:
-    assert refused(service.client.post(f"{PATH}?{query}", content=archive(), headers=ZIP)) == (422, field)
-    assert (service.store.jobs.list(), kept_files(service)) == ([], [])
+    ):
+        assert refused(service.client.post(f"{PATH}?{query}", content=archive(), headers=ZIP)) == (422, field)
+        assert (service.store.jobs.list(), kept_files(service)) == ([], [])
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", png(), archive("zip")[1:]])
-def test_what_is_no_archive_is_refused(service: Service, content: bytes) -> None:
-    assert refused(service.client.post(PATH, content=content, headers=ZIP)) == (422, "body")
-    assert (service.store.jobs.list(), kept_files(service)) == ([], [])
-    assert list(service.settings.data_directory.glob("tmp*")) == []
+def test_what_is_no_archive_is_refused(service: Service) -> None:
+    for content in (b"", b"no archive", png(), archive("zip")[1:]):
+        assert refused(service.client.post(PATH, content=content, headers=ZIP)) == (422, "body")
+        assert (service.store.jobs.list(), kept_files(service)) == ([], [])
+        assert list(service.settings.data_directory.glob("tmp*")) == []
 
 
 def test_archives_have_a_limit_of_their_own(service: Service) -> None:

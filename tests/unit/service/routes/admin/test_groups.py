@@ -32,13 +32,11 @@ def test_a_group_is_erased_and_is_in_no_log(service: Service, caplog: pytest.Log
     assert "patient" not in str(newest)
 
 
-@pytest.mark.parametrize(
-    "body", [{}, {"group": ""}, {"group": "x" * 257}, {"group": 7}, {"group": "a", "more": 1}]
-)
 def test_a_wrong_body_names_the_field_and_says_nothing_of_what_was_sent(
-    service: Service, body: dict[str, object], caplog: pytest.LogCaptureFixture
+    service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:
-    answer = service.client.post("/v1/admin/groups/erase", json=body)
-    assert answer.status_code == 422
-    assert answer.json()["error"]["field"] in ("group", "more")
-    assert "xxx" not in answer.text + caplog.text
+    for body in ({}, {"group": ""}, {"group": "x" * 257}, {"group": 7}, {"group": "a", "more": 1}):
+        answer = service.client.post("/v1/admin/groups/erase", json=body)
+        assert answer.status_code == 422
+        assert answer.json()["error"]["field"] in ("group", "more")
+        assert "xxx" not in answer.text + caplog.text

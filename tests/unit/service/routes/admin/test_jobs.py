@@ -139,8 +139,8 @@ def test_a_worker_keeps_a_bounded_number_of_streams(
     follow(service, running)
 
 
-@pytest.mark.parametrize("last", ["x", "-1", "99999999999", "1.5"])
-def test_an_identifier_that_no_event_has_is_refused(service: Service, running: Job, last: str) -> None:
-    answer = service.client.get(f"{JOBS}/{running.id}/events", headers={"Last-Event-ID": last})
-    assert (answer.status_code, error_of(answer)["field"]) == (422, "Last-Event-ID")
-    assert service.client.get(f"{JOBS}/{uuid4()}/events").status_code == 404
+def test_an_identifier_that_no_event_has_is_refused(service: Service, running: Job) -> None:
+    for last in ("x", "-1", "99999999999", "1.5"):
+        answer = service.client.get(f"{JOBS}/{running.id}/events", headers={"Last-Event-ID": last})
+        assert (answer.status_code, error_of(answer)["field"]) == (422, "Last-Event-ID")
+        assert service.client.get(f"{JOBS}/{uuid4()}/events").status_code == 404

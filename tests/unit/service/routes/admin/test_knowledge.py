@@ -78,25 +78,21 @@ def test_pages_lead_through_all_entries(service: Service) -> None:
     assert ([one["task"] for one in second["entries"]], second["next"]) == (names[3:], None)
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
+def test_an_illegal_entry_is_refused_by_its_field(service: Service) -> None:
+    for change, field in (
         ({"card": None}, "card"),
         ({"card": {"name": "moles", "classes": 1, "samples": 5}}, "card.classes"),
         ({"card": {"name": "other", "classes": 2, "samples": 5}}, "card.name"),
         ({"more": 1}, "more"),
         ({"trainings": [{"performance": {}}]}, "trainings.0.performance"),
-    ],
-)
-def test_an_illegal_entry_is_refused_by_its_field(service: Service, change: Any, field: str) -> None:
-    answer = service.client.request("PUT", f"{PATH}/moles", json={**make_entry().to_document(), **change})
-    assert (answer.status_code, error_of(answer)["field"]) == (422, field)
-    assert service.store.knowledge.list() == []
+    ):
+        answer = service.client.request("PUT", f"{PATH}/moles", json={**make_entry().to_document(), **change})
+        assert (answer.status_code, error_of(answer)["field"]) == (422, field)
+        assert service.store.knowledge.list() == []
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status", "field"),
-    [
+def test_what_does_not_fit_is_named(service: Service) -> None:
+    for method, path, status, field in (
         ("GET", f"{PATH}/moles", 404, "task"),
         ("DELETE", f"{PATH}/moles", 404, "task"),
         ("GET", f"{PATH}?limit=0", 422, "limit"),
@@ -104,18 +100,13 @@ def test_an_illegal_entry_is_refused_by_its_field(service: Service, change: Any,
         ("GET", f"{PATH}?page=2", 422, "page"),
         ("GET", f"{PATH}/export?tasks=a", 422, "tasks"),
         ("DELETE", f"{SIGNERS}/clinic", 404, "name"),
-    ],
-)
-def test_what_does_not_fit_is_named(
-    service: Service, method: str, path: str, status: int, field: str
-) -> None:
-    answer = service.client.request(method, path)
-    assert (answer.status_code, error_of(answer)["field"]) == (status, field)
+    ):
+        answer = service.client.request(method, path)
+        assert (answer.status_code, error_of(answer)["field"]) == (status, field)
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "scope"),
-    [
+def test_each_call_needs_its_scope(service: Service) -> None:
+    for method, path, scope in (
         ("PUT", f"{PATH}/moles", "read"),
         ("DELETE", f"{PATH}/moles", "operate"),
         ("POST", f"{PATH}/import", "read"),
@@ -123,10 +114,8 @@ def test_what_does_not_fit_is_named(
         ("POST", SIGNERS, "operate"),
         ("DELETE", f"{SIGNERS}/clinic", "operate"),
         ("GET", PATH, "predict"),
-    ],
-)
-def test_each_call_needs_its_scope(service: Service, method: str, path: str, scope: str) -> None:
-    assert service.client.request(method, path, headers=service.header(scope)).status_code == 403
+    ):
+        assert service.client.request(method, path, headers=service.header(scope)).status_code == 403
 
 
 def test_a_damaged_entry_is_listed_and_can_be_deleted(service: Service) -> None:

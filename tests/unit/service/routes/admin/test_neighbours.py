@@ -1,7 +1,5 @@
 """Neighbours of a task over HTTP: a ranking as a document, or the parameter at fault."""
 
-import pytest
-
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.ranking.fitting import fit_ranker
 from lifelong_core.develop.ranking.suggestion import Ranking
@@ -36,9 +34,9 @@ def test_sources_come_with_gain_interval_and_evidence(service: Service) -> None:
     assert service.client.get("/v1/admin/knowledge").json()["ranker"]["is_current"] is False
 
 
-@pytest.mark.parametrize(
-    ("query", "status", "field"),
-    [
+def test_a_parameter_at_fault_is_named(service: Service) -> None:
+    service.store.knowledge.import_base(KnowledgeBase.from_outcomes(make_outcomes()), actor="test")
+    for query, status, field in (
         ("", 422, "scenario"),
         ("scenario=training", 422, "scenario"),
         (f"scenario={SCENARIO}&measure=AUR", 422, "measure"),
@@ -48,12 +46,9 @@ def test_sources_come_with_gain_interval_and_evidence(service: Service) -> None:
         (f"scenario={SCENARIO}&limit=0", 422, "limit"),
         (f"scenario={SCENARIO}&seed=1", 422, "seed"),
         (f"scenario={SCENARIO}&limit=1&limit=2", 422, "limit"),
-    ],
-)
-def test_a_parameter_at_fault_is_named(service: Service, query: str, status: int, field: str) -> None:
-    service.store.knowledge.import_base(KnowledgeBase.from_outcomes(make_outcomes()), actor="test")
-    answer = service.client.get(f"/v1/admin/tasks/task0-0/neighbours?{query}")
-    assert (answer.status_code, error_of(answer)["field"]) == (status, field)
+    ):
+        answer = service.client.get(f"/v1/admin/tasks/task0-0/neighbours?{query}")
+        assert (answer.status_code, error_of(answer)["field"]) == (status, field)
 
 
 def test_a_task_without_an_entry_is_not_found(service: Service) -> None:

@@ -56,9 +56,9 @@ def test_a_population_without_one_gets_a_hint(service: Service) -> None:
     assert "A running monitor computes it" in answer.json()["error"]["hint"]
 
 
-@pytest.mark.parametrize(("path", "status"), [("linear@7/site-a", 404), ("linear/nowhere", 404)])
-def test_unknown_names_are_not_found(service: Service, path: str, status: int) -> None:
-    assert service.client.get(f"/v1/admin/populations/{path}/performance").status_code == status
+def test_unknown_names_are_not_found(service: Service) -> None:
+    for path, status in (("linear@7/site-a", 404), ("linear/nowhere", 404)):
+        assert service.client.get(f"/v1/admin/populations/{path}/performance").status_code == status
 
 
 def test_the_answer_needs_a_token_that_may_read(service: Service) -> None:

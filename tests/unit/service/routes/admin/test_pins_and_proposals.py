@@ -3,8 +3,6 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import pytest
-
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.store import Cycle, new_prediction_id
 from tests.unit.service.conftest import Service, png
@@ -67,9 +65,8 @@ def test_pin_list_and_unpin(service: Service) -> None:
     assert actions == ["heads.unpin", "heads.pin", "heads.pin"]
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "field"),
-    [
+def test_wrong_pins(service: Service) -> None:
+    for body, status, field in (
         ({}, 422, "reason"),
         ({"reason": ""}, 422, "reason"),
         ({"reason": "why", "environment": "No Name"}, 422, "environment"),
@@ -78,26 +75,24 @@ def test_pin_list_and_unpin(service: Service) -> None:
         ({"reason": "why", "expected_sequence": 7}, 409, "expected_sequence"),
         ({"reason": "why", "expected_sequence": -1}, 422, "expected_sequence"),
         ({"reason": "why", "enviroment": "site-a"}, 422, "enviroment"),
-    ],
-)
-def test_wrong_pins(service: Service, body: dict[str, object], status: int, field: str) -> None:
-    answer = service.client.post(f"{HEADS}/pin", json=body)
-    assert answer.status_code == status
-    assert answer.json()["error"]["field"] == field
-    assert service.client.get(HEADS).json()["pins"] == []
+    ):
+        answer = service.client.post(f"{HEADS}/pin", json=body)
+        assert answer.status_code == status
+        assert answer.json()["error"]["field"] == field
+        assert service.client.get(HEADS).json()["pins"] == []
 
 
-@pytest.mark.parametrize("call", ["pin", "unpin"])
-def test_a_misspelt_environment_is_answered_with_the_names_there_are(service: Service, call: str) -> None:
-    service.store.environments.ensure("site-a", limit=9)
-    body = {"environment": "sight-a"} | ({"reason": "why"} if call == "pin" else {})
-    answer = service.client.post(f"{HEADS}/{call}", json=body)
-    assert answer.status_code == 404
-    error = answer.json()["error"]
-    assert (error["code"], error["field"]) == ("not_found", "environment")
-    assert "default, site-a" in error["message"]
-    assert ("default head" in error["hint"]) is (call == "pin")
-    assert service.store.environments.list() == ["default", "site-a"]
+def test_a_misspelt_environment_is_answered_with_the_names_there_are(service: Service) -> None:
+    for call in ("pin", "unpin"):
+        service.store.environments.ensure("site-a", limit=9)
+        body = {"environment": "sight-a"} | ({"reason": "why"} if call == "pin" else {})
+        answer = service.client.post(f"{HEADS}/{call}", json=body)
+        assert answer.status_code == 404
+        error = answer.json()["error"]
+        assert (error["code"], error["field"]) == ("not_found", "environment")
+        assert "default, site-a" in error["message"]
+        assert ("default head" in error["hint"]) is (call == "pin")
+        assert service.store.environments.list() == ["default", "site-a"]
 
 
 def test_unpinning_over_somebody_elses_change_is_a_conflict(service: Service) -> None:
@@ -195,14 +190,13 @@ def test_the_audit_log_is_searched_by_action_and_subject(service: Service) -> No
     assert "heads.pin" in found("subject=linear@1/")
 
 
-@pytest.mark.parametrize(
-    ("method", "call", "body"),
-    [("GET", "", None), ("POST", "/approve", None), ("POST", "/reject", {"reason": "no"})],
-)
-def test_only_cycles_that_exist_are_shown_and_answered(
-    service: Service, method: str, call: str, body: object
-) -> None:
-    unknown = service.client.request(method, f"/v1/admin/cycles/{new_prediction_id()}{call}", json=body)
-    assert (unknown.status_code, unknown.json()["error"]["field"]) == (404, "cycle")
-    illegal = service.client.request(method, f"/v1/admin/cycles/7{call}", json=body)
-    assert (illegal.status_code, illegal.json()["error"]["field"]) == (422, "cycle")
+def test_only_cycles_that_exist_are_shown_and_answered(service: Service) -> None:
+    for method, call, body in (
+        ("GET", "", None),
+        ("POST", "/approve", None),
+        ("POST", "/reject", {"reason": "no"}),
+    ):
+        unknown = service.client.request(method, f"/v1/admin/cycles/{new_prediction_id()}{call}", json=body)
+        assert (unknown.status_code, unknown.json()["error"]["field"]) == (404, "cycle")
+        illegal = service.client.request(method, f"/v1/admin/cycles/7{call}", json=body)
+        assert (illegal.status_code, illegal.json()["error"]["field"]) == (422, "cycle")

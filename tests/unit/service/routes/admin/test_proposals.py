@@ -116,21 +116,18 @@ def test_accepting_starts_the_retraining(service: Service) -> None:
     assert len(retrainings(service)) == 1
 
 
-@pytest.mark.parametrize(
-    ("body", "field"),
-    [
+def test_a_wrong_retraining_starts_nothing(service: Service) -> None:
+    proposal = propose(service)
+    for body, field in (
         ({"retraining": {"path": "/etc"}}, "path"),
         ({"retraining": {"path": "/data/images/x", "suggestion": "what"}}, "suggestion"),
         ({"retraining": {"path": "/data/images/x"}, "job": str(new_prediction_id())}, "job"),
         ({"retraining": {}}, "retraining.path"),
         ({"job": "x"}, "job"),
-    ],
-)
-def test_a_wrong_retraining_starts_nothing(service: Service, body: dict[str, Any], field: str) -> None:
-    proposal = propose(service)
-    assert refused(service, f"{proposal.id}/accept", body, 422)["field"] == field
-    assert retrainings(service) == []
-    assert service.store.proposals.get(proposal.id).state == "open"
+    ):
+        assert refused(service, f"{proposal.id}/accept", body, 422)["field"] == field
+        assert retrainings(service) == []
+        assert service.store.proposals.get(proposal.id).state == "open"
 
 
 def test_dismiss(service: Service) -> None:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pytest
 
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.store import register_calibration
@@ -62,9 +61,8 @@ def test_decisions_follow_the_rule_of_the_task(service: Service) -> None:
     assert "not as the task" in console.get("/console/tasks/screening").text
 
 
-@pytest.mark.parametrize(
-    ("rule", "field"),
-    [
+def test_a_rule_that_does_not_fit_is_named(service: Service) -> None:
+    for rule, field in (
         ({"kind": "majority"}, "decision_rule.kind"),
         ({**RULE, "value": 1.5}, "decision_rule.value"),
         ({**RULE, "metric": "LR+"}, "decision_rule.metric"),
@@ -72,9 +70,7 @@ def test_decisions_follow_the_rule_of_the_task(service: Service) -> None:
         ({**RULE, "threshold": 1}, "decision_rule.threshold"),
         ({"kind": "cut_offs", "thresholds": [0.1, 0.2, 0.3]}, "decision_rule.thresholds"),
         ("argmax", "decision_rule"),
-    ],
-)
-def test_a_rule_that_does_not_fit_is_named(service: Service, rule: Any, field: str) -> None:
-    refused = add(service, decision_rule=rule)
-    assert (refused.status_code, error_of(refused)["field"]) == (422, field)
-    assert [task.name for task in service.store.tasks.list()] == ["skin"]
+    ):
+        refused = add(service, decision_rule=rule)
+        assert (refused.status_code, error_of(refused)["field"]) == (422, field)
+        assert [task.name for task in service.store.tasks.list()] == ["skin"]

@@ -94,11 +94,12 @@ def test_conflicts_have_hints(service: Service) -> None:
     assert refused(service, "POST", f"{TASK}/rollback", 409, json=stale)
 
 
-@pytest.mark.parametrize("share", [0, -0.1, 1.01, "half", "0.5", True, None])
-def test_a_share_is_above_zero_and_at_most_one(service: Service, share: Any) -> None:
-    assert (
-        refused(service, "POST", f"{MODELS}/linear@2/canary", 422, json={"share": share})["field"] == "share"
-    )
+def test_a_share_is_above_zero_and_at_most_one(service: Service) -> None:
+    for share in (0, -0.1, 1.01, "half", "0.5", True, None):
+        assert (
+            refused(service, "POST", f"{MODELS}/linear@2/canary", 422, json={"share": share})["field"]
+            == "share"
+        )
 
 
 def test_what_does_not_exist_is_not_found(service: Service) -> None:
