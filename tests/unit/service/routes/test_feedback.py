@@ -94,10 +94,7 @@ UNKNOWN = [str(uuid4()), "ffffffff-ffff-7fff-bfff-ffffffffffff", str(UUID(int=0)
 
 def test_a_single_unknown_prediction_is_not_found_and_has_no_history(service: Service) -> None:
     for identifier in UNKNOWN:
-        for answer in (
-            send(service, prediction_id=identifier, label=0),
-            history_of(service, identifier),
-        ):
+        for answer in (send(service, prediction_id=identifier, label=0), history_of(service, identifier)):
             assert (answer.status_code, answer.json()["error"]["field"]) == (404, "prediction_id"), identifier
     assert send(service, request_id="never", label=0).json()["error"]["field"] == "request_id"
 
