@@ -9,7 +9,6 @@ METRICS describes every metric, `compute_metrics` computes any of them in one ca
 - `custom_metric`: metrics of users
 """
 
-from lifelong_core.metrics.calibration.binned import Reliability as Reliability
 from lifelong_core.metrics.calibration.binned import (
     canonical_calibration_error as canonical_calibration_error,
 )
@@ -24,22 +23,16 @@ from lifelong_core.metrics.calibration.binned import (
 )
 from lifelong_core.metrics.calibration.cost_loss import ec_calibration_loss as ec_calibration_loss
 from lifelong_core.metrics.calibration.density import ece_kde as ece_kde
-from lifelong_core.metrics.calibration.density import leave_one_out_bandwidth as leave_one_out_bandwidth
-from lifelong_core.metrics.calibration.kernel import Estimate as Estimate
 from lifelong_core.metrics.calibration.kernel import kernel_calibration_error as kernel_calibration_error
 from lifelong_core.metrics.calibration.kernel import median_pairwise_distance as median_pairwise_distance
-from lifelong_core.metrics.calibration.reference import CalibratedReference as CalibratedReference
 from lifelong_core.metrics.calibration.reference import calibrated_reference as calibrated_reference
 from lifelong_core.metrics.calibration.slope import calibration_slope as calibration_slope
 from lifelong_core.metrics.calibration.slope import observed_expected_ratio as observed_expected_ratio
 from lifelong_core.metrics.catalogue import METRICS as METRICS
 from lifelong_core.metrics.catalogue import counting_metric as counting_metric
-from lifelong_core.metrics.computation import MetricResults as MetricResults
 from lifelong_core.metrics.computation import compute_metrics as compute_metrics
-from lifelong_core.metrics.counting.confusion import OneVersusRest as OneVersusRest
 from lifelong_core.metrics.counting.confusion import confusion_matrix as confusion_matrix
 from lifelong_core.metrics.counting.confusion import one_versus_rest as one_versus_rest
-from lifelong_core.metrics.counting.cost import DecisionCurve as DecisionCurve
 from lifelong_core.metrics.counting.cost import decision_curve as decision_curve
 from lifelong_core.metrics.counting.cost import linear_costs as linear_costs
 from lifelong_core.metrics.counting.cost import naive_decision as naive_decision
@@ -80,7 +73,6 @@ from lifelong_core.metrics.counting.one_versus_rest import youden_index as youde
 from lifelong_core.metrics.counting.stability import adjusted_jaccard as adjusted_jaccard
 from lifelong_core.metrics.counting.stability import adjusted_positive_jaccard as adjusted_positive_jaccard
 from lifelong_core.metrics.counting.stability import adjusted_positive_overlap as adjusted_positive_overlap
-from lifelong_core.metrics.counting.stability import agreement as agreement
 from lifelong_core.metrics.counting.stability import (
     heuristically_adjusted_positive_jaccard as heuristically_adjusted_positive_jaccard,
 )
@@ -109,29 +101,18 @@ from lifelong_core.metrics.counting.uncertainty_aware import (
     uncertainty_aware_recall as uncertainty_aware_recall,
 )
 from lifelong_core.metrics.custom_metric import CustomMetric as CustomMetric
-from lifelong_core.metrics.declaration import MetricInfo as MetricInfo
-from lifelong_core.metrics.declaration import Relation as Relation
-from lifelong_core.metrics.resampling.aggregation import HierarchicalMean as HierarchicalMean
-from lifelong_core.metrics.resampling.aggregation import Subgroup as Subgroup
-from lifelong_core.metrics.resampling.aggregation import hierarchical_mean as hierarchical_mean
-from lifelong_core.metrics.resampling.aggregation import subgroup_values as subgroup_values
-from lifelong_core.metrics.resampling.bootstrap import ConfusionBootstrap as ConfusionBootstrap
 from lifelong_core.metrics.resampling.bootstrap import bootstrap as bootstrap
 from lifelong_core.metrics.resampling.bootstrap import bootstrap_confusions as bootstrap_confusions
 from lifelong_core.metrics.resampling.intervals import Bootstrap as Bootstrap
-from lifelong_core.metrics.resampling.intervals import Interval as Interval
 from lifelong_core.metrics.scores.at_target import best_threshold as best_threshold
 from lifelong_core.metrics.scores.at_target import choose_threshold as choose_threshold
 from lifelong_core.metrics.scores.at_target import metric_at_target as metric_at_target
 from lifelong_core.metrics.scores.at_target import value_at_threshold as value_at_threshold
-from lifelong_core.metrics.scores.ranking import PrecisionRecallCurve as PrecisionRecallCurve
-from lifelong_core.metrics.scores.ranking import RocCurve as RocCurve
 from lifelong_core.metrics.scores.ranking import auroc as auroc
 from lifelong_core.metrics.scores.ranking import average_precision as average_precision
 from lifelong_core.metrics.scores.ranking import precision_recall_curve as precision_recall_curve
 from lifelong_core.metrics.scores.ranking import roc_curve as roc_curve
 from lifelong_core.metrics.scores.samples import corrected_probabilities as corrected_probabilities
-from lifelong_core.metrics.scores.scoring_rules import BrierDecomposition as BrierDecomposition
 from lifelong_core.metrics.scores.scoring_rules import brier_decomposition as brier_decomposition
 from lifelong_core.metrics.scores.scoring_rules import brier_score as brier_score
 from lifelong_core.metrics.scores.scoring_rules import brier_skill_score as brier_skill_score

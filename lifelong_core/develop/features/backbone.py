@@ -23,8 +23,6 @@ declare_missing_operators()
 import timm  # noqa: E402 - needs torchvision, see above
 import timm.models  # noqa: E402
 
-DEFAULT_ARCHITECTURE = "resnet34"
-
 _COUNTER = "num_batches_tracked"
 """of batch normalisation; it does not change features, and some files lack it"""
 

@@ -12,6 +12,7 @@ classes differ, so that accuracy, precision and F1 change with s even for certai
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,40 +20,12 @@ from numpy.typing import ArrayLike
 from lifelong_core.metrics.counting.confusion import ratio
 from lifelong_core.metrics.counting.multiclass import accuracies
 from lifelong_core.metrics.counting.one_versus_rest import f_beta, fall_out, precision, sensitivity
-from lifelong_core.metrics.declaration import Function, Orientation, metric
+from lifelong_core.metrics.declaration import Orientation, metric
 from lifelong_core.metrics.scores.samples import as_values
 from lifelong_core.values.arrays import LARGEST_NUMBER, Floats
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.scientific import error_function, weighted_counts
 from lifelong_core.values.uncertainties import LARGEST_SPREAD, check_members
-
-UNCERTAINTY_AWARE: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
-    {
-        "UA-accuracy": accuracies,
-        "UA-precision": lambda sums: precision(sums)[..., 1],
-        "UA-recall": lambda sums: sensitivity(sums)[..., 1],
-        "UA-FPR": lambda sums: fall_out(sums)[..., 1],
-        "UA-F1": lambda sums: f_beta(sums)[..., 1],
-    }
-)
-"""By acronym, the scores (eqs. 13-17) as functions of sums of weights (..., 2, 2), with values (...)."""
-
-
-def _weighted(
-    what: str, meaning: str, formula: str, *, orientation: Orientation = "up"
-) -> Callable[[Function], Function]:
-    return metric(
-        f"UA-{what}",
-        f"uncertainty-aware {what}",
-        f"{meaning} Samples near the threshold and uncertain ones count less.",
-        definition="Sperling et al., eq. 13-17",
-        formula=f"{formula} on weights w_i=erf(|p-t|/(s sqrt2)) erf(|c-t|/(s sqrt2)) exp(-u d)",
-        undefined="every relevant weight is 0 (no such sample, p = t, c = t)",
-        orientation=orientation,
-        scope="binary",
-        invalid="worst",
-        family="uncertainty-aware",
-    )
 
 
 def uncertainty_aware_confusion(
@@ -94,184 +67,111 @@ def uncertainty_aware_confusion(
     return weighted_counts(cells, weights, size=4).reshape(2, 2)
 
 
-@_weighted("accuracy", "How often the decision is right.", "(TP+TN)/(TP+TN+FP+FN)")
-def uncertainty_aware_accuracy(
-    labels: ArrayLike,
-    probabilities: ArrayLike,
-    uncertainties: ArrayLike,
-    *,
-    threshold: float = 0.5,
-    sigma: float,
-    damping: float,
-) -> float:
-    """Share of the weight of right decisions, (TP + TN) / (TP + TN + FP + FN) (UA-accuracy; eq. 13).
+class UncertaintyAwareScore(Protocol):
+    """Score of a binary classifier's decisions, weighted by how sure and how certain each sample is."""
 
-    Args:
-        labels: shape (N,), 0 and 1.
-        probabilities: shape (N,), probability of class 1.
-        uncertainties: shape (N,), not negative.
-        threshold: in [0, 1].
-        sigma: spread of the threshold, not negative.
-        damping: reduction of a sample's weight by its uncertainty, not negative.
+    def __call__(
+        self,
+        labels: ArrayLike,
+        probabilities: ArrayLike,
+        uncertainties: ArrayLike,
+        *,
+        threshold: float = 0.5,
+        sigma: float,
+        damping: float,
+    ) -> float:
+        """A number in [0, 1]; nan if no sample that it counts has a weight.
 
-    Returns:
-        A number in [0, 1], high is good; nan if no sample has a weight.
+        Args:
+            labels: shape (N,), 0 and 1.
+            probabilities: shape (N,), probability of class 1.
+            uncertainties: shape (N,), not negative.
+            threshold: in [0, 1].
+            sigma: spread of the threshold, not negative.
+            damping: reduction of a sample's weight by its uncertainty, not negative.
 
-    Raises:
-        InvalidInputError: a shape or a value does not fit.
-
-    Examples:
-        >>> uncertainty_aware_accuracy([1, 1, 0], [0.9, 0.4, 0.1], [0, 3, 0], sigma=0, damping=1) > 0.97
-        True
-    """
-    return _score("UA-accuracy", labels, probabilities, uncertainties, threshold, sigma, damping)
-
-
-@_weighted("precision", "How often a positive decision is right.", "TP/(TP+FP)")
-def uncertainty_aware_precision(
-    labels: ArrayLike,
-    probabilities: ArrayLike,
-    uncertainties: ArrayLike,
-    *,
-    threshold: float = 0.5,
-    sigma: float,
-    damping: float,
-) -> float:
-    """Share of right decisions in the weight of positive decisions, TP / (TP + FP) (UA-precision; eq. 14).
-
-    Args:
-        labels: shape (N,), 0 and 1.
-        probabilities: shape (N,), probability of class 1.
-        uncertainties: shape (N,), not negative.
-        threshold: in [0, 1].
-        sigma: spread of the threshold, not negative.
-        damping: reduction of a sample's weight by its uncertainty, not negative.
-
-    Returns:
-        A number in [0, 1], high is good; nan if no positive decision has a weight.
-
-    Raises:
-        InvalidInputError: a shape or a value does not fit.
-
-    Examples:
-        >>> uncertainty_aware_precision([1, 1, 0, 0], [0.9, 0.4, 0.1, 0.7], [0, 0, 0, 0], sigma=0, damping=0)
-        0.5
-    """
-    return _score("UA-precision", labels, probabilities, uncertainties, threshold, sigma, damping)
-
-
-@_weighted("recall", "How often a positive is found.", "TP/(TP+FN)")
-def uncertainty_aware_recall(
-    labels: ArrayLike,
-    probabilities: ArrayLike,
-    uncertainties: ArrayLike,
-    *,
-    threshold: float = 0.5,
-    sigma: float,
-    damping: float,
-) -> float:
-    """Share of right decisions in the weight of positive samples, TP / (TP + FN) (UA-recall; eq. 15).
-
-    Args:
-        labels: shape (N,), 0 and 1.
-        probabilities: shape (N,), probability of class 1.
-        uncertainties: shape (N,), not negative.
-        threshold: in [0, 1].
-        sigma: spread of the threshold, not negative.
-        damping: reduction of a sample's weight by its uncertainty, not negative.
-
-    Returns:
-        A number in [0, 1], high is good; nan if no positive sample has a weight.
-
-    Raises:
-        InvalidInputError: a shape or a value does not fit.
-
-    Examples:
-        >>> uncertainty_aware_recall([1, 1, 0, 0], [0.9, 0.4, 0.1, 0.7], [0, 0, 0, 0], sigma=0, damping=0)
-        0.5
-    """
-    return _score("UA-recall", labels, probabilities, uncertainties, threshold, sigma, damping)
-
-
-@_weighted("FPR", "How often a negative raises a false alarm.", "FP/(FP+TN)", orientation="down")
-def uncertainty_aware_false_positive_rate(
-    labels: ArrayLike,
-    probabilities: ArrayLike,
-    uncertainties: ArrayLike,
-    *,
-    threshold: float = 0.5,
-    sigma: float,
-    damping: float,
-) -> float:
-    """Share of wrong decisions in the weight of negative samples, FP / (FP + TN) (UA-FPR; eq. 16).
-
-    Args:
-        labels: shape (N,), 0 and 1.
-        probabilities: shape (N,), probability of class 1.
-        uncertainties: shape (N,), not negative.
-        threshold: in [0, 1].
-        sigma: spread of the threshold, not negative.
-        damping: reduction of a sample's weight by its uncertainty, not negative.
-
-    Returns:
-        A number in [0, 1], low is good; nan if no negative sample has a weight.
-
-    Raises:
-        InvalidInputError: a shape or a value does not fit.
-
-    Examples:
-        >>> uncertainty_aware_false_positive_rate([0, 0], [0.1, 0.7], [0, 0], sigma=0, damping=0)
-        0.5
-    """
-    return _score("UA-FPR", labels, probabilities, uncertainties, threshold, sigma, damping)
-
-
-@_weighted("F1", "Harmonic mean of precision and recall.", "2PR/(P+R), use 2TP/(2TP+FP+FN)")
-def uncertainty_aware_f1(
-    labels: ArrayLike,
-    probabilities: ArrayLike,
-    uncertainties: ArrayLike,
-    *,
-    threshold: float = 0.5,
-    sigma: float,
-    damping: float,
-) -> float:
-    """Harmonic mean of precision and recall of the weights, 2 TP / (2 TP + FP + FN) (UA-F1; eq. 17).
-
-    Args:
-        labels: shape (N,), 0 and 1.
-        probabilities: shape (N,), probability of class 1.
-        uncertainties: shape (N,), not negative.
-        threshold: in [0, 1].
-        sigma: spread of the threshold, not negative.
-        damping: reduction of a sample's weight by its uncertainty, not negative.
-
-    Returns:
-        A number in [0, 1], high is good; nan if neither a positive sample nor a positive decision has a weight.
-
-    Raises:
-        InvalidInputError: a shape or a value does not fit.
-
-    Examples:
-        >>> uncertainty_aware_f1([1, 1, 0, 0], [0.9, 0.4, 0.1, 0.7], [0, 0, 0, 0], sigma=0, damping=0)
-        0.5
-    """
-    return _score("UA-F1", labels, probabilities, uncertainties, threshold, sigma, damping)
+        Raises:
+            InvalidInputError: a shape or a value does not fit.
+        """
+        ...
 
 
 def _score(
-    acronym: str,
-    labels: ArrayLike,
-    probabilities: ArrayLike,
-    uncertainties: ArrayLike,
-    threshold: float,
-    sigma: float,
-    damping: float,
-) -> float:
-    confusion = uncertainty_aware_confusion(
-        labels, probabilities, uncertainties, threshold=threshold, sigma=sigma, damping=damping
-    )
-    return float(UNCERTAINTY_AWARE[acronym](confusion))
+    what: str,
+    meaning: str,
+    formula: str,
+    of_sums: Callable[[Floats], Floats],
+    orientation: Orientation = "up",
+) -> UncertaintyAwareScore:
+    """Declare the score that is `of_sums` of the sums of weights (..., 2, 2)."""
+
+    def score(
+        labels: ArrayLike,
+        probabilities: ArrayLike,
+        uncertainties: ArrayLike,
+        *,
+        threshold: float = 0.5,
+        sigma: float,
+        damping: float,
+    ) -> float:
+        confusion = uncertainty_aware_confusion(
+            labels, probabilities, uncertainties, threshold=threshold, sigma=sigma, damping=damping
+        )
+        return float(of_sums(confusion))
+
+    score.__name__ = f"uncertainty_aware_{'false_positive_rate' if what == 'FPR' else what.lower()}"
+    score.__doc__ = f"{meaning} {formula} of weights (UA-{what}).\n\n{UncertaintyAwareScore.__call__.__doc__}"
+    return metric(
+        f"UA-{what}",
+        f"uncertainty-aware {what}",
+        f"{meaning} Samples near the threshold and uncertain ones count less.",
+        definition="Sperling et al., eq. 13-17",
+        formula=f"{formula} on weights w_i=erf(|p-t|/(s sqrt2)) erf(|c-t|/(s sqrt2)) exp(-u d)",
+        undefined="every relevant weight is 0 (no such sample, p = t, c = t)",
+        orientation=orientation,
+        scope="binary",
+        invalid="worst",
+        family="uncertainty-aware",
+    )(score)
+
+
+UNCERTAINTY_AWARE: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
+    {
+        "UA-accuracy": accuracies,
+        "UA-precision": lambda sums: precision(sums)[..., 1],
+        "UA-recall": lambda sums: sensitivity(sums)[..., 1],
+        "UA-FPR": lambda sums: fall_out(sums)[..., 1],
+        "UA-F1": lambda sums: f_beta(sums)[..., 1],
+    }
+)
+"""By acronym, the scores (eqs. 13-17) as functions of sums of weights (..., 2, 2), with values (...)."""
+
+uncertainty_aware_accuracy = _score(
+    "accuracy",
+    "How often the decision is right.",
+    "(TP+TN)/(TP+TN+FP+FN)",
+    UNCERTAINTY_AWARE["UA-accuracy"],
+)
+"""Share of the weight of right decisions, (TP + TN) / (TP + TN + FP + FN), high is good (eq. 13)."""
+uncertainty_aware_precision = _score(
+    "precision", "How often a positive decision is right.", "TP/(TP+FP)", UNCERTAINTY_AWARE["UA-precision"]
+)
+"""Share of right decisions in the weight of positive decisions, TP / (TP + FP), high is good (eq. 14)."""
+uncertainty_aware_recall = _score(
+    "recall", "How often a positive is found.", "TP/(TP+FN)", UNCERTAINTY_AWARE["UA-recall"]
+)
+"""Share of right decisions in the weight of positive samples, TP / (TP + FN), high is good (eq. 15)."""
+uncertainty_aware_false_positive_rate = _score(
+    "FPR", "How often a negative raises a false alarm.", "FP/(FP+TN)", UNCERTAINTY_AWARE["UA-FPR"], "down"
+)
+"""Share of wrong decisions in the weight of negative samples, FP / (FP + TN), low is good (eq. 16)."""
+uncertainty_aware_f1 = _score(
+    "F1",
+    "Harmonic mean of precision and recall.",
+    "2PR/(P+R), use 2TP/(2TP+FP+FN)",
+    UNCERTAINTY_AWARE["UA-F1"],
+)
+"""Harmonic mean of precision and recall of the weights, 2 TP / (2 TP + FP + FN), high is good (eq. 17)."""
 
 
 def sureness(values: Floats, threshold: float, sigma: float) -> Floats:

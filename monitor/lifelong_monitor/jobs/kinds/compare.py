@@ -7,6 +7,7 @@ model (`compare_with_current`).
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, islice
+from time import perf_counter
 from typing import Annotated, Any
 
 import numpy as np
@@ -264,4 +265,6 @@ def _cost(
 ) -> RuntimeCost:
     """Size and time of a model, measured on the first test image."""
     _, pixels = next(_decoded(classifier, images, first))
-    return measure_cost(store.artifacts.get(model.artifact or ""), classifier.logits, pixels[np.newaxis])
+    return measure_cost(
+        store.artifacts.get(model.artifact or ""), classifier.logits, pixels[np.newaxis], clock=perf_counter
+    )

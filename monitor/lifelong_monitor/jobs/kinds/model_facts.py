@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from io import BytesIO
+from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,9 +43,9 @@ def cost_on_grey(store: Store, model: Model) -> RuntimeCost | None:
     graph = store.artifacts.get(model.artifact)
     try:
         classifier, pixels = stored_classifier(store, model), _grey(model.preprocessing)
-        return measure_cost(graph, classifier.logits, pixels)
+        return measure_cost(graph, classifier.logits, pixels, clock=perf_counter)
     except Exception:  # noqa: BLE001  ONNX Runtime raises errors of many kinds, and the size stays known
-        return measure_cost(graph, None, None)
+        return measure_cost(graph, None, None, clock=perf_counter)
 
 
 def data_distance(store: Store, new: Model, current: Model) -> FingerprintDistance | None:
