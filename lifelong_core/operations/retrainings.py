@@ -1,14 +1,17 @@
-"""Retrainings: what people ask for, the plan of it, and the payload of the job."""
+"""Retrainings: what people ask for, the plan of it, the payload of the job, and how models were trained."""
 
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+import json
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field, StringConstraints
 
 from lifelong_core.configuration.image_roots import find_root
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.entity import schema_of
-from lifelong_core.operations.operation import Call, Context, operation
+from lifelong_core.entities.trainings import RecipeDocument, TrainingAnswer
+from lifelong_core.operations.operation import Call, Context, ModelReference, operation
 from lifelong_core.store import Store
 from lifelong_core.store.trainings.asking import (
     Retraining,
@@ -21,12 +24,6 @@ from lifelong_core.values.documents import RequestDocument
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.names import Name
 
-if TYPE_CHECKING:
-    from lifelong_core.develop.training.recipe import Recipe
-
-RecipeDocument: TypeAlias = Annotated[
-    dict[str, Any], schema_of("lifelong_core.develop.training.recipe:Recipe")
-]
 PlanDocument: TypeAlias = Annotated[
     dict[str, Any], schema_of("lifelong_core.develop.training.plan:TrainingPlan")
 ]
@@ -99,6 +96,33 @@ def plan(context: Context, call: NewRetrainingPlan) -> PlanDocument:
     return plan_retraining(store, settings, complete, facts).to_document()
 
 
+class ShowTraining(Call[TrainingAnswer]):
+    """A model."""
+
+    model: ModelReference
+
+
+@operation(
+    "GET",
+    "/v1/admin/models/{model}/training",
+    scope=Scope.READ,
+    example=ShowTraining(model="trained@1"),
+)
+def show_training(context: Context, call: ShowTraining) -> TrainingAnswer:
+    """How a model was trained here: recipe, splits, epochs, parity of the graph, versions and durations."""
+    store = context.store
+    model = store.models.get(call.model)
+    training = store.trainings.get(model.reference)
+    return TrainingAnswer.of(
+        training,
+        model=model.reference,
+        job=training.job_id,
+        recipe=training.recipe.to_document(),
+        result=json.loads(store.artifacts.get(training.result)),
+        report=training.report is not None,
+    )
+
+
 def retraining_payload_of(
     store: Store, settings: Settings, task: str, asked: RetrainingOptions
 ) -> dict[str, Any]:
@@ -129,7 +153,7 @@ def complete_asked(store: Store, task: str, asked: RetrainingOptions) -> Retrain
     )
 
 
-def recipe_of(document: dict[str, Any] | None) -> "Recipe | None":
+def recipe_of(document: dict[str, Any] | None) -> Recipe | None:
     """The recipe that a request holds; None: it holds none.
 
     Raises:
@@ -137,8 +161,6 @@ def recipe_of(document: dict[str, Any] | None) -> "Recipe | None":
     """
     if document is None:
         return None
-    from lifelong_core.develop.training.recipe import Recipe
-
     try:
         return Recipe.from_document(document)
     except InvalidInputError as error:

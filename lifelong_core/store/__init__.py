@@ -13,6 +13,7 @@ from lifelong_core.entities.proposals import RetrainingProposal
 from lifelong_core.entities.recommendations import AttachedRecommendation, KeptHead, PublishedHead, Refit
 from lifelong_core.entities.registry import Model, ModelKind, ModelLoad, Registry, ServingWorker, Task
 from lifelong_core.entities.rollouts import Promotion, Rollout
+from lifelong_core.entities.trainings import StoredTraining
 from lifelong_core.store.evaluations.acceptance import NotAcceptedError, check_accepted
 from lifelong_core.store.heads.calibration_sets import HeadCalibration
 from lifelong_core.store.heads.refitting import attach_and_refit
@@ -51,7 +52,6 @@ from lifelong_core.store.registry.serving import (
 )
 from lifelong_core.store.rollouts.trials import StartedTrial, start_trial
 from lifelong_core.store.store import Store
-from lifelong_core.store.trainings.records import StoredTraining
 from lifelong_core.values.names import DEFAULT_ENVIRONMENT, NAME_PATTERN, check_name
 
 __all__ = [

@@ -5,8 +5,14 @@ from pathlib import Path
 
 import click
 
-from lifelong.commands.common import as_json, model_argument, open_store
+from lifelong.commands.common import as_json, model_argument
+from lifelong.commands.connection import connect
+from lifelong.commands.interview.files import write_text
+from lifelong.commands.training.plan_text import print_result
 from lifelong.printing import echo
+from lifelong_core.develop.training.recipe import Recipe
+from lifelong_core.develop.training.result import TrainingResult
+from lifelong_core.operations.retrainings import ShowTraining
 
 
 @click.command()
@@ -19,29 +25,13 @@ from lifelong.printing import echo
 @as_json
 def training(model: str, recipe: Path | None, *, as_json: bool) -> None:
     """Show how MODEL (name@version) was trained here: recipe, splits, epochs, parity of its graph, versions."""
-    from lifelong.commands.interview.files import write_text
-    from lifelong.commands.training.plan_text import print_result
-    from lifelong_core.develop.training.result import TrainingResult
-
-    with open_store() as store:
-        found = store.trainings.get(model)
-        result = TrainingResult.from_json(store.artifacts.get(found.result))
+    with connect() as connection:
+        shown = connection.send(ShowTraining(model=model))
     if recipe is not None:
-        write_text(recipe, found.recipe.to_json(), field="--recipe")
+        write_text(recipe, Recipe.from_document(shown.recipe).to_json(), field="--recipe")
     if as_json:
-        echo(
-            json.dumps(
-                {
-                    "model": model,
-                    "job": str(found.job_id),
-                    "recipe": found.recipe.to_document(),
-                    "result": result.to_document(),
-                    "created_at": found.created_at.isoformat(),
-                    "created_by": found.created_by,
-                }
-            )
-        )
+        echo(json.dumps(shown.to_document()))
         return
-    print_result(result)
+    print_result(TrainingResult.from_document(shown.result))
     if recipe is not None:
         echo(f"Wrote {recipe}.")

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.entities.registry import Model
+from lifelong_core.entities.trainings import StoredTraining
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row, read_record
@@ -18,7 +19,6 @@ from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.registry.models import insert_model, model_referenced, model_with_id
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.schema import tables
-from lifelong_core.store.trainings.records import StoredTraining
 from lifelong_core.values.errors import NotFoundError
 from lifelong_core.values.names import check_name
 from lifelong_core.values.preprocessing import Preprocessing

@@ -1,6 +1,7 @@
 """The pages of tasks: models, trial with the figures of both models, and the forms to try, promote and roll back."""
 
 from collections.abc import Callable
+from typing import Any
 
 from fastapi import APIRouter
 from starlette.datastructures import FormData
@@ -8,14 +9,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
-from lifelong_core.runtime.graph_check import check_servable
-from lifelong_core.store import promote_calibrated, start_trial
+from lifelong_core.operations.heads import RollBack
+from lifelong_core.operations.models import PromoteModel
+from lifelong_core.operations.operation import Call
+from lifelong_core.operations.trials import EndTrial, NewCanary, RollBackModel, StartShadow
 from lifelong_core.values.errors import ConflictError, InvalidInputError, LifelongError, NotFoundError
 from lifelong_core.values.names import Name
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.console.trial_views import task_lines, task_view
-from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.access import access, context_of, worker_of
 from lifelong_service.guard.errors import error_response
 
 LIST = "/console/tasks"
@@ -44,33 +47,19 @@ def show_task(request: Request, task: Name) -> Response:
 @access(Scope.OPERATE, media_types=FORM)
 def start_shadow(request: Request, task: Name, form: Form) -> Response:
     """Let a model decide for the log only."""
-
-    def change() -> None:
-        reference = _model(request, task, form)
-        _wait_for_workers(request, reference, may_be_released=True)
-        start_trial(worker_of(request).store, reference, stage="shadow", actor=actor_of(request))
-
-    return _attempt(request, task, form, change)
+    return _attempt(request, task, form, lambda: StartShadow(model=_model(request, task, form)))
 
 
 @router.post(f"{LIST}/{{task}}/canary")
 @access(Scope.OPERATE, media_types=FORM)
 def start_canary(request: Request, task: Name, form: Form) -> Response:
     """Let a model answer a share of the requests."""
-
-    def change() -> None:
-        reference, share = _model(request, task, form), _share(form)
-        _wait_for_workers(request, reference)
-        start_trial(
-            worker_of(request).store,
-            reference,
-            stage="canary",
-            share=share,
-            actor=actor_of(request),
-            force_reason=_reason(form),
-        )
-
-    return _attempt(request, task, form, change)
+    return _attempt(
+        request,
+        task,
+        form,
+        lambda: NewCanary(model=_model(request, task, form), share=_share(form), force_reason=_reason(form)),
+    )
 
 
 @router.post(f"{LIST}/{{task}}/promote")
@@ -78,15 +67,11 @@ def start_canary(request: Request, task: Name, form: Form) -> Response:
 def promote(request: Request, task: Name, form: Form) -> Response:
     """Promote the candidate."""
 
-    def change() -> None:
+    def call() -> PromoteModel:
         _check_confirmed(form)
-        reference = _model(request, task, form)
-        _wait_for_workers(request, reference)
-        promote_calibrated(
-            worker_of(request).store, reference, actor=actor_of(request), force_reason=_reason(form)
-        )
+        return PromoteModel(model=_model(request, task, form), force_reason=_reason(form))
 
-    return _attempt(request, task, form, change)
+    return _attempt(request, task, form, call)
 
 
 @router.post(f"{LIST}/{{task}}/end")
@@ -94,11 +79,11 @@ def promote(request: Request, task: Name, form: Form) -> Response:
 def end_trial(request: Request, task: Name, form: Form) -> Response:
     """Take the candidate away."""
 
-    def change() -> None:
+    def call() -> EndTrial:
         _check_confirmed(form)
-        worker_of(request).store.rollouts.end(task, actor=actor_of(request))
+        return EndTrial(task=task)
 
-    return _attempt(request, task, form, change)
+    return _attempt(request, task, form, call)
 
 
 @router.post(f"{LIST}/{{task}}/head-rollback")
@@ -106,18 +91,19 @@ def end_trial(request: Request, task: Name, form: Form) -> Response:
 def roll_back_head(request: Request, task: Name, form: Form) -> Response:
     """Put the head before the present one of a place in force, and pin it where a reason is given."""
 
-    def change() -> None:
+    def call() -> RollBack:
         _check_confirmed(form)
         reference, environment, sequence = [*str(form.get("place", "")).split("/"), "", ""][:3]
-        worker_of(request).store.heads.rollback(
-            _model(request, task, FormData({"model": reference})),
-            environment=environment or None,
-            actor=actor_of(request),
-            expected_sequence=_sequence(sequence),
-            pin_reason=_reason(form),
+        return RollBack.read(
+            {
+                "model": _model(request, task, FormData({"model": reference})),
+                "environment": environment or None,
+                "expected_sequence": _sequence(sequence),
+                "pin_reason": _reason(form),
+            }
         )
 
-    return _attempt(request, task, form, change)
+    return _attempt(request, task, form, call)
 
 
 @router.post(f"{LIST}/{{task}}/rollback")
@@ -125,19 +111,18 @@ def roll_back_head(request: Request, task: Name, form: Form) -> Response:
 def roll_back(request: Request, task: Name, form: Form) -> Response:
     """Promote the model that was promoted before the present one."""
 
-    def change() -> None:
+    def call() -> RollBackModel:
         _check_confirmed(form)
-        worker_of(request).store.promotions.roll_back(
-            task, actor=actor_of(request), expected_sequence=_sequence(str(form.get("sequence", "")))
-        )
+        return RollBackModel(task=task, expected_sequence=_sequence(str(form.get("sequence", ""))))
 
-    return _attempt(request, task, form, change)
+    return _attempt(request, task, form, call)
 
 
-def _attempt(request: Request, task: str, form: FormData, change: Callable[[], None]) -> Response:
-    """Make a change and show the task; where it is refused, the page with the error and what was typed."""
+def _attempt(request: Request, task: str, form: FormData, read: Callable[[], Call[Any]]) -> Response:
+    """Carry out the call of a form and show the task; if it is refused, the page with the error and what was typed."""
     try:
-        change()
+        call = read()
+        call.operation(context_of(request), call)
     except _EXPECTED as error:
         return _task_page(request, task, error=error, typed=form)
     return see_other(f"{LIST}/{task}")
@@ -200,14 +185,3 @@ def _reason(form: FormData) -> str | None:
 def _check_confirmed(form: FormData) -> None:
     if "confirmed" not in form:
         raise InvalidInputError("tick the box to confirm.", field="confirmed")
-
-
-def _wait_for_workers(request: Request, reference: str, *, may_be_released: bool = False) -> None:
-    worker = worker_of(request)
-    check_servable(
-        worker.store,
-        worker.settings,
-        reference,
-        patience_seconds=worker.settings.request_timeout_seconds / 2,
-        may_be_released=may_be_released,
-    )

@@ -19,6 +19,7 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
 from lifelong_core.deploy.adaptation.retraining import MissedThreshold, RetrainingNeed
 from lifelong_core.design import start_interview
+from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.entities.entity import document_of
 from lifelong_core.operations.operation import Call, Context, Operation, operations_of
 from lifelong_core.store import (
@@ -32,6 +33,7 @@ from lifelong_core.store import (
     register_calibration,
 )
 from lifelong_service.routes.operations import MODULES
+from tests.unit.develop.training.results import make_result
 from tests.unit.performance_samples import comparison
 from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import GREY, Installations, Service, running
@@ -88,6 +90,18 @@ def fill(store: Store) -> None:
     for task in ("moles", "nevi"):
         store.knowledge.put(make_entry(task, sources=("skin",)), actor="ann")
     store.knowledge.put_fingerprint("moles", make_histogram(), actor="ann")
+    store.trainings.record(
+        "skin",
+        "trained",
+        onnx=graph,
+        preprocessing=GREY,
+        recipe=Recipe(),
+        result=make_result(Recipe()).to_json().encode(),
+        calibration=labelled(5),
+        test_set=b"logits",
+        job_id=new_prediction_id(),
+        actor="ann",
+    )
     store.jobs.submit("cycle", {"model": "resnet@2", "environment": "clinic-a"}, actor="ann")
     store.interviews.start(start_interview(class_names=CLASSES), task="skin", actor="ann")
 

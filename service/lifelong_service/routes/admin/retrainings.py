@@ -1,6 +1,5 @@
-"""`/v1/admin/tasks/{task}/retrainings` and `.../augmentation-searches`: trainings as jobs; how models were trained."""
+"""`/v1/admin/tasks/{task}/retrainings` and `.../augmentation-searches`: trainings as jobs."""
 
-import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter
@@ -10,11 +9,11 @@ from starlette.responses import JSONResponse
 
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.jobs import JobAnswer
+from lifelong_core.entities.trainings import RecipeDocument
 from lifelong_core.operations.knowledge import check_known_task
 from lifelong_core.operations.retrainings import (
     ImagePath,
     NewRetraining,
-    RecipeDocument,
     RetrainingOptions,
     recipe_of,
     retraining_payload_of,
@@ -34,7 +33,6 @@ from lifelong_service.routes.admin.image_jobs import (
     ImageRequest,
     submit_image_job,
 )
-from lifelong_service.schemas.training import TrainingAnswer
 
 router = APIRouter(route_class=GuardedRoute, tags=["trainings"])
 
@@ -119,21 +117,3 @@ async def search_augmentation(request: Request, task: Name) -> JSONResponse:
         return {"task": task, **{name: value for name, value in given.items() if value is not None}}
 
     return await submit_image_job(request, SEARCH_KIND, _SEARCH, payload_of)
-
-
-@router.get("/v1/admin/models/{reference}/training")
-@access(Scope.READ)
-def show_training(request: Request, reference: str) -> TrainingAnswer:
-    """How a model was trained here: recipe, splits, epochs, parity of the graph, versions and durations."""
-    store = worker_of(request).store
-    model = store.models.get(reference)
-    training = store.trainings.get(model.reference)
-    return {
-        "model": model.reference,
-        "job": str(training.job_id),
-        "recipe": training.recipe.to_document(),
-        "result": json.loads(store.artifacts.get(training.result)),
-        "report": training.report is not None,
-        "created_at": training.created_at.isoformat(),
-        "created_by": training.created_by,
-    }

@@ -1,19 +1,40 @@
-"""Trainings as values."""
+"""How models were trained."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import Annotated, Any, TypeAlias
 from uuid import UUID
 
-from lifelong_core.entities.entity import read_kept
+from lifelong_core.develop.training.recipe import Recipe
+from lifelong_core.entities.entity import Entity, Moment, read_kept, schema_of
 
-if TYPE_CHECKING:
-    from lifelong_core.develop.training.recipe import Recipe
+RecipeDocument: TypeAlias = Annotated[
+    dict[str, Any], schema_of("lifelong_core.develop.training.recipe:Recipe")
+]
+ResultDocument: TypeAlias = Annotated[
+    dict[str, Any], schema_of("lifelong_core.develop.training.result:TrainingResult")
+]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class TrainingAnswer(Entity):
+    """How a model was trained."""
+
+    model: str
+    """name@version"""
+    job: UUID
+    """the job that trained it, which may be deleted by now"""
+    recipe: RecipeDocument
+    """what was asked for; it can be sent again"""
+    result: ResultDocument
+    report: bool
+    """whether it was compared with the model that was promoted then"""
+    created_at: Moment
+    created_by: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class StoredTraining:
-    """How a model was trained; the arrays and documents are artifacts."""
+    """A row of `trainings`; the arrays and documents are artifacts."""
 
     model_id: int
     job_id: UUID
@@ -31,21 +52,18 @@ class StoredTraining:
     """digest of the artifact: a `PromotionReport` as JSON; None: the task had no other promoted model"""
     report_page: str | None
     """digest of its HTML page"""
-    created_at: datetime
+    created_at: Moment
     created_by: str
 
     @property
-    def recipe(self) -> "Recipe":
+    def recipe(self) -> Recipe:
         """The recipe that was asked for.
 
         Raises:
             UnavailableError: the document was changed, or a newer version wrote it.
         """
-        from lifelong_core.develop.training.recipe import Recipe
-
-        return read_kept(
-            Recipe.from_json, self.recipe_document, name=f"the recipe of the model {self.model_id}"
-        )
+        name = f"the recipe of the model {self.model_id}"
+        return read_kept(Recipe.from_json, self.recipe_document, name=name)
 
     @property
     def artifacts(self) -> set[str]:
