@@ -1,8 +1,8 @@
 """Interviews: questions about a clinical problem that lead to suitable metrics."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from uuid import UUID
 
 from pydantic import Field
@@ -106,6 +106,9 @@ class DiscardInterview(Call[None]):
     interview: UUID
 
 
+Change: TypeAlias = AnswerQuestions | ChooseOptions | GoBack
+
+
 @operation("GET", "/v1/admin/interviews", scope=Scope.READ, example=ListInterviews())
 def list_interviews(context: Context, call: ListInterviews) -> InterviewList:
     """The newest interviews, newest first, without their questions and answers."""
@@ -160,7 +163,7 @@ def show_interview(context: Context, call: ShowInterview) -> InterviewAnswer:
 )
 def answer_questions(context: Context, call: AnswerQuestions) -> InterviewAnswer:
     """Give, change or withdraw answers, all or none; the answer holds the next question."""
-    return _changed(context, call, lambda now: now.with_answers(read_answers(call.answers, now)))
+    return _change(context, call)
 
 
 @operation(
@@ -171,13 +174,7 @@ def answer_questions(context: Context, call: AnswerQuestions) -> InterviewAnswer
 )
 def choose_options(context: Context, call: ChooseOptions) -> InterviewAnswer:
     """Choose options where several metrics fit."""
-
-    def decided(present: "Interview") -> "Interview":
-        for guide, options in call.choices.items():
-            present = present.choose(guide, options)
-        return present
-
-    return _changed(context, call, decided)
+    return _change(context, call)
 
 
 @operation(
@@ -208,7 +205,7 @@ def finish_interview(context: Context, call: FinishInterview) -> RecommendationD
 )
 def go_back(context: Context, call: GoBack) -> InterviewAnswer:
     """Withdraw the latest answer or choice; all others stay."""
-    return _changed(context, call, lambda present: present.back())
+    return _change(context, call)
 
 
 @operation(
@@ -275,21 +272,35 @@ def read_answers(answers: Mapping[str, Any], interview: "Interview") -> dict[str
     return {item: known[item] for item in answers}
 
 
-def _changed(
-    context: Context,
-    call: AnswerQuestions | ChooseOptions | GoBack,
-    change: "Callable[[Interview], Interview]",
-) -> InterviewAnswer:
+def changed_by(call: Change, interview: "Interview") -> "Interview":
+    """Return an interview as a call changes it; nothing is stored.
+
+    Raises:
+        InvalidInputError: the call does not fit the interview.
+    """
+    match call:
+        case AnswerQuestions():
+            return interview.with_answers(read_answers(call.answers, interview))
+        case ChooseOptions():
+            for guide, options in call.choices.items():
+                interview = interview.choose(guide, options)
+            return interview
+        case GoBack():
+            return interview.back()
+
+
+def _change(context: Context, call: Change) -> InterviewAnswer:
     record = _expected(context, call)
     changed = context.store.interviews.save(
-        record.id, change(record.interview), expected_revision=record.revision, actor=context.actor
+        record.id,
+        changed_by(call, record.interview),
+        expected_revision=record.revision,
+        actor=context.actor,
     )
     return changed.answer()
 
 
-def _expected(
-    context: Context, call: AnswerQuestions | ChooseOptions | GoBack | FinishInterview
-) -> InterviewRecord:
+def _expected(context: Context, call: Change | FinishInterview) -> InterviewRecord:
     """The interview, which has the revision of the call if that names one."""
     record = context.store.interviews.get(call.interview)
     if call.revision not in (None, record.revision):

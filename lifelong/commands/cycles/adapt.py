@@ -19,8 +19,8 @@ from lifelong.commands.cycles.inputs import (
     read_window,
 )
 from lifelong.commands.cycles.report_text import print_outcome, print_report
-from lifelong.commands.interview.files import write_texts
 from lifelong.commands.models.tasks import decision_rule_option
+from lifelong.commands.results import write_texts
 from lifelong.printing import echo
 from lifelong_core.deploy import AdaptationReport
 from lifelong_core.deploy import adapt as adapt_once

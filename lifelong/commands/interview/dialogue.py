@@ -1,15 +1,15 @@
 """The dialogue of the interview: it reads answers, goes back, and resolves contradictions."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import click
 
 from lifelong.commands.interview.screen import ACCEPTED_BY_YES, InterviewScreen
-
-if TYPE_CHECKING:
-    from lifelong_core.design import Contradiction, Interview, Proposal, Question
-    from lifelong_core.design.recommendation.document import GuideOutcome
+from lifelong_core.design import Contradiction, Interview, Proposal, Question
+from lifelong_core.design.method.loader import load_method
+from lifelong_core.design.problem_fingerprint import field_of
+from lifelong_core.design.recommendation.document import GuideOutcome
+from lifelong_core.values.errors import InvalidInputError
 
 
 class InterviewSaved(Exception):  # noqa: N818 - no error
@@ -26,15 +26,15 @@ class Dialogue:
     def __init__(
         self,
         screen: InterviewScreen,
-        save: "Callable[[Interview], None]",
-        proposals: "Mapping[str, Proposal]",
+        save: Callable[[Interview], None],
+        proposals: Mapping[str, Proposal],
     ) -> None:
         self._screen = screen
         self._save = save
         self._reasons = {field: proposal.reason for field, proposal in proposals.items()}
         self._suggested: dict[str, object] = {field: item.value for field, item in proposals.items()}
 
-    def conduct(self, interview: "Interview") -> "Interview":
+    def conduct(self, interview: Interview) -> Interview:
         """Ask until no question, contradiction or choice is open and the user accepts the result.
 
         Raises:
@@ -42,24 +42,25 @@ class Dialogue:
             click.Abort: the input ended, or Ctrl-C.
         """
         while True:
-            if interview.contradictions:
-                interview = self._resolve(interview, interview.contradictions[0])
-            elif interview.question is not None:
-                interview = self._ask(interview, interview.question)
-            elif interview.open_choices:
-                interview = self._decide(interview, interview.open_choices[0])
-            else:
-                try:
-                    interview = self._review(interview)
-                except Content:
-                    return interview
+            match interview.asked:
+                case Contradiction() as contradiction:
+                    interview = self._resolve(interview, contradiction)
+                case Question() as question:
+                    interview = self._ask(interview, question)
+                case GuideOutcome() as guide:
+                    interview = self._decide(interview, guide)
+                case None:
+                    try:
+                        interview = self._review(interview)
+                    except Content:
+                        return interview
             self._save(interview)
 
-    def _ask(self, interview: "Interview", question: "Question", *, is_detour: bool = False) -> "Interview":
+    def _ask(self, interview: Interview, question: Question, *, is_detour: bool = False) -> Interview:
         suggested, reason = self._suggestion(interview, question)
         self._screen.question(interview, question, suggested, reason)
 
-        def understand(text: str) -> "Interview":
+        def understand(text: str) -> Interview:
             if question.field == "number_of_classes" and "," in text:
                 named = interview.with_class_names([name.strip() for name in text.split(",")])
                 self._screen.show_class_names(named)
@@ -85,14 +86,14 @@ class Dialogue:
             is_detour=is_detour,
         )
 
-    def _suggestion(self, interview: "Interview", question: "Question") -> tuple[object, str | None]:
+    def _suggestion(self, interview: Interview, question: Question) -> tuple[object, str | None]:
         """The earlier answer, the proposal from data, or the answer that others imply, with the reason."""
         field, proposal = question.field, interview.proposal
         if field in self._suggested or proposal is None or proposal.field != field:
             return self._suggested.get(field), self._reasons.get(field)
         return proposal.value, proposal.reason
 
-    def _resolve(self, interview: "Interview", contradiction: "Contradiction") -> "Interview":
+    def _resolve(self, interview: Interview, contradiction: Contradiction) -> Interview:
         self._screen.contradiction(interview, contradiction)
         resolutions = contradiction.resolutions
         return self._prompt(
@@ -101,13 +102,11 @@ class Dialogue:
             lambda text: interview.with_answers(resolutions[_number(text, len(resolutions))].answers),
         )
 
-    def _decide(
-        self, interview: "Interview", guide: "GuideOutcome", *, is_detour: bool = False
-    ) -> "Interview":
+    def _decide(self, interview: Interview, guide: GuideOutcome, *, is_detour: bool = False) -> Interview:
         self._screen.choice(guide)
         count = len(guide.options)
 
-        def understand(text: str) -> "Interview":
+        def understand(text: str) -> Interview:
             named = {option.casefold(): option for option in guide.options}
             parts = [part.strip() for part in text.split(",")] if guide.several else [text]
             chosen = [named.get(part.casefold()) or guide.options[_number(part, count)] for part in parts]
@@ -123,7 +122,7 @@ class Dialogue:
             is_detour=is_detour,
         )
 
-    def _review(self, interview: "Interview") -> "Interview":
+    def _review(self, interview: Interview) -> Interview:
         """Print the result, and read what to change.
 
         Raises:
@@ -131,12 +130,10 @@ class Dialogue:
         """
         self._screen.recommendation(interview)
 
-        def done() -> "Interview":
+        def done() -> Interview:
             raise Content
 
-        def understand(text: str) -> "Interview":
-            from lifelong_core.values.errors import InvalidInputError
-
+        def understand(text: str) -> Interview:
             if text.casefold() in ("y", "yes"):
                 raise Content
             raise InvalidInputError(
@@ -153,14 +150,14 @@ class Dialogue:
 
     def _prompt(
         self,
-        interview: "Interview",
+        interview: Interview,
         hint: str,
-        understand: "Callable[[str], Interview]",
+        understand: Callable[[str], Interview],
         *,
-        enter: "Callable[[], Interview] | None" = None,
-        question: "Question | None" = None,
+        enter: Callable[[], Interview] | None = None,
+        question: Question | None = None,
         is_detour: bool = False,
-    ) -> "Interview":
+    ) -> Interview:
         """Read until there is an answer, or a command to go back, to change an answer, or to leave.
 
         Args:
@@ -171,8 +168,6 @@ class Dialogue:
             question: the question; None: a choice, a contradiction or the result.
             is_detour: whether an answer is being changed, so that going back withdraws nothing.
         """
-        from lifelong_core.values.errors import InvalidInputError
-
         names = _class_names(interview, question)
         while True:
             text = self._screen.read(hint, spelled_out=bool(names & {"a", "b", "c", "s"}))
@@ -205,17 +200,14 @@ class Dialogue:
             except InvalidInputError as error:
                 self._screen.problem(error)
 
-    def _back(self, interview: "Interview") -> "Interview":
+    def _back(self, interview: Interview) -> Interview:
         last = interview.history[-1] if interview.history else None
         before = interview.back()
         if last is not None and hasattr(interview.fingerprint, last):
             self._propose_again(last, getattr(interview.fingerprint, last))
         return before
 
-    def _change(self, interview: "Interview", item: str) -> "Interview":
-        from lifelong_core.design.method.loader import load_method
-        from lifelong_core.design.problem_fingerprint import field_of
-
+    def _change(self, interview: Interview, item: str) -> Interview:
         if load_method().has_guide(item):
             return self._decide_again(interview, item)
         question = load_method().question(field_of(item))
@@ -228,10 +220,8 @@ class Dialogue:
             self._suggested[field] = value
             self._reasons.pop(field, None)
 
-    def _decide_again(self, interview: "Interview", name: str) -> "Interview":
-        from lifelong_core.values.errors import InvalidInputError
-
-        outcomes = {item.guide: item for step in interview.recommendation().steps for item in step.guides}
+    def _decide_again(self, interview: Interview, name: str) -> Interview:
+        outcomes = {guide.guide: guide for guide in interview.guides}
         if name not in outcomes:
             raise InvalidInputError(
                 f"{name} is no choice for these answers.",
@@ -240,7 +230,7 @@ class Dialogue:
         return self._decide(interview, outcomes[name], is_detour=True)
 
 
-def _class_names(interview: "Interview", question: "Question | None") -> frozenset[str]:
+def _class_names(interview: Interview, question: Question | None) -> frozenset[str]:
     """The names of classes in lower case, which are answers here and not commands."""
     if question is None or question.kind != "class":
         return frozenset()
@@ -253,8 +243,6 @@ def _numbers(count: int) -> str:
 
 def _number(text: str, count: int) -> int:
     """The index of the option with the typed number."""
-    from lifelong_core.values.errors import InvalidInputError
-
     if not text.isdecimal() or len(text) > 6 or not 1 <= int(text) <= count:
         raise InvalidInputError(f"expected a number from 1 to {count}, got {text[:80]!r}.")
     return int(text) - 1

@@ -1,24 +1,25 @@
 """Files of `lifelong recommend`: the state of an interview, answers and labelled data."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import yaml
 
 from lifelong.commands.cycles.inputs import name_file_in_errors
-
-if TYPE_CHECKING:
-    from lifelong_core.design import Interview, Proposal, Question
-    from lifelong_core.values.errors import InvalidInputError
+from lifelong.commands.validation.labelled_files import read_outputs, with_indices
+from lifelong_core.design import Interview, Proposal, Question, propose_answers, start_interview
+from lifelong_core.design.interview.answer_texts import parse_number
+from lifelong_core.design.method.loader import load_method
+from lifelong_core.design.problem_fingerprint import FIELDS, by_field
+from lifelong_core.values.errors import InvalidInputError
 
 DEFAULT_STATE = "recommendation-interview.json"
 """In the working directory, unless --state names another file."""
 
 
-def load_interview(path: Path) -> "Interview | None":
+def load_interview(path: Path) -> Interview | None:
     """The interview in a file; None if there is no such file."""
-    from lifelong_core.design import Interview
-    from lifelong_core.values.errors import InvalidInputError
-
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -29,40 +30,7 @@ def load_interview(path: Path) -> "Interview | None":
         return Interview.from_json(content)
 
 
-def write_text(path: Path, text: str, *, field: str) -> None:
-    """Replace the content of a file atomically.
-
-    The umask sets the modes of new files and folders: they hold no patient data, and people share them.
-    """
-    from lifelong_core.store.files import write_whole
-    from lifelong_core.values.errors import InvalidInputError
-
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, f"{text}\n".encode(), mode=0o666)
-    except OSError as error:
-        raise InvalidInputError(f"{path} cannot be written ({error.strerror}).", field=field) from error
-
-
-def write_texts(files: Iterable[tuple[Path | None, str, str]]) -> "InvalidInputError | None":
-    """Replace the content of files, and return the first failure, so that what was computed can still be printed.
-
-    Args:
-        files: path or None, text and option of each.
-    """
-    from lifelong_core.values.errors import InvalidInputError
-
-    failures: list[InvalidInputError] = []
-    for path, text, field in files:
-        try:
-            if path is not None:
-                write_text(path, text, field=field)
-        except InvalidInputError as error:
-            failures.append(error)
-    return failures[0] if failures else None
-
-
-def read_answers(path: Path, class_names: Sequence[str] | None) -> "Interview":
+def read_answers(path: Path, class_names: Sequence[str] | None) -> Interview:
     """The interview of an answers file, which holds answers by field or item, choices and class names.
 
     Class names in the file take precedence over `class_names`.
@@ -70,11 +38,6 @@ def read_answers(path: Path, class_names: Sequence[str] | None) -> "Interview":
     The file is YAML or JSON: items with their answers, or `answers`, `choices` and `class_names`; a fingerprint, an
     interview or a recommendation is accepted as well. An answer is a value, or its typed form.
     """
-    import yaml
-
-    from lifelong_core.design import start_interview
-    from lifelong_core.values.errors import InvalidInputError
-
     try:
         document: Any = yaml.safe_load(path.read_bytes())
     except (OSError, yaml.YAMLError, RecursionError) as error:
@@ -94,8 +57,6 @@ def read_answers(path: Path, class_names: Sequence[str] | None) -> "Interview":
 
 def _parts(document: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Class names, and all answers and choices."""
-    from lifelong_core.values.errors import InvalidInputError
-
     names = document.pop("class_names", None)
     for part, example in (("answers", "FP2.6: argmax"), ("choices", "DG2.1: EC")):
         if not isinstance(document.get(part) or {}, Mapping):
@@ -110,11 +71,8 @@ def _parts(document: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     return names, {str(item): value for item, value in answers.items() if value is not None}
 
 
-def with_texts(interview: "Interview", answers: Mapping[str, Any]) -> "Interview":
+def with_texts(interview: Interview, answers: Mapping[str, Any]) -> Interview:
     """The interview with answers as values or as typed text, and with choices."""
-    from lifelong_core.design.method.loader import load_method
-    from lifelong_core.design.problem_fingerprint import FIELDS, by_field
-
     method = load_method()
     stated = by_field({k: v for k, v in answers.items() if not method.has_guide(k)}).get("number_of_classes")
     count = stated if isinstance(stated, int) else None
@@ -134,7 +92,7 @@ def _index(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _as_text(question: "Question", value: object) -> str | None:
+def _as_text(question: Question, value: object) -> str | None:
     """The typed form of a text, or of a mapping from classes; None for other values.
 
     YAML reads the number of an option as a number, and the option `no` as false.
@@ -152,9 +110,6 @@ def _as_text(question: "Question", value: object) -> str | None:
 
 def parse_prevalence(text: str | None) -> list[float] | None:
     """The shares of --prevalence: numbers or percentages."""
-    from lifelong_core.design.interview.answer_texts import parse_number
-    from lifelong_core.values.errors import InvalidInputError
-
     if text is None:
         return None
     shares = [parse_number(part) for part in text.split(",")]
@@ -170,7 +125,7 @@ def parse_prevalence(text: str | None) -> list[float] | None:
 
 def read_proposals(
     path: Path, classes: int | None, class_names: Sequence[str] | None, prevalence: Sequence[float] | None
-) -> dict[str, "Proposal"]:
+) -> dict[str, Proposal]:
     """The answers that the labelled data of an npz file suggest, by field.
 
     Args:
@@ -179,10 +134,6 @@ def read_proposals(
         class_names: of the task, by which labels are read; None: those of the file.
         prevalence: share of each class in use.
     """
-    from lifelong.commands.validation.labelled_files import read_outputs, with_indices
-    from lifelong_core.design import propose_answers
-    from lifelong_core.values.errors import InvalidInputError
-
     data = read_outputs(path)
     try:
         with name_file_in_errors(path, InvalidInputError):

@@ -1,11 +1,14 @@
 """`lifelong recommend`: an interview that leads from a clinical problem to the metrics that fit it."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from lifelong.commands.common import actor, as_json, open_store, output_option
+from lifelong.commands.common import as_json, output_option
+from lifelong.commands.connection import connect
+from lifelong.commands.interview.dialogue import Dialogue, InterviewSaved
 from lifelong.commands.interview.files import (
     DEFAULT_STATE,
     load_interview,
@@ -13,16 +16,27 @@ from lifelong.commands.interview.files import (
     read_answers,
     read_proposals,
     with_texts,
-    write_text,
 )
+from lifelong.commands.interview.recommendation_text import print_recommendation
+from lifelong.commands.interview.screen import InterviewScreen, warn_of_costs
+from lifelong.commands.results import terminal, write_text
+from lifelong.commands.validation.attached import InForce, find_task, in_force
+from lifelong.commands.validation.option_values import parse_threshold
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from lifelong_core.design import AcceptanceThreshold, Interview, Proposal, Recommendation
-    from lifelong_core.design.method.schema import Question
-    from lifelong_core.entities.recommendations import AttachedRecommendation, AttachmentEffects, Refit
+from lifelong_core.design import (
+    AcceptanceThreshold,
+    Interview,
+    Proposal,
+    Recommendation,
+    next_questions,
+    start_interview,
+)
+from lifelong_core.design.interview.cost_builders import rules_hint
+from lifelong_core.design.interview.cost_rules import BEGINNINGS
+from lifelong_core.design.method.schema import Question
+from lifelong_core.entities.recommendations import NewlyAttached
+from lifelong_core.operations.recommendations import AttachRecommendation, Threshold
+from lifelong_core.values.errors import InvalidInputError
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 file = click.Path(dir_okay=False, path_type=Path)
@@ -127,22 +141,18 @@ def _class_names(options: dict[str, Any]) -> tuple[str, ...] | None:
         given = tuple(name.strip() for name in options["classes"].split(","))
     if options["attach"] is None:
         return given
-    with open_store() as store:
-        names = tuple(store.tasks.get(options["attach"]).class_names)
+    with connect() as connection:
+        names = tuple(find_task(connection, options["attach"]).class_names)
     _refuse_others(given, names, "--classes", options)
     return names
 
 
-def _thresholds(options: dict[str, Any], names: tuple[str, ...] | None) -> "list[AcceptanceThreshold]":
+def _thresholds(options: dict[str, Any], names: tuple[str, ...] | None) -> list[AcceptanceThreshold]:
     """The acceptance thresholds of --threshold, read before the interview."""
-    from lifelong.commands.validation.thresholds import parse_threshold
-
     return [parse_threshold(text, names) for text in options["thresholds"]]
 
 
-def _named(interview: "Interview", names: tuple[str, ...] | None, options: dict[str, Any]) -> "Interview":
-    from lifelong_core.values.errors import InvalidInputError
-
+def _named(interview: Interview, names: tuple[str, ...] | None, options: dict[str, Any]) -> Interview:
     if names is None or names == interview.class_names:
         return interview
     _refuse_others(interview.class_names, names, "the answers", options)
@@ -167,8 +177,6 @@ def _refuse_others(
     given: tuple[str, ...] | None, names: tuple[str, ...], place: str, options: dict[str, Any]
 ) -> None:
     """Refuse classes with other names or in another order: costs and target classes would be swapped."""
-    from lifelong_core.values.errors import InvalidInputError
-
     if given in (None, names):
         return
     other = "--classes" if options["attach"] is None else f"the task {options['attach']}"
@@ -180,7 +188,7 @@ def _refuse_others(
     )
 
 
-def _proposals(options: dict[str, Any], interview: "Interview") -> "Mapping[str, Proposal]":
+def _proposals(options: dict[str, Any], interview: Interview) -> Mapping[str, Proposal]:
     """The proposals of --data for the classes that are known already, and the costs that the task of --attach has."""
     found: dict[str, Proposal] = {}
     if options["data"] is not None:
@@ -195,12 +203,10 @@ def _proposals(options: dict[str, Any], interview: "Interview") -> "Mapping[str,
     return found
 
 
-def _costs_of_task(task: str, interview: "Interview") -> "dict[str, Proposal]":
+def _costs_of_task(task: str, interview: Interview) -> dict[str, Proposal]:
     """The costs of the task as a proposal; none where it has the default ones, or other classes."""
-    from lifelong_core.design.interview.proposals import Proposal
-
-    with open_store() as store:
-        found = store.tasks.get(task)
+    with connect() as connection:
+        found = find_task(connection, task)
     rows = tuple(tuple(row) for row in found.costs.tolist())
     classes = len(found.class_names)
     is_default = rows == tuple(tuple(float(i != k) for k in range(classes)) for i in range(classes))
@@ -209,7 +215,7 @@ def _costs_of_task(task: str, interview: "Interview") -> "dict[str, Proposal]":
     return {"costs": Proposal(field="costs", value=rows, reason=f"the task {task} has these costs")}
 
 
-def _taken_over(interview: "Interview", proposals: "Mapping[str, Proposal]") -> "Interview":
+def _taken_over(interview: Interview, proposals: Mapping[str, Proposal]) -> Interview:
     """The interview with the proposals for questions without an answer."""
     given = interview.fingerprint.answered_fields()
     return with_texts(
@@ -217,11 +223,8 @@ def _taken_over(interview: "Interview", proposals: "Mapping[str, Proposal]") -> 
     )
 
 
-def _with_costs(interview: "Interview", options: dict[str, Any]) -> "Interview":
+def _with_costs(interview: Interview, options: dict[str, Any]) -> Interview:
     """The interview with the costs of --costs."""
-    from lifelong_core.design.interview.cost_builders import rules_hint
-    from lifelong_core.values.errors import InvalidInputError
-
     given = options["costs"]
     if given is None:
         return interview
@@ -251,17 +254,11 @@ def _is_file(text: str) -> bool:
 
 def _looks_like_path(text: str) -> bool:
     """Whether a text is neither rows of numbers nor begins like a rule."""
-    from lifelong_core.design.interview.cost_rules import BEGINNINGS
-
     return any(sign.isalpha() for sign in text) and not text.strip().casefold().startswith(BEGINNINGS)
 
 
-def _interview(options: dict[str, Any], names: tuple[str, ...] | None) -> "Interview":
+def _interview(options: dict[str, Any], names: tuple[str, ...] | None) -> Interview:
     """Ask the open questions, starting where the interview was left."""
-    from lifelong.commands.interview.dialogue import Dialogue, InterviewSaved
-    from lifelong.commands.interview.screen import InterviewScreen
-    from lifelong_core.design import start_interview
-
     state: Path = options["state"] or Path(DEFAULT_STATE)
     screen = InterviewScreen(err=options["as_json"])
     kept = None if options["restart"] else load_interview(state)
@@ -269,7 +266,7 @@ def _interview(options: dict[str, Any], names: tuple[str, ...] | None) -> "Inter
     proposals = _proposals(options, interview)
     interview = _with_costs(_taken_over(interview, proposals) if options["yes"] else interview, options)
 
-    def save(current: "Interview") -> None:
+    def save(current: Interview) -> None:
         write_text(state, current.to_json(), field="--state")
         if options["output"] is not None and current.stage == "complete":
             # Before the dialogue prints it: printing fails where the reader of the output has gone.
@@ -284,16 +281,12 @@ def _interview(options: dict[str, Any], names: tuple[str, ...] | None) -> "Inter
         raise click.exceptions.Exit(0 if isinstance(stopped, InterviewSaved) else 1) from None
 
 
-def _open_questions(interview: "Interview") -> "Sequence[Question]":
-    from lifelong_core.design import next_questions
-
+def _open_questions(interview: Interview) -> Sequence[Question]:
     return next_questions(interview.fingerprint, choices=interview.choices)
 
 
-def _complete(interview: "Interview", options: dict[str, Any]) -> "Recommendation":
+def _complete(interview: Interview, options: dict[str, Any]) -> Recommendation:
     """The recommendation; nothing in it is open."""
-    from lifelong_core.values.errors import InvalidInputError
-
     missing = _open_questions(interview)
     if missing and not interview.contradictions:
         raise InvalidInputError(
@@ -315,18 +308,15 @@ def _complete(interview: "Interview", options: dict[str, Any]) -> "Recommendatio
 
 
 def _deliver(
-    recommendation: "Recommendation",
-    interview: "Interview",
+    recommendation: Recommendation,
+    interview: Interview,
     options: dict[str, Any],
-    thresholds: "list[AcceptanceThreshold]",
+    thresholds: list[AcceptanceThreshold],
 ) -> None:
     """Write the recommendation, attach it, and print it unless the dialogue did.
 
     Printing comes last, because it fails where the reader of the output has gone.
     """
-    from lifelong.commands.interview.recommendation_text import print_recommendation
-    from lifelong.commands.interview.screen import terminal, warn_of_costs
-
     said: list[str] = []
     if options["output"] is not None:
         write_text(options["output"], recommendation.to_json(), field="--output")
@@ -344,53 +334,45 @@ def _deliver(
 
 
 def _attach(
-    recommendation: "Recommendation", options: dict[str, Any], thresholds: "list[AcceptanceThreshold]"
+    recommendation: Recommendation, options: dict[str, Any], thresholds: list[AcceptanceThreshold]
 ) -> list[str]:
     """Attach the recommendation, and return what it changed, in sentences."""
-    from lifelong_core.store import attach_and_refit
-    from lifelong_core.store.design.effects import effects_of
-
-    task, refit = options["attach"], None
-    given: dict[str, Any] = {"force_reason": options["force_because"], "actor": actor()}
-    with open_store() as store:
-        before = store.recommendations.current(task)
+    task = options["attach"]
+    with connect() as connection:
+        before = in_force(connection, task)
         thresholds, note = (thresholds, None) if thresholds else _earlier_thresholds(before, recommendation)
-        known = None if note is None or before is None else before.version
-        if options["refit_head"]:
-            refit = attach_and_refit(
-                store, task, recommendation, thresholds=thresholds, expected_version=known, **given
+        attached = connection.send(
+            AttachRecommendation(
+                task=task,
+                recommendation=recommendation.to_document(),
+                thresholds=[Threshold(**threshold.model_dump()) for threshold in thresholds],
+                expected_version=None if note is None or before is None else before.version,
+                refit_head=options["refit_head"],
+                force_reason=options["force_because"],
             )
-            attached = refit.attached
-        else:
-            attached = store.recommendations.attach(
-                task, recommendation, thresholds=thresholds, expected_version=known, **given
-            )
-        effects = effects_of(store, attached)
+        )
     said = f"Recommendation {attached.version} is attached to {options['attach']}"
     count = f"{len(thresholds)} threshold{'s' if len(thresholds) > 1 else ''}"
     limits = f" with {count}" if thresholds else ""
-    return [f"{said}{limits}.", *([] if note is None else [note]), *_effects(effects, refit)]
+    return [f"{said}{limits}.", *([] if note is None else [note]), *_effects(attached)]
 
 
 def _earlier_thresholds(
-    before: "AttachedRecommendation | None", recommendation: "Recommendation"
-) -> "tuple[list[AcceptanceThreshold], str | None]":
+    before: InForce | None, recommendation: Recommendation
+) -> tuple[list[AcceptanceThreshold], str | None]:
     """The thresholds to keep where no --threshold is given, and a sentence about the earlier ones.
 
     They stay where the recommendation in force is the same one, whatever its text and the names of its classes.
     """
-    from lifelong_core.values.errors import UnavailableError
-
     if before is None:
         return [], None
-    try:
-        earlier, kept = before.recommendation, list(before.thresholds)
-    except UnavailableError:  # a damaged document must not prevent a new one
+    if before.recommendation is None:  # a damaged document must not prevent a new one
         return [], f"Version {before.version} is damaged; its thresholds are no longer in force."
+    kept = list(before.thresholds)
     if not kept:
         return [], None
     count = f"{len(kept)} acceptance threshold{'s' if len(kept) > 1 else ''}"
-    if earlier.is_same(recommendation):
+    if before.recommendation.is_same(recommendation):
         return (
             kept,
             f"It is the same recommendation as version {before.version}, so its {count} stay in force.",
@@ -399,18 +381,18 @@ def _earlier_thresholds(
     return [], f"{count} of version {before.version} {verb} no longer in force: state them with --threshold."
 
 
-def _effects(effects: "AttachmentEffects", refit: "Refit | None") -> "Iterator[str]":
+def _effects(attached: NewlyAttached) -> Iterator[str]:
     """The rule of the task, the heads that were fitted again, and those that decide otherwise."""
-    yield f"The task decides by this rule: {effects.decision_rule_text}."
-    if effects.not_executed is not None:
-        yield f"It is not that of the answers: {effects.not_executed}"
-    for head in () if refit is None else refit.published:
+    yield f"The task decides by this rule: {attached.decision_rule_text}."
+    if attached.not_executed is not None:
+        yield f"It is not that of the answers: {attached.not_executed}"
+    for head in attached.published:
         place = "default head" if head.environment is None else f"head of {head.environment}"
-        yield f"Published {place}, version {head.record.version}."
-    for head in () if refit is None else refit.kept:
+        yield f"Published {place}, version {head.version}."
+    for head in attached.kept:
         place = "Default head" if head.environment is None else f"Head of {head.environment}"
         yield f"{place}, version {head.version}, stays: {head.reason}"
-    for head in effects.differing_heads:
+    for head in attached.differing_heads:
         yield f"Note: {head.sentence}"
-    if effects.hint is not None:
-        yield effects.hint
+    if attached.hint is not None:
+        yield attached.hint

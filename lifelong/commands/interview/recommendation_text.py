@@ -1,25 +1,26 @@
 """A recommendation as text for the terminal."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from lifelong_core.design.recommendation.wording import CONFIDENCE_WORDS, DECIDED_BY, DISPLAY_NAMES
+from rich.table import Table
+from rich.text import Text
 
-if TYPE_CHECKING:
-    from lifelong.rich_console import Console
-    from lifelong_core.design import Recommendation, Step
-    from lifelong_core.design.recommendation.document import GuideOutcome
-    from lifelong_core.design.recommendation.wording import MetricView
+from lifelong.rich_console import Console
+from lifelong_core.design import Recommendation, Step
+from lifelong_core.design.recommendation.document import GuideOutcome
+from lifelong_core.design.recommendation.wording import (
+    CONFIDENCE_WORDS,
+    DECIDED_BY,
+    DISPLAY_NAMES,
+    MetricView,
+    view_metrics,
+)
 
 
 def print_recommendation(
-    console: "Console", recommendation: "Recommendation", class_names: Sequence[str] | None
+    console: Console, recommendation: Recommendation, class_names: Sequence[str] | None
 ) -> None:
     """Print the metrics with reasons, rejected metrics, warnings and advice."""
-    from rich.text import Text
-
-    from lifelong_core.design.recommendation.wording import view_metrics
-
     metrics = view_metrics(recommendation, class_names)
     console.print()
     console.rule("Recommended metrics", align="left", style="bold")
@@ -40,11 +41,8 @@ def print_recommendation(
     console.print(Text("In short: ", style="bold") + Text(labels or "no metric", style="bold green"))
 
 
-def _metrics(console: "Console", metrics: "Sequence[MetricView]") -> None:
+def _metrics(console: Console, metrics: Sequence[MetricView]) -> None:
     """Print one row for each metric: its meaning and its parameters."""
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("metric", no_wrap=True)
     table.add_column("what it says", overflow="fold")
@@ -58,7 +56,7 @@ def _metrics(console: "Console", metrics: "Sequence[MetricView]") -> None:
     console.print(table)
 
 
-def _details(view: "MetricView") -> Iterator[str]:
+def _details(view: MetricView) -> Iterator[str]:
     """The class, the costs, the prevalences and the weights with which a metric is computed."""
     metric = view.metric
     parameters = dict(metric.parameters)
@@ -81,10 +79,8 @@ def _rows(matrix: object) -> str:
     return "; ".join(", ".join(f"{value:g}" for value in row) for row in rows)
 
 
-def _step(console: "Console", step: "Step") -> None:
+def _step(console: Console, step: Step) -> None:
     """Print the recommended and rejected metrics of one subprocess, with reasons."""
-    from rich.text import Text
-
     labels = ", ".join(metric.label for metric in step.metrics)
     console.print()
     title = step.title[0].upper() + step.title[1:]
@@ -101,12 +97,12 @@ def _step(console: "Console", step: "Step") -> None:
         _line(console, "left out", f"{metrics}: {reason}")
 
 
-def _decision(guide: "GuideOutcome") -> str:
+def _decision(guide: GuideOutcome) -> str:
     chosen = ", ".join(guide.chosen) or f"one of {', '.join(guide.options)}"
     return f"{guide.title}: {chosen}, {DECIDED_BY[guide.decided_by]}. {guide.why}"
 
 
-def _rejections(step: "Step") -> Iterator[tuple[str, str]]:
+def _rejections(step: Step) -> Iterator[tuple[str, str]]:
     """The rejected metrics, those with the same reason together."""
     reasons: dict[str, list[str]] = {}
     for rejected in step.rejected:
@@ -117,9 +113,7 @@ def _rejections(step: "Step") -> Iterator[tuple[str, str]]:
         yield ", ".join(metrics), reason
 
 
-def _list(console: "Console", title: str, items: Iterator[str]) -> None:
-    from rich.text import Text
-
+def _list(console: Console, title: str, items: Iterator[str]) -> None:
     lines = list(items)
     if not lines:
         return
@@ -129,10 +123,7 @@ def _list(console: "Console", title: str, items: Iterator[str]) -> None:
         _line(console, "-", line)
 
 
-def _line(console: "Console", label: str, text: str) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
+def _line(console: Console, label: str, text: str) -> None:
     grid = Table.grid(padding=(0, 1))
     grid.add_column(min_width=2 if label == "-" else 10)
     grid.add_column(overflow="fold")

@@ -1,27 +1,26 @@
 """Output and input of the interview in the terminal; plain text if the output is no terminal."""
 
-import io
-import sys
 from collections.abc import Container, Iterable
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
+import numpy as np
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from lifelong.commands.common import only_warned
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rich.console import RenderableType
-
-    from lifelong.rich_console import Console
-    from lifelong_core.design import Contradiction, Interview, Question
-    from lifelong_core.design.interview.cost_builders import Costs
-    from lifelong_core.design.recommendation.document import GuideOutcome
-    from lifelong_core.values.errors import InvalidInputError
-
-WIDEST = 100
-"""Longest line, in characters."""
+from lifelong.commands.interview.recommendation_text import print_recommendation
+from lifelong.commands.results import terminal
+from lifelong_core.configuration.plausibility import check_costs
+from lifelong_core.design import Contradiction, Interview, Question, format_answer
+from lifelong_core.design.interview.class_names import number_class_names
+from lifelong_core.design.interview.cost_builders import Costs, rule_of
+from lifelong_core.design.interview.cost_rules import needs_more_lines
+from lifelong_core.design.interview.views import possible_answers, summarize_answer, view_answer
+from lifelong_core.design.recommendation.document import GuideOutcome
+from lifelong_core.values.errors import InvalidInputError
 
 LONGEST_SHOWN = 24
 """Characters of an answer that stands in a hint."""
@@ -61,24 +60,8 @@ HINTS = {
 }
 
 
-def terminal(*, err: bool = False) -> "Console":
-    """Standard output or standard error, with a limited line length."""
-    from lifelong.rich_console import Console
-
-    stream = sys.stderr if err else sys.stdout
-    if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors="replace")  # a terminal that lacks a character shows ? in its place
-    console = Console(stderr=err, highlight=False)
-    console.width = min(console.width, WIDEST)
-    return console
-
-
-def warn_of_costs(costs: "Costs | None") -> None:
+def warn_of_costs(costs: Costs | None) -> None:
     """Print a warning where costs would be refused by a task; they fit the classes."""
-    import numpy as np
-
-    from lifelong_core.configuration.plausibility import check_costs
-
     if costs is not None:
         with only_warned(hint="A task takes them only with a reason: --attach TASK --force-because REASON."):
             check_costs(np.array(costs, dtype=float))
@@ -91,7 +74,7 @@ class InterviewScreen:
         self._err = err
         self._console = terminal(err=err)
 
-    def welcome(self, state: "Path", kept: "Interview | None") -> None:
+    def welcome(self, state: Path, kept: Interview | None) -> None:
         """Print where answers are stored, and whether an interview is continued."""
         if kept is None:
             self.say(
@@ -125,8 +108,6 @@ class InterviewScreen:
         Raises:
             click.Abort: there is no more input, or Ctrl-C.
         """
-        from lifelong_core.design.interview.cost_rules import needs_more_lines
-
         lines = [line for line in first.splitlines() if line.strip()]
         if needs_more_lines(lines, classes):
             self.say(
@@ -143,7 +124,7 @@ class InterviewScreen:
         text = click.style(sign, fg="cyan", bold=True)
         return str(click.prompt(text, default="", show_default=False, prompt_suffix="", err=self._err))
 
-    def hint(self, interview: "Interview", question: "Question") -> str:
+    def hint(self, interview: Interview, question: Question) -> str:
         """How to answer a question."""
         if question.kind == "matrix" and (interview.fingerprint.number_of_classes or 0) > 2:
             return COSTS_OF_MANY
@@ -152,7 +133,7 @@ class InterviewScreen:
         return f"1-{len(question.offered(interview.fingerprint.answers()))}"
 
     def enter(
-        self, interview: "Interview", question: "Question", suggested: object, *, is_proposal: bool = False
+        self, interview: Interview, question: Question, suggested: object, *, is_proposal: bool = False
     ) -> str:
         """The answer that Enter gives; `is_proposal`: data or other answers suggest it."""
         shown = _shown(interview, question, suggested)
@@ -163,24 +144,17 @@ class InterviewScreen:
 
     def say(self, text: str, style: str = "") -> None:
         """Print a sentence without interpreting markup."""
-        from rich.text import Text
-
         self._console.print(Text(text, style=style))
 
-    def problem(self, error: "InvalidInputError") -> None:
+    def problem(self, error: InvalidInputError) -> None:
         """Print the error of an answer, with its hint."""
         message = error.message[0].upper() + error.message[1:]
         self.say(f"{message} {error.hint or ''}".rstrip(), "yellow")
 
     def question(
-        self, interview: "Interview", question: "Question", suggested: object, reason: str | None
+        self, interview: Interview, question: Question, suggested: object, reason: str | None
     ) -> None:
         """Print a question with its example, its pitfall and the answers that it offers."""
-        from rich.text import Text
-
-        from lifelong_core.design.interview.class_names import number_class_names
-        from lifelong_core.design.interview.views import possible_answers
-
         progress = interview.progress
         at_least = "" if progress.certain == progress.possible else "at least "
         done = f"{progress.answered} answered, {at_least}{progress.certain} to go"
@@ -203,16 +177,12 @@ class InterviewScreen:
             options = possible_answers(question, interview.class_labels, interview.fingerprint.answers())
             self._options((option.label, option.explanation) for option in options)
 
-    def show_class_names(self, interview: "Interview") -> None:
+    def show_class_names(self, interview: Interview) -> None:
         """Print the names of the classes as they were read, in the order of the scores."""
-        from lifelong_core.design.interview.class_names import number_class_names
-
         self.say(f"  = {number_class_names(interview.class_labels)}", "green")
 
-    def understood(self, interview: "Interview", question: "Question") -> None:
+    def understood(self, interview: Interview, question: Question) -> None:
         """Print an answer as it was read, unless the typed text shows it."""
-        from lifelong_core.design import format_answer
-
         value = getattr(interview.fingerprint, question.field)
         if value is None or question.kind in ("yes_no", "count", "text"):
             return
@@ -232,11 +202,8 @@ class InterviewScreen:
                 if decided != true
             )
 
-    def _many_costs(self, interview: "Interview", question: "Question", value: "Costs") -> None:
+    def _many_costs(self, interview: Interview, question: Question, value: Costs) -> None:
         """Print costs as a rule, else as a row for each class, else only how many they are."""
-        from lifelong_core.design.interview.cost_builders import rule_of
-        from lifelong_core.design.interview.views import summarize_answer
-
         called = interview.class_labels
         if rule_of(value, interview.class_names) is None and len(value) == len(called) <= MOST_ROWS:
             self.say("  = costs of each true class, in the order of the decisions:", "green")
@@ -248,7 +215,7 @@ class InterviewScreen:
             said = summarize_answer(question, value, class_names=interview.class_names)
             self.say(f"  = {said}", "green")
 
-    def explain(self, question: "Question | None") -> None:
+    def explain(self, question: Question | None) -> None:
         """Print the details of a question, and the commands."""
         if question is not None:
             from lifelong_core.design.method.loader import load_method
@@ -274,10 +241,8 @@ class InterviewScreen:
             ]
         )
 
-    def answers(self, interview: "Interview", among: "Container[str] | None" = None) -> None:
+    def answers(self, interview: Interview, among: Container[str] | None = None) -> None:
         """Print the answers and choices so far; `among`: only these."""
-        from lifelong_core.design.interview.views import view_answer
-
         items = (*interview.fingerprint.answered_fields(), *interview.choices)
         views = [view_answer(interview, item) for item in items if among is None or item in among]
         rows = [
@@ -291,13 +256,11 @@ class InterviewScreen:
         ]
         self._rows(rows or [("", "Nothing yet.")])
 
-    def recommendation(self, interview: "Interview") -> None:
+    def recommendation(self, interview: Interview) -> None:
         """Print the recommendation."""
-        from lifelong.commands.interview.recommendation_text import print_recommendation
-
         print_recommendation(self._console, interview.recommendation(), interview.class_names)
 
-    def contradiction(self, interview: "Interview", contradiction: "Contradiction") -> None:
+    def contradiction(self, interview: Interview, contradiction: Contradiction) -> None:
         """Print answers that contradict each other, and the resolutions."""
         self._console.print()
         self._console.rule("These answers contradict each other", align="left", style="yellow")
@@ -306,7 +269,7 @@ class InterviewScreen:
         self.say("How do you resolve it?")
         self._options((resolution.text, "") for resolution in contradiction.resolutions)
 
-    def choice(self, guide: "GuideOutcome") -> None:
+    def choice(self, guide: GuideOutcome) -> None:
         """Print a guide that needs a choice, with the arguments about each option."""
         self._console.print()
         self._console.rule(f"{guide.guide}  ·  your choice", align="left", style="dim")
@@ -323,18 +286,14 @@ class InterviewScreen:
         if guide.several:
             self.say("Several are possible: 1, 3")
 
-    def _rows(self, rows: "Iterable[tuple[str, str]]", indent: int = 2) -> None:
+    def _rows(self, rows: Iterable[tuple[str, str]], indent: int = 2) -> None:
         self._grid(((label, text) for label, text in rows), ("dim", ""), indent)
 
-    def _options(self, options: "Iterable[tuple[str, str]]") -> None:
+    def _options(self, options: Iterable[tuple[str, str]]) -> None:
         numbered = ((str(number), *option) for number, option in enumerate(options, start=1))
         self._grid(numbered, ("cyan", "bold", ""), 2)
 
     def _grid(self, rows: Iterable[tuple[str, ...]], styles: tuple[str, ...], indent: int) -> None:
-        from rich.padding import Padding
-        from rich.table import Table
-        from rich.text import Text
-
         grid = Table.grid(padding=(0, 2))
         for style in styles:
             grid.add_column(style=style, overflow="fold")
@@ -344,15 +303,13 @@ class InterviewScreen:
         self._console.print(Padding(grid, (0, 0, 0, indent)))
 
 
-def _shown(interview: "Interview", question: "Question", value: object) -> str:
+def _shown(interview: Interview, question: Question, value: object) -> str:
     """An answer as text; the number of classes is shown by their names."""
-    from lifelong_core.design.interview.views import summarize_answer
-
     names = _names_of_count(interview, question.field, value)
     return names or summarize_answer(question, value, class_names=interview.class_names)
 
 
-def _names_of_count(interview: "Interview", field: str, value: object) -> str | None:
+def _names_of_count(interview: Interview, field: str, value: object) -> str | None:
     """The names of the classes in place of their number; None for other fields, and for classes without names."""
     names = interview.class_names
     if field != "number_of_classes" or names is None or value != len(names):

@@ -1,15 +1,19 @@
 """`lifelong calibration-sets`: the calibration sets of a model, and the active one."""
 
-from typing import TYPE_CHECKING
-
 import click
 
-from lifelong.commands.common import CommandGroup, actor, as_json, model_argument, open_store
+from lifelong.commands.common import CommandGroup, as_json, model_argument
+from lifelong.commands.connection import connect
+from lifelong.commands.operation_command import operation_command
 from lifelong.commands.tables import print_rows
-from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong_core.store import CalibrationSet, Model
+from lifelong_core.entities.heads import CalibrationSetAnswer
+from lifelong_core.entities.registry import ModelAnswer
+from lifelong_core.operations.calibration_sets import (
+    ActivateCalibrationSet,
+    ActivatedCalibrationSet,
+    ListCalibrationSets,
+)
+from lifelong_core.operations.models import ShowModel
 
 
 @click.group(
@@ -28,46 +32,47 @@ def list_(model: str, *, as_json: bool) -> None:
     The column preprocessing compares how the images were decoded and preprocessed with this installation: same, other,
     or unknown, as for most files of logits.
     """
-    with open_store() as store:
-        chosen = store.models.get(model)
-        rows = [
-            {
-                "id": record.id,
-                "active": record.id == chosen.calibration_set_id,
-                "samples": record.samples,
-                "created_at": record.created_at,
-                "preprocessing": _compared(record, chosen),
-                "digest": record.digest,
-            }
-            for record in store.calibration_sets.list(chosen.reference)
-        ]
+    with connect() as connection:
+        shown = connection.send(ShowModel(model=model))
+        listed = connection.send(ListCalibrationSets(model=shown.model))
+    rows = [
+        {
+            "id": record.id,
+            "active": record.id == listed.active,
+            "samples": record.samples,
+            "created_at": record.created_at,
+            "preprocessing": _compared(record, shown),
+            "digest": record.digest,
+        }
+        for record in listed.calibration_sets
+    ]
     print_rows(rows, as_json=as_json, empty="No calibration set yet: `lifelong calibrate`.", below="digest")
 
 
-@calibration_sets.command()
-@model_argument
-@click.argument("identifier", metavar="ID", type=click.IntRange(1, 2**31 - 1))
-def activate(model: str, identifier: int) -> None:
-    """Make calibration set ID of MODEL the active one: cycles fit heads on it.
-
-    This withdraws the set that was active. The heads stay as they are: `lifelong heads rollback`
-    changes the default head, and activates the set that it was fitted on.
-    """
-    from lifelong_core.store import describe_default_head
-
-    with open_store() as store:
-        chosen = store.calibration_sets.activate(model, identifier, actor=actor())
-        described = store.models.get(model)
-        sentence = describe_default_head(store, described)
-    echo(f"Calibration set {chosen.id} of {described.reference} is active: cycles fit heads on it.")
-    if sentence is not None:
-        echo(sentence)
-
-
-def _compared(record: "CalibrationSet", model: "Model") -> str:
+def _compared(record: CalibrationSetAnswer, model: ModelAnswer) -> str:
     """Whether a set was made with the preprocessing of its model, as this installation computes it."""
     from lifelong_core.images.preprocessing_digest import differs
 
     if record.preprocessing_digest is None or model.preprocessing is None:
         return "unknown"
     return "other" if differs(record.preprocessing_digest, model.preprocessing) else "same"
+
+
+def _activated(answer: ActivatedCalibrationSet, _: ActivateCalibrationSet) -> str:
+    sentence = f"Calibration set {answer.id} of {answer.model} is active: cycles fit heads on it."
+    return sentence if answer.default_head is None else f"{sentence}\n{answer.default_head}"
+
+
+calibration_sets.add_command(
+    operation_command(
+        ActivateCalibrationSet,
+        "activate",
+        help_text="""Make calibration set ID of MODEL the active one: cycles fit heads on it.
+
+        This withdraws the set that was active. The heads stay as they are: `lifelong heads rollback`
+        changes the default head, and activates the set that it was fitted on.
+        """,
+        text=_activated,
+        metavars={"identifier": "ID"},
+    )
+)

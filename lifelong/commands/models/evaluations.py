@@ -16,11 +16,9 @@ from lifelong.commands.common import (
     output_option,
 )
 from lifelong.commands.cycles.inputs import name_file_in_errors
-from lifelong.commands.interview.files import write_texts
 from lifelong.commands.jobs import expect_monitor, finish_job, timeout_option
-from lifelong.commands.validation.aggregate_option import aggregate_option
-from lifelong.commands.validation.uncertainty_options import settings_of, uncertainty_options
-from lifelong.printing import echo
+from lifelong.commands.results import deliver
+from lifelong.commands.validation.options import aggregate_option, settings_of, uncertainty_options
 
 if TYPE_CHECKING:
     from lifelong_core.store import Job, Store
@@ -94,7 +92,7 @@ def validate(
 
     The command exits with 3 if the model does not reach all thresholds, where there are any.
     """
-    from lifelong.commands.interview.screen import terminal
+    from lifelong.commands.results import terminal
     from lifelong.commands.validation.validation_text import print_validation
     from lifelong_core.deploy.labelled_set import LabelledSet
     from lifelong_core.design import ValidationResult
@@ -149,8 +147,8 @@ def report(
 
     The command exits with 3 if the report advises against the promotion.
     """
-    from lifelong.commands.interview.screen import terminal
     from lifelong.commands.models.promotion_text import print_promotion
+    from lifelong.commands.results import terminal
     from lifelong_core.deploy.paired_set import PairedSet
     from lifelong_core.promotion import PromotionReport
     from lifelong_core.store.evaluations.comparisons import find_pair, paired_test_set, submit_comparison
@@ -187,16 +185,5 @@ def _finished(store: "Store", job: "Job", outputs: Outputs) -> str:
     result = finish_job(store, job, outputs["timeout"]).result or {}
     document = store.artifacts.get(result["result"]).decode()
     page = None if outputs["html"] is None else store.artifacts.get(result["report"]).decode()
-    # Files first: printing fails where the reader of the output has gone.
-    failure = write_texts(
-        ((outputs["output"], document, "--output"), (outputs["html"], page or "", "--html"))
-    )
-    if outputs["as_json"]:
-        echo(document)
-    if failure is not None:
-        raise failure
-    if outputs["output"] is not None:
-        echo(f"The result is in {outputs['output']}.", err=outputs["as_json"])
-    if outputs["html"] is not None:
-        echo(f"The report is in {outputs['html']}.", err=outputs["as_json"])
+    deliver(document, page or "", outputs)
     return document

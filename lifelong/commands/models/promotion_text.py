@@ -1,23 +1,22 @@
 """A promotion report as text for the terminal."""
 
-from typing import TYPE_CHECKING
+from rich.table import Table
+from rich.text import Text
 
 from lifelong.commands.validation.validation_text import MOST_CLASSES, print_cautions
+from lifelong.rich_console import Console
+from lifelong_core.design.interview.class_names import decision_names
 from lifelong_core.design.report.words import better, interval_in_words, name_classes, number, of
-
-if TYPE_CHECKING:
-    from lifelong.rich_console import Console
-    from lifelong_core.design.validation.differences import MetricDifference
-    from lifelong_core.promotion import PromotionReport
+from lifelong_core.design.validation.differences import MetricDifference
+from lifelong_core.metrics.catalogue import METRICS
+from lifelong_core.promotion import PromotionReport
 
 _COLOURS = {"promote": "green", "reject": "red", "decide": "yellow"}
 _MOST_CASES = 5
 
 
-def print_promotion(console: "Console", report: "PromotionReport") -> None:
+def print_promotion(console: Console, report: PromotionReport) -> None:
     """Print the verdict with its reasons, the differences, the costliest changes of decisions, and warnings."""
-    from rich.text import Text
-
     names = report.new_result.class_names
     pair = Text(report.new.reference, style="bold") + Text(f" against {report.current.reference}")
     console.print(pair + Text(f"  {report.changes.samples:,} cases of {report.task}", style="dim"))
@@ -32,12 +31,7 @@ def print_promotion(console: "Console", report: "PromotionReport") -> None:
     print_cautions(console, (name_classes(text, names) for text in report.warnings))
 
 
-def _print_differences(console: "Console", report: "PromotionReport") -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from lifelong_core.metrics.catalogue import METRICS
-
+def _print_differences(console: Console, report: PromotionReport) -> None:
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     level = f"difference ({100 * report.new_result.level:g} % interval)"
     for column in ("metric", "of", "new", "current", level, "verdict", "better"):
@@ -60,7 +54,7 @@ def _print_differences(console: "Console", report: "PromotionReport") -> None:
     console.print()
 
 
-def _shown(differences: "tuple[MetricDifference, ...]") -> "list[MetricDifference]":
+def _shown(differences: tuple[MetricDifference, ...]) -> list[MetricDifference]:
     """Of each metric, what sums it up and the first classes."""
     by_label: dict[str, list[MetricDifference]] = {}
     for one in differences:
@@ -68,11 +62,7 @@ def _shown(differences: "tuple[MetricDifference, ...]") -> "list[MetricDifferenc
     return [one for own in by_label.values() for one in own[: MOST_CLASSES + 1]]
 
 
-def _print_changes(console: "Console", report: "PromotionReport") -> None:
-    from rich.text import Text
-
-    from lifelong_core.design.interview.class_names import decision_names
-
+def _print_changes(console: Console, report: PromotionReport) -> None:
     changes, names = report.changes, report.new_result.class_names
     decisions = decision_names(names, len(report.cost_matrix[0]))
     console.print(Text(f"{changes.changed} of {changes.samples} decisions change.", style="bold"))

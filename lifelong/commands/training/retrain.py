@@ -172,9 +172,9 @@ def follow(store: "Store", job: "Job") -> "Job":
         Exit: Ctrl-C; the job goes on.
         ConflictError: it failed or was cancelled.
     """
-    from lifelong.commands.interview.screen import terminal
     from lifelong.commands.job_following import follow_job
     from lifelong.commands.jobs import expect_success
+    from lifelong.commands.results import terminal
 
     console = terminal(err=True)
     try:
@@ -189,8 +189,8 @@ def follow(store: "Store", job: "Job") -> "Job":
 
 def _print_outcome(store: "Store", result: dict[str, Any]) -> None:
     """The metrics, beside those of the promoted model where there is one, warnings, and what to type next."""
-    from lifelong.commands.interview.screen import terminal
     from lifelong.commands.models.promotion_text import print_promotion
+    from lifelong.commands.results import terminal
     from lifelong.commands.validation.validation_text import print_validation
     from lifelong_core.design import ValidationResult
     from lifelong_core.promotion import PromotionReport

@@ -7,7 +7,7 @@ import click
 
 from lifelong.commands.common import as_json, model_argument
 from lifelong.commands.connection import connect
-from lifelong.commands.interview.files import write_text
+from lifelong.commands.results import write_text
 from lifelong.commands.training.plan_text import print_result
 from lifelong.printing import echo
 from lifelong_core.develop.training.recipe import Recipe

@@ -1,17 +1,21 @@
 """`lifelong estimate-dice`: the Dice of a segmentation model on maps without labels."""
 
+import json
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lifelong.commands.common import as_json, level_option, output_option, seed_option
-from lifelong.commands.interview.files import write_text
+from lifelong.commands.results import write_text
 from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong_core.deploy.performance.segmentation import ClassDice, DiceEstimate
+from lifelong.segmentation_files import read_cases
+from lifelong_core.deploy.checks import as_class_names
+from lifelong_core.deploy.performance.segmentation import ClassDice, DiceEstimate
+from lifelong_core.deploy.performance.segmentation import estimate_dice as estimate
+from lifelong_core.values.errors import InvalidInputError
 
 folder = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -47,11 +51,6 @@ def estimate_dice(calibration: Path, maps: Path, **options: Any) -> None:
     Example:
       lifelong estimate-dice validation/ this-month/ --classes background,lesion
     """
-    import json
-
-    from lifelong.segmentation_files import read_cases
-    from lifelong_core.deploy.performance.segmentation import estimate_dice as estimate
-
     labelled = read_cases(calibration, labelled=True, field="CALIBRATION")
     names = _class_names(options["classes"], labelled[0].classes)
     found = estimate(
@@ -73,9 +72,6 @@ def estimate_dice(calibration: Path, maps: Path, **options: Any) -> None:
 
 
 def _class_names(text: str | None, classes: int) -> list[str]:
-    from lifelong_core.deploy.checks import as_class_names
-    from lifelong_core.values.errors import InvalidInputError
-
     if text is None:
         return [f"class {k}" for k in range(classes)]
     names = as_class_names([name.strip() for name in text.split(",")])
@@ -84,7 +80,7 @@ def _class_names(text: str | None, classes: int) -> list[str]:
     return list(names)
 
 
-def _print(found: "DiceEstimate", names: list[str]) -> None:
+def _print(found: DiceEstimate, names: list[str]) -> None:
     """Print the estimate as a table, its warnings and assumptions."""
     echo(
         f"Dice by {found.method}: {found.cases} maps, {found.calibration_cases} calibration cases,"
@@ -106,7 +102,7 @@ def _print(found: "DiceEstimate", names: list[str]) -> None:
         echo(wrap_text(text, indent="  ", first="Assumes: "))
 
 
-def _row(name: str, one: "ClassDice") -> dict[str, Any]:
+def _row(name: str, one: ClassDice) -> dict[str, Any]:
     return {
         "class": name,
         "dice": _number(one.value),
@@ -129,6 +125,4 @@ def _interval(low: float | None, high: float | None) -> str | None:
 
 def _named(text: str, names: list[str]) -> str:
     """The text with the names of the classes."""
-    import re
-
     return re.sub(r"\bclass (\d+)\b", lambda found: names[int(found[1])], text, flags=re.IGNORECASE)

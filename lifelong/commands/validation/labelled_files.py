@@ -1,14 +1,19 @@
 """Labelled outputs of a model in npz files, as `recommend` and `validate` read them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from lifelong.commands.cycles.inputs import name_file_in_errors
 from lifelong.commands.validation.uncertainty_files import as_probabilities_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from lifelong_core.deploy.labelled_set import MEMBER_NAMES, METADATA_PREFIX, take_members
+from lifelong_core.values.arrays import expect_logits, read_labels, softmax, with_both_columns
+from lifelong_core.values.class_labels import composed
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.npz import read_npz
 
 
 @dataclass(frozen=True)
@@ -29,8 +34,6 @@ class LabelledOutputs:
     @property
     def scores(self) -> Any:
         """The probabilities, else the softmax of the logits, else the mean of the members; None without all."""
-        from lifelong_core.values.arrays import softmax
-
         if self.logits is not None:
             return softmax(self.logits.astype(float))
         if self.probabilities is None and self.members:
@@ -38,14 +41,12 @@ class LabelledOutputs:
         return self.probabilities
 
 
-def with_indices(data: LabelledOutputs, class_names: "Sequence[str] | None") -> LabelledOutputs:
+def with_indices(data: LabelledOutputs, class_names: Sequence[str] | None) -> LabelledOutputs:
     """The same outputs, with labels as indices of these classes, see `read_labels`.
 
     Raises:
         InvalidInputError: a label is no class.
     """
-    from lifelong_core.values.arrays import read_labels
-
     return replace(data, labels=read_labels(data.labels, class_names))
 
 
@@ -55,13 +56,6 @@ def read_outputs(path: Path) -> LabelledOutputs:
     Raises:
         InvalidInputError: no npz file, no labels, logits of another shape, or both logits and probabilities.
     """
-    import numpy as np
-
-    from lifelong_core.deploy.labelled_set import MEMBER_NAMES, METADATA_PREFIX, take_members
-    from lifelong_core.values.arrays import expect_logits, with_both_columns
-    from lifelong_core.values.errors import InvalidInputError
-    from lifelong_core.values.npz import read_npz
-
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -116,9 +110,6 @@ def read_outputs(path: Path) -> LabelledOutputs:
 
 def _names_in(array: Any) -> tuple[str, ...]:
     """The names in an array of texts."""
-    from lifelong_core.values.class_labels import composed
-    from lifelong_core.values.errors import InvalidInputError
-
     if array.ndim != 1 or array.dtype.kind != "U" or not array.size:
         raise InvalidInputError(
             f"expected texts of shape (C,), got {array.dtype} of shape {array.shape}.",

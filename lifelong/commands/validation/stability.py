@@ -2,21 +2,23 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lifelong.commands.common import as_json, level_option
-from lifelong.commands.interview.files import write_text
+from lifelong.commands.results import write_text
 from lifelong.commands.tables import print_rows, wrap_text
+from lifelong.instance_maps import InstanceMaps, read_image_labels, read_maps
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong.instance_maps import InstanceMaps
-    from lifelong_core.develop.localization.classifier_stability import (
-        ClassifierStability,
-        ScoreOverImages,
-    )
+from lifelong_core.develop.localization.classifier_stability import (
+    ClassifierStability,
+    ScoreOverImages,
+    classifier_stability,
+)
+from lifelong_core.develop.localization.stability import SCORE_NAMES
+from lifelong_core.promotion.page import stability_html
+from lifelong_core.values.errors import InvalidInputError
 
 file = click.Path(dir_okay=False, path_type=Path)
 OF_PAIRS = ("adjusted_positive_jaccard", "adjusted_jaccard", "spearman")
@@ -52,10 +54,6 @@ def stability(classifiers: Sequence[str], labels: Path | None, **options: Any) -
       lifelong stability seed-1.npy seed-2.npy seed-3.npy --labels positive.npy --html page.html
       lifelong stability old=maps-old/ new=maps-new/ --labels labels.csv --json
     """
-    from lifelong.instance_maps import read_image_labels, read_maps
-    from lifelong_core.develop.localization.classifier_stability import classifier_stability
-    from lifelong_core.promotion.page import stability_html
-
     paths = _paths(classifiers)
     maps = {name: read_maps(path, field=name) for name, path in paths.items()}
     names = _image_names(maps)
@@ -99,10 +97,8 @@ def _named_path(text: str) -> tuple[str | None, Path]:
     return name.strip() or None, Path(path)
 
 
-def _image_names(maps: "dict[str, InstanceMaps]") -> tuple[str, ...] | None:
+def _image_names(maps: dict[str, InstanceMaps]) -> tuple[str, ...] | None:
     """Names of the images; those of all folders are equal."""
-    from lifelong_core.values.errors import InvalidInputError
-
     named = {name: one.names for name, one in maps.items() if one.names is not None}
     if not named:
         return None
@@ -119,10 +115,8 @@ def _image_names(maps: "dict[str, InstanceMaps]") -> tuple[str, ...] | None:
     return names
 
 
-def _print(found: "ClassifierStability") -> None:
+def _print(found: ClassifierStability) -> None:
     """Print the mean of all pairs and each pair as tables."""
-    from lifelong_core.develop.localization.stability import SCORE_NAMES
-
     images = (
         f"{found.positive_images} of {found.images} images count"
         if found.is_labelled
@@ -157,7 +151,7 @@ def _print(found: "ClassifierStability") -> None:
     )
 
 
-def _cells(one: "ScoreOverImages") -> dict[str, str | int | None]:
+def _cells(one: ScoreOverImages) -> dict[str, str | int | None]:
     return {
         "mean": None if one.mean is None else f"{one.mean:.3f}",
         "interval": None if one.low is None or one.high is None else f"{one.low:.3f} to {one.high:.3f}",

@@ -5,7 +5,13 @@ import io
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lifelong.commands.cycles.inputs import name_file_in_errors
+from lifelong_core.values.arrays import as_logits, expect_logits, look_like_probabilities, softmax
+from lifelong_core.values.csv_files import separator_of, with_decimal_point
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.npz import UNREADABLE, read_npz
 
 COLUMNS = ("uncertainty", "uncertainties")
 """Names of the column of a CSV file with several columns"""
@@ -21,8 +27,6 @@ def read_uncertainties(path: Path) -> Any:
     Raises:
         InvalidInputError: no such file, or not numbers.
     """
-    from lifelong_core.values.errors import InvalidInputError
-
     content = _content(path)
     with name_file_in_errors(path, InvalidInputError):
         if content.startswith(NPY):
@@ -36,9 +40,6 @@ def read_member(path: Path) -> Any:
     Raises:
         InvalidInputError: no such file, or neither of them.
     """
-    from lifelong_core.values.errors import InvalidInputError
-    from lifelong_core.values.npz import read_npz
-
     content = _content(path)
     with name_file_in_errors(path, InvalidInputError):
         if content.startswith(NPY):
@@ -61,10 +62,6 @@ def as_probabilities_of(logits: Any, field: str) -> Any:
     Raises:
         InvalidInputError: another shape, a value that is not finite, or probabilities.
     """
-    import numpy as np
-
-    from lifelong_core.values.arrays import as_logits, expect_logits, softmax
-
     found = as_logits(logits, field=field)
     expect_logits(found, field=field)
     return softmax(found.astype(np.float64))
@@ -72,16 +69,12 @@ def as_probabilities_of(logits: Any, field: str) -> Any:
 
 def _as_member(array: Any) -> Any:
     """Probabilities as they are, and the softmax of logits."""
-    from lifelong_core.values.arrays import as_logits, look_like_probabilities
-
     checked = as_logits(array, field="members")
     is_probabilities = checked.shape == array.shape and look_like_probabilities(checked)
     return array if is_probabilities else as_probabilities_of(checked, "members")
 
 
 def _content(path: Path) -> bytes:
-    from lifelong_core.values.errors import InvalidInputError
-
     try:
         return path.read_bytes()
     except OSError as error:
@@ -89,11 +82,6 @@ def _content(path: Path) -> bytes:
 
 
 def _read_npy(content: bytes, field: str) -> Any:
-    import numpy as np
-
-    from lifelong_core.values.errors import InvalidInputError
-    from lifelong_core.values.npz import UNREADABLE
-
     try:
         return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
     except UNREADABLE as error:
@@ -103,11 +91,6 @@ def _read_npy(content: bytes, field: str) -> Any:
 
 
 def _read_csv(content: bytes) -> Any:
-    import numpy as np
-
-    from lifelong_core.values.csv_files import separator_of, with_decimal_point
-    from lifelong_core.values.errors import InvalidInputError
-
     try:
         text = content.decode("utf-8-sig")
         separator = separator_of(text.partition("\n")[0])

@@ -2,36 +2,53 @@
 
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import numpy as np
 
 from lifelong.commands.common import (
     as_json,
     level_option,
-    open_store,
     output_option,
     seed_option,
     task_option,
 )
+from lifelong.commands.connection import connect
 from lifelong.commands.cycles.inputs import name_file_in_errors
-from lifelong.commands.interview.files import write_texts
-from lifelong.commands.validation.aggregate_option import aggregate_option
-from lifelong.commands.validation.custom_metrics import load_metrics
-from lifelong.commands.validation.named_files import data_by_model, file_by_model, files_by_model
-from lifelong.commands.validation.uncertainty_options import settings_of, uncertainty_options
+from lifelong.commands.results import deliver, terminal
+from lifelong.commands.validation.attached import find_task, readable
+from lifelong.commands.validation.labelled_files import LabelledOutputs, read_outputs, with_indices
+from lifelong.commands.validation.option_values import (
+    data_by_model,
+    file_by_model,
+    files_by_model,
+    load_metrics,
+    parse_threshold,
+)
+from lifelong.commands.validation.options import aggregate_option, settings_of, uncertainty_options
+from lifelong.commands.validation.uncertainty_files import read_member, read_uncertainties
+from lifelong.commands.validation.validation_text import print_comparison, print_validation
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong.commands.validation.labelled_files import LabelledOutputs
-    from lifelong_core.design import (
-        AcceptanceThreshold,
-        ModelComparison,
-        ModelOutputs,
-        Recommendation,
-        ValidationResult,
-    )
+from lifelong_core.design import (
+    AcceptanceThreshold,
+    Interview,
+    ModelComparison,
+    ModelOutputs,
+    Recommendation,
+    ValidationResult,
+    compare,
+)
+from lifelong_core.design import validate as validate_one
+from lifelong_core.design.recommendation.document import label_metrics
+from lifelong_core.design.recommendation.stated_rule import recommended_rule
+from lifelong_core.design.report.pages import comparison_html, validation_html
+from lifelong_core.design.validation.decisions.decide import needs_other_cases
+from lifelong_core.values.class_labels import composed
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.names import escape_controls
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 file = click.Path(dir_okay=False, path_type=Path)
@@ -117,8 +134,6 @@ def validate(data: tuple[str, ...], **options: Any) -> None:
 
     The command exits with 3 if thresholds are given and no model reaches all of them by the worse end of the interval.
     """
-    from lifelong.commands.validation.labelled_files import read_outputs, with_indices
-
     files = {name: read_outputs(path) for name, path in data_by_model(data).items()}
     recommendation, names, thresholds = _judged_by(options, files)
     files = {name: with_indices(one, names) for name, one in files.items()}
@@ -131,22 +146,18 @@ def validate(data: tuple[str, ...], **options: Any) -> None:
 
 
 def _judged_by(
-    options: dict[str, Any], files: "dict[str, LabelledOutputs]"
-) -> "tuple[Recommendation, tuple[str, ...] | None, list[AcceptanceThreshold]]":
+    options: dict[str, Any], files: dict[str, LabelledOutputs]
+) -> tuple[Recommendation, tuple[str, ...] | None, list[AcceptanceThreshold]]:
     """The recommendation, class names and thresholds: of files and options, else of the task."""
-    from lifelong.commands.validation.thresholds import parse_threshold
-    from lifelong_core.values.class_labels import composed
-    from lifelong_core.values.errors import InvalidInputError
-
     if (options["recommendation"] is None) == (options["task"] is None):
         raise click.UsageError("give either --recommendation or --task.")
     names: tuple[str, ...] | None = None
     attached_thresholds: list[AcceptanceThreshold] = []
     if options["task"] is not None:
-        with open_store() as store:
-            names = tuple(store.tasks.get(options["task"]).class_names)
-            attached = store.recommendations.current(options["task"])
-        if attached is None:
+        with connect() as connection:
+            names = tuple(find_task(connection, options["task"]).class_names)
+            attached = readable(connection, options["task"])
+        if attached is None or attached.recommendation is None:
             raise InvalidInputError(
                 f"{options['task']} has no recommendation.",
                 field="--task",
@@ -168,9 +179,6 @@ def _same_names(
     known: tuple[str, ...] | None, given: tuple[str, ...] | None, field: str
 ) -> tuple[str, ...] | None:
     """The names of the classes; another order in one place would swap costs and target classes."""
-    from lifelong_core.values.errors import InvalidInputError
-    from lifelong_core.values.names import escape_controls
-
     if known is not None and given is not None and known != given:
         raise InvalidInputError(
             escape_controls(
@@ -183,11 +191,8 @@ def _same_names(
     return known if given is None else given
 
 
-def _read_recommendation(path: Path) -> "tuple[Recommendation, tuple[str, ...] | None]":
+def _read_recommendation(path: Path) -> tuple[Recommendation, tuple[str, ...] | None]:
     """The recommendation in a file, or that of the interview in it, with the names of the classes if known."""
-    from lifelong_core.design import Interview, Recommendation
-    from lifelong_core.values.errors import InvalidInputError
-
     content = path.read_bytes()
     with name_file_in_errors(path, InvalidInputError):
         if HISTORY.search(content):
@@ -198,15 +203,12 @@ def _read_recommendation(path: Path) -> "tuple[Recommendation, tuple[str, ...] |
 
 
 def _found(
-    recommendation: "Recommendation",
+    recommendation: Recommendation,
     names: tuple[str, ...] | None,
-    thresholds: "list[AcceptanceThreshold]",
-    read: "dict[str, LabelledOutputs]",
+    thresholds: list[AcceptanceThreshold],
+    read: dict[str, LabelledOutputs],
     options: dict[str, Any],
-) -> "ValidationResult | ModelComparison":
-    from lifelong_core.design import compare
-    from lifelong_core.design import validate as validate_one
-
+) -> ValidationResult | ModelComparison:
     first = next(iter(read.values()))
     _check_same_samples(read)
     outputs = _outputs(_with_uncertainties(read, options), names, options)
@@ -245,12 +247,8 @@ def _found(
     )
 
 
-def _check_same_samples(read: "dict[str, LabelledOutputs]") -> None:
+def _check_same_samples(read: dict[str, LabelledOutputs]) -> None:
     """Check that all models have the same samples in the same order."""
-    import numpy as np
-
-    from lifelong_core.values.errors import InvalidInputError
-
     first = next(iter(read.values()))
     for name, data in read.items():
         if not np.array_equal(data.labels, first.labels):
@@ -261,16 +259,12 @@ def _check_same_samples(read: "dict[str, LabelledOutputs]") -> None:
             )
 
 
-def _has_uncertainties(outputs: "ModelOutputs") -> bool:
+def _has_uncertainties(outputs: ModelOutputs) -> bool:
     return outputs.uncertainties is not None or outputs.members is not None
 
 
-def _needs_cut_offs(recommendation: "Recommendation", read: "dict[str, LabelledOutputs]") -> bool:
+def _needs_cut_offs(recommendation: Recommendation, read: dict[str, LabelledOutputs]) -> bool:
     """Whether a metric at a target, or the rule of a model without given decisions, needs other samples."""
-    from lifelong_core.design.recommendation.document import label_metrics
-    from lifelong_core.design.recommendation.stated_rule import recommended_rule
-    from lifelong_core.design.validation.decisions.decide import needs_other_cases
-
     if any("target" in metric.parameters for _, metric in label_metrics(recommendation)):
         return True
     if all(data.decisions is not None for data in read.values()):
@@ -280,12 +274,9 @@ def _needs_cut_offs(recommendation: "Recommendation", read: "dict[str, LabelledO
 
 
 def _with_uncertainties(
-    read: "dict[str, LabelledOutputs]", options: dict[str, Any]
-) -> "dict[str, LabelledOutputs]":
+    read: dict[str, LabelledOutputs], options: dict[str, Any]
+) -> dict[str, LabelledOutputs]:
     """The data with the uncertainties and members of further files."""
-    from lifelong.commands.validation.uncertainty_files import read_member, read_uncertainties
-    from lifelong_core.values.errors import InvalidInputError
-
     changed = dict(read)
     given = file_by_model(list(read), options["uncertainties"], "--uncertainties")
     drawn = files_by_model(list(read), options["members"], "--members")
@@ -307,11 +298,8 @@ def _with_uncertainties(
 
 
 def _outputs(
-    read: "dict[str, LabelledOutputs]", names: tuple[str, ...] | None, options: dict[str, Any]
-) -> "dict[str, ModelOutputs]":
-    from lifelong.commands.validation.labelled_files import read_outputs, with_indices
-    from lifelong_core.design import ModelOutputs
-
+    read: dict[str, LabelledOutputs], names: tuple[str, ...] | None, options: dict[str, Any]
+) -> dict[str, ModelOutputs]:
     cut_offs = file_by_model(list(read), options["cut_offs"], "--cut-offs")
     others = {name: with_indices(read_outputs(path), names) for name, path in cut_offs.items()}
     score_prevalence = _shares(options["score_prevalence"])
@@ -341,39 +329,20 @@ def _shares(text: str | None) -> list[float] | None:
         ) from error
 
 
-def _accepted(found: "ValidationResult | ModelComparison") -> bool:
+def _accepted(found: ValidationResult | ModelComparison) -> bool:
     """Whether a model reaches every threshold."""
     return any(result.accepted for result in results_of(found))
 
 
-def results_of(found: "ValidationResult | ModelComparison") -> "list[ValidationResult]":
+def results_of(found: ValidationResult | ModelComparison) -> list[ValidationResult]:
     """The result of each model."""
-    from lifelong_core.design import ValidationResult
-
     return [found] if isinstance(found, ValidationResult) else list(found.results.values())
 
 
-def _deliver(found: "ValidationResult | ModelComparison", options: dict[str, Any]) -> None:
-    from lifelong.commands.interview.screen import terminal
-    from lifelong.commands.validation.validation_text import print_comparison, print_validation
-    from lifelong_core.design import ValidationResult
-    from lifelong_core.design.report.pages import comparison_html, validation_html
-
-    alone = isinstance(found, ValidationResult)
-    # Files first: printing fails where the reader of the output has gone.
-    page = "" if options["html"] is None else validation_html(found) if alone else comparison_html(found)
-    failure = write_texts(
-        [(options["output"], found.to_json(), "--output"), (options["html"], page, "--html")]
-    )
-    if options["as_json"]:
-        echo(found.to_json())
-    elif alone:
-        print_validation(terminal(), found)
+def _deliver(found: ValidationResult | ModelComparison, options: dict[str, Any]) -> None:
+    is_asked = options["html"] is not None
+    if isinstance(found, ValidationResult):
+        page, show = validation_html(found) if is_asked else "", partial(print_validation, terminal(), found)
     else:
-        print_comparison(terminal(), found)
-    if failure is not None:
-        raise failure
-    if options["output"] is not None:
-        echo(f"The result is in {options['output']}.", err=options["as_json"])
-    if options["html"] is not None:
-        echo(f"The report is in {options['html']}.", err=options["as_json"])
+        page, show = comparison_html(found) if is_asked else "", partial(print_comparison, terminal(), found)
+    deliver(found.to_json(), page, options, show)

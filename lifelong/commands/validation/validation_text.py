@@ -1,10 +1,19 @@
 """A validation or a comparison as text for the terminal."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
+from rich.table import Table
 from rich.text import Text
 
+from lifelong.rich_console import Console
+from lifelong_core.design import (
+    AcceptanceOutcome,
+    MetricValue,
+    ModelComparison,
+    ModelRank,
+    UncertaintyAwareScores,
+    ValidationResult,
+)
 from lifelong_core.design.report.basis import (
     aggregation_lines,
     cost_line,
@@ -39,17 +48,7 @@ from lifelong_core.design.report.words import (
     of,
     percent,
 )
-
-if TYPE_CHECKING:
-    from lifelong.rich_console import Console
-    from lifelong_core.design import (
-        AcceptanceOutcome,
-        MetricValue,
-        ModelComparison,
-        ModelRank,
-        UncertaintyAwareScores,
-        ValidationResult,
-    )
+from lifelong_core.metrics import METRICS
 
 MOST_CLASSES = 12
 """Most values of a metric per class that are printed."""
@@ -57,10 +56,8 @@ MOST_CLASSES = 12
 VERDICT = {True: ("reached", "green"), False: ("missed", "red"), None: ("undecided", "yellow")}
 
 
-def print_validation(console: "Console", result: "ValidationResult") -> None:
+def print_validation(console: Console, result: ValidationResult) -> None:
     """Print the metrics with intervals, thresholds, warnings and subgroups."""
-    from rich.table import Table
-
     console.print(Text(result.name, style="bold") + Text(f"  {samples_text(result)}", style="dim"))
     table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
     has_reference = any(value.calibrated is not None for value in result.values)
@@ -105,10 +102,8 @@ def print_validation(console: "Console", result: "ValidationResult") -> None:
     print_cautions(console, (name_classes(text, result.class_names) for text in cautions))
 
 
-def _calibration_agreement(console: "Console", result: "ValidationResult") -> None:
+def _calibration_agreement(console: Console, result: ValidationResult) -> None:
     """Print calibration slope and O:E ratio of each class."""
-    from rich.table import Table
-
     found = result.calibration_agreement
     if not found:
         return
@@ -128,10 +123,8 @@ def _calibration_agreement(console: "Console", result: "ValidationResult") -> No
         console.print(Text(f"{len(found) - MOST_CLASSES} more classes are in --json.", style="dim"))
 
 
-def _decisions(console: "Console", result: "ValidationResult") -> None:
+def _decisions(console: Console, result: ValidationResult) -> None:
     """Print which decisions are judged, and the metrics of the likeliest class where it decides otherwise."""
-    from rich.table import Table
-
     for line in decision_lines(result):
         console.print(Text(line))
     rows = rows_of_both(result)
@@ -147,10 +140,8 @@ def _decisions(console: "Console", result: "ValidationResult") -> None:
         console.print(Text(f"{len(rows) - MOST_CLASSES - 1} more rows are in --json.", style="dim"))
 
 
-def _subgroups(console: "Console", result: "ValidationResult") -> None:
+def _subgroups(console: Console, result: ValidationResult) -> None:
     """Print the summaries of the metrics by subgroup."""
-    from rich.table import Table
-
     for column in subgroup_columns(result):
         whole = result.value(column.label, column.class_index)
         rows = [("all", samples_behind(result, whole), result.samples, whole)]
@@ -174,12 +165,8 @@ def _subgroups(console: "Console", result: "ValidationResult") -> None:
     console.print()
 
 
-def _uncertainty_aware(
-    console: "Console", result: "ValidationResult", scores: "UncertaintyAwareScores"
-) -> None:
+def _uncertainty_aware(console: Console, result: ValidationResult, scores: UncertaintyAwareScores) -> None:
     """Print the uncertainty-aware scores at the first settings, and what sigma and the damping factor change."""
-    from rich.table import Table
-
     name = result.class_names[scores.positive_class]
     console.print()
     console.print(Text(f"Uncertainty-aware scores of {name}, threshold {scores.threshold:g}", style="bold"))
@@ -201,13 +188,13 @@ def _uncertainty_aware(
     console.print()
 
 
-def _judged(outcome: "AcceptanceOutcome", names: Sequence[str]) -> str:
+def _judged(outcome: AcceptanceOutcome, names: Sequence[str]) -> str:
     """The metric of a threshold, with its class."""
     wanted = outcome.threshold
     return wanted.metric if wanted.class_index is None else f"{wanted.metric} of {names[wanted.class_index]}"
 
 
-def _custom(console: "Console", result: "ValidationResult") -> None:
+def _custom(console: Console, result: ValidationResult) -> None:
     """Print the metrics of the user, with what they mean."""
     for value in result.custom:
         figure = f"{interval_in_words(value)}, {better(value.orientation)} is better"
@@ -216,7 +203,7 @@ def _custom(console: "Console", result: "ValidationResult") -> None:
             console.print(Text(f"  {note}", style="dim"))
 
 
-def print_comparison(console: "Console", comparison: "ModelComparison") -> None:
+def print_comparison(console: Console, comparison: ModelComparison) -> None:
     """Print the leading model, the rankings by all metrics and by each, then the values of each model."""
     title, why = leader_lines(comparison)
     console.print(Text(title, style="bold") + Text(f". {why}", style="not bold"))
@@ -239,24 +226,22 @@ def print_comparison(console: "Console", comparison: "ModelComparison") -> None:
         print_validation(console, result.model_copy(update={"warnings": ()}))
 
 
-def _metric_names(result: "ValidationResult") -> str:
+def _metric_names(result: ValidationResult) -> str:
     """The names of the acronyms in the table, in their order."""
-    from lifelong_core.metrics import METRICS
-
     acronyms = dict.fromkeys(value.metric for value in result.values)
     return "; ".join(f"{acronym}: {METRICS[acronym].name}" for acronym in acronyms) + "."
 
 
-def _shown(result: "ValidationResult", label: str) -> "list[MetricValue]":
+def _shown(result: ValidationResult, label: str) -> list[MetricValue]:
     return _distinct(result, label)[: MOST_CLASSES + 1]
 
 
-def _distinct(result: "ValidationResult", label: str) -> "list[MetricValue]":
+def _distinct(result: ValidationResult, label: str) -> list[MetricValue]:
     """The values of a metric; one where both of two classes have the same."""
     return said_once(value for value in result.values if value.label == label)
 
 
-def _reasons(result: "ValidationResult") -> list[str]:
+def _reasons(result: ValidationResult) -> list[str]:
     """Reasons for missing values and intervals, warnings of subgroups, and the number of values not printed."""
     reasons = [
         f"{value.label} of {of(value, result.class_names)}{reason}"
@@ -275,9 +260,7 @@ def _reasons(result: "ValidationResult") -> list[str]:
     return [*reasons, *([f"{hidden} values are not shown; --json has them."] if hidden else [])]
 
 
-def _ranks(console: "Console", score: str, models: "Iterable[ModelRank]", reason: str | None) -> None:
-    from rich.table import Table
-
+def _ranks(console: Console, score: str, models: Iterable[ModelRank], reason: str | None) -> None:
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 2))
     for column in ("place", "model", score, "place in resamples (interval)", "best in"):
         table.add_column(column, overflow="fold")
@@ -291,7 +274,7 @@ def _ranks(console: "Console", score: str, models: "Iterable[ModelRank]", reason
         console.print(Text(f"  {reason}"))
 
 
-def print_cautions(console: "Console", warnings: Iterable[str]) -> None:
+def print_cautions(console: Console, warnings: Iterable[str]) -> None:
     """Print warnings, each as a sentence of its own."""
 
     for warning in warnings:

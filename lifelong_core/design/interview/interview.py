@@ -27,9 +27,7 @@ from lifelong_core.values.validation_errors import format_value
 SCHEMA_VERSION = 1
 
 Stage: TypeAlias = Literal["questions", "contradictions", "choices", "complete"]
-"""The next thing to do: answer a question, resolve a contradiction, choose between metrics, or nothing.
-
-Contradictions come before questions, since further answers would build on them."""
+"""The next thing to do: answer a question, resolve a contradiction, choose between metrics, or nothing."""
 
 
 class Interview(FrozenDocument):
@@ -206,11 +204,26 @@ class Interview(FrozenDocument):
         return (*contradictions(self.fingerprint), *self._forbidden())
 
     @property
+    def guides(self) -> tuple[GuideOutcome, ...]:
+        """The guides that a person can decide; none while questions or contradictions are open."""
+        if self.contradictions or self.question is not None:
+            return ()
+        return tuple(guide for step in self.recommendation().steps for guide in step.guides)
+
+    @property
     def open_choices(self) -> tuple[GuideOutcome, ...]:
         """The guides that need a person's choice; none while questions or contradictions are open."""
-        if self.question is not None or self.contradictions:
-            return ()
-        return self.recommendation().open_choices
+        return tuple(guide for guide in self.guides if not guide.chosen)
+
+    @property
+    def asked(self) -> Contradiction | Question | GuideOutcome | None:
+        """The next thing to resolve, to answer or to choose; None: the interview is complete.
+
+        Contradictions come before questions, since further answers would build on them.
+        """
+        if contradictions := self.contradictions:
+            return contradictions[0]
+        return self.question or next(iter(self.open_choices), None)
 
     @property
     def progress(self) -> Progress:
@@ -225,11 +238,15 @@ class Interview(FrozenDocument):
     @property
     def stage(self) -> Stage:
         """The next thing to do."""
-        if self.contradictions:
-            return "contradictions"
-        if self.question is not None:
-            return "questions"
-        return "choices" if self.recommendation().open_choices else "complete"
+        match self.asked:
+            case Contradiction():
+                return "contradictions"
+            case Question():
+                return "questions"
+            case GuideOutcome():
+                return "choices"
+            case None:
+                return "complete"
 
     def recommendation(self) -> Recommendation:
         """The metrics for these answers and choices, without those of open guides.

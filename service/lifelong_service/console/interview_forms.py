@@ -11,17 +11,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.interviews import InterviewAnswer, InterviewRecord
+from lifelong_core.operations.interviews import AnswerQuestions, ChooseOptions, changed_by
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_service.console.inputs import RULE, answer_of, filled_costs
 from lifelong_service.console.interview_pages import interview_page, item_page, submit_label
 from lifelong_service.console.pages import see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.console.views import item_path, path_of, question_of
-from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.access import access, actor_of, carry_out, worker_of
 
 if TYPE_CHECKING:
     from lifelong_core.design.interview.interview import Interview
-    from lifelong_core.entities.interviews import InterviewRecord
 
 GONE_ON = (
     "The interview has changed since that page was shown. "
@@ -65,8 +66,8 @@ def answer(request: Request, identifier: UUID, form: Form) -> Response:
     if "fill" in form and question.kind == "matrix":
         return _fill_in(request, identifier, form)
 
-    def answered(interview: "Interview") -> "Interview":
-        return interview.answer(question.field, answer_of(question, interview, form))
+    def answered(interview: "Interview") -> dict[str, Any]:
+        return {question.field: answer_of(question, interview, form)}
 
     return _changed(request, identifier, form, answered, item=question.field)
 
@@ -88,7 +89,7 @@ def _fill_in(request: Request, identifier: UUID, form: Form) -> Response:
 def withdraw(request: Request, identifier: UUID, form: Form) -> Response:
     """Withdraw an answer."""
     question = question_of(str(form.get("field", "")))
-    return _changed(request, identifier, form, lambda interview: interview.answer(question.field, None))
+    return _changed(request, identifier, form, lambda _: {question.field: None})
 
 
 @router.post("/console/interviews/{identifier}/resolve")
@@ -97,11 +98,11 @@ def resolve(request: Request, identifier: UUID, form: Form) -> Response:
     """Resolve a contradiction by one of its resolutions."""
     name, index = str(form.get("contradiction", "")), str(form.get("resolution", ""))
 
-    def resolved(interview: "Interview") -> "Interview":
+    def resolved(interview: "Interview") -> dict[str, Any]:
         for contradiction in interview.contradictions:
             resolutions = {str(number): offered for number, offered in enumerate(contradiction.resolutions)}
             if contradiction.id == name and index in resolutions:
-                return interview.with_answers(resolutions[index].answers)
+                return dict(resolutions[index].answers)
         raise NotFoundError("there is no such contradiction any more.", hint="Go back to the interview.")
 
     return _changed(request, identifier, form, resolved)
@@ -114,25 +115,26 @@ def choose(request: Request, identifier: UUID, form: Form) -> Response:
     guide = str(form.get("guide", ""))
     options = [str(option) for option in form.getlist("option")]
 
-    def chosen(interview: "Interview") -> "Interview":
+    def chosen(_: "Interview") -> dict[str, Any]:
         if "withdraw" in form:
-            return interview.choose(guide, None)
+            return {guide: None}
         if not options:
             raise InvalidInputError(
                 "nothing is chosen.", field="option", hint="Choose one, or go on without."
             )
-        return interview.choose(guide, options)
+        return {guide: options}
 
-    return _changed(request, identifier, form, chosen, item=guide)
+    return _changed(request, identifier, form, chosen, item=guide, call=ChooseOptions)
 
 
 def _changed(
     request: Request,
     identifier: UUID,
     form: FormData,
-    change: Callable[["Interview"], "Interview"],
+    read: Callable[["Interview"], dict[str, Any]],
     *,
     item: str | None = None,
+    call: type[AnswerQuestions] | type[ChooseOptions] = AnswerQuestions,
 ) -> Response:
     """Change an interview at the revision of the form, and redirect to its next page.
 
@@ -140,60 +142,61 @@ def _changed(
         request: the request with the form.
         identifier: identifier of the interview.
         form: the form, with the revision on its page.
-        change: the change of the interview.
+        read: returns the answers, or choices, in the form.
         item: the item whose page shows an error of the answer; None: the error gets a separate page.
+        call: what changes the interview.
     """
-    interviews = worker_of(request).store.interviews
-    record = interviews.get(identifier)
-    actor = actor_of(request)
+    record = worker_of(request).store.interviews.get(identifier)
+    part = "choices" if call is ChooseOptions else "answers"
+
+    def asked() -> AnswerQuestions | ChooseOptions:
+        given = {"interview": record.id, "revision": record.revision, part: read(record.interview)}
+        return call.read(given)
+
     if str(record.revision) != form.get("revision"):
-        return _outdated(request, record, form, change, item=item, actor=actor)
+        return _outdated(request, record, form, asked, item=item)
     try:
-        changed = change(record.interview)
+        return see_other(_next(carry_out(request, asked())))
     except InvalidInputError as error:
         if item is None:
             raise
         return item_page(request, record, item, typed=form, error=error)
-    try:
-        record = interviews.save(identifier, changed, expected_revision=record.revision, actor=actor)
     except ConflictError:
-        record = interviews.get(identifier)
-        return interview_page(request, record, status=409, notice=_meanwhile(record, actor))
-    return see_other(_next(record))
+        record = worker_of(request).store.interviews.get(identifier)
+        return interview_page(request, record, status=409, notice=_meanwhile(record, actor_of(request)))
 
 
 def _outdated(
     request: Request,
-    record: "InterviewRecord",
+    record: InterviewRecord,
     form: FormData,
-    change: Callable[["Interview"], "Interview"],
+    asked: Callable[[], AnswerQuestions | ChooseOptions],
     *,
     item: str | None,
-    actor: str,
 ) -> Response:
     """Return the response to a form of an older page.
 
     The browser's back button shows such pages, and a double click sends a form twice. If the same user made the latest
     change, the page asks to confirm the answer, unless it equals the saved one.
     """
+    actor = actor_of(request)
     if item is None or record.updated_by != actor:
         return interview_page(request, record, status=409, notice=_meanwhile(record, actor))
     with suppress(InvalidInputError):
-        changed, known = change(record.interview), record.interview
+        changed, known = changed_by(asked(), record.interview), record.interview
         if (changed.fingerprint, changed.choices) == (known.fingerprint, known.choices):
-            return see_other(_next(record))
+            return see_other(_next(record.answer()))
     return item_page(request, record, item, typed=form, notice=GONE_ON)
 
 
-def _next(record: "InterviewRecord") -> str:
+def _next(interview: InterviewAnswer) -> str:
     """Return the path of the next page; each question has its own, so that the browser's back button works."""
-    interview = record.interview
     if not interview.contradictions and interview.question is not None:
-        return item_path(record, interview.question.field)
-    return path_of(record)
+        return item_path(interview, interview.question["field"])
+    return path_of(interview)
 
 
-def _meanwhile(record: Any, actor: str) -> str:
+def _meanwhile(record: InterviewRecord, actor: str) -> str:
     """Return the reason why an answer was not saved."""
     is_own = record.updated_by == actor
     cause = "This interview has changed" if is_own else f"{record.updated_by} has changed this interview"

@@ -29,30 +29,30 @@ SIGNS = {"pro": "For:", "con": "Against:", "neutral": "Note:"}
 def interview_page(
     request: Request, record: "InterviewRecord", *, status: int = 200, notice: str | None = None
 ) -> Response:
-    """Return the next page; contradictions come first, because further answers depend on them."""
-    interview = record.interview
-    if interview.contradictions:
-        return _page(
-            request,
-            record,
-            "contradiction",
-            status=status,
-            notice=notice,
-            heading="These answers contradict each other",
-            contradictions=[_contradiction(record, found) for found in interview.contradictions],
-        )
-    if interview.question is not None:
-        return _question(request, record, interview.question.field, status=status, notice=notice)
-    if open_choices := interview.open_choices:
-        return _choice(request, record, open_choices[0], status=status, notice=notice)
-    return page(
-        request,
-        "moved_on",
-        status=status,
-        title=title_of(record),
-        notice=notice,
-        result=f"{path_of(record)}/result",
-    )
+    """Return the next page."""
+    from lifelong_core.design.method.schema import Question
+    from lifelong_core.design.recommendation.contradictions import Contradiction
+    from lifelong_core.design.recommendation.document import GuideOutcome
+
+    interview, shown = record.interview, {"status": status, "notice": notice}
+    match interview.asked:
+        case Contradiction():
+            return _page(
+                request,
+                record,
+                "contradiction",
+                heading="These answers contradict each other",
+                contradictions=[_contradiction(record, found) for found in interview.contradictions],
+                **shown,
+            )
+        case Question(field=field):
+            return _question(request, record, field, **shown)
+        case GuideOutcome() as guide:
+            return _choice(request, record, guide, **shown)
+        case None:
+            return page(
+                request, "moved_on", title=title_of(record), result=f"{path_of(record)}/result", **shown
+            )
 
 
 def item_page(
@@ -94,20 +94,12 @@ def item_page(
             notice=notice,
             rule=rule,
         )
-    for guide in _guides(record):
+    for guide in record.interview.guides:
         if guide.guide == item:
             return _choice(request, record, guide, error=error, status=status, notice=notice)
     raise NotFoundError(
         f"there is no choice {item} to be made at present.", hint="Answer the questions first."
     )
-
-
-def _guides(record: "InterviewRecord") -> list["GuideOutcome"]:
-    """Return the guides that can be decided; none before all questions are answered."""
-    interview = record.interview
-    if interview.question is not None or interview.contradictions:
-        return []
-    return [guide for step in interview.recommendation().steps for guide in step.guides]
 
 
 def _question(

@@ -8,12 +8,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
+from lifelong_core.operations.interviews import DiscardInterview, StartInterview
 from lifelong_core.store import Store
 from lifelong_core.values.errors import InvalidInputError, UnavailableError
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.console.views import DAMAGED, path_of, summary
-from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.access import access, carry_out, worker_of
 
 if TYPE_CHECKING:
     from lifelong_core.entities.recommendations import AttachedRecommendation
@@ -44,31 +45,22 @@ def list_interviews(request: Request) -> Response:
 @access(Scope.OPERATE, media_types=FORM)
 def begin(request: Request, form: Form) -> Response:
     """Start an interview, optionally for a task or for named classes."""
-    from lifelong_core.design.interview.interview import start_interview
-
-    store = worker_of(request).store
     task, classes = str(form.get("task", "")), str(form.get("classes", ""))
+    names = [name.strip() for name in classes.split(",") if name.strip()]
     try:
-        interview = start_interview(class_names=_names(store, task, classes))
+        call = StartInterview.read({"task": task} if task else {"class_names": names or None})
+        started = carry_out(request, call)
     except InvalidInputError as error:
         return _listed(request, "interviews", status=422, error=error, task=task, classes=classes)
-    record = store.interviews.start(interview, task=task or None, actor=actor_of(request))
-    return see_other(path_of(record))
+    return see_other(path_of(started))
 
 
 @router.post("/console/interviews/{identifier}/discard")
 @access(Scope.OPERATE, media_types=FORM)
 def discard(request: Request, identifier: UUID) -> Response:
     """Delete an interview; recommendations attached to tasks stay."""
-    worker_of(request).store.interviews.discard(identifier, actor=actor_of(request))
+    carry_out(request, DiscardInterview(interview=identifier))
     return see_other("/console/interviews")
-
-
-def _names(store: Store, task: str, classes: str) -> tuple[str, ...] | None:
-    if task:
-        return store.tasks.get(task).class_names
-    names = tuple(name.strip() for name in classes.split(",") if name.strip())
-    return names or None
 
 
 def _listed(

@@ -11,7 +11,8 @@ from starlette.responses import Response
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.registry import Task
 from lifelong_core.operations.interviews import finished_recommendation
-from lifelong_core.store import Store, attach_and_refit
+from lifelong_core.operations.recommendations import AttachRecommendation
+from lifelong_core.store import Store
 from lifelong_core.store.design.effects import effects_of
 from lifelong_core.store.heads.checks import follows_task
 from lifelong_core.values.errors import ConflictError, InvalidInputError, LifelongError
@@ -21,7 +22,7 @@ from lifelong_service.console.result_views import result_view
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.console.thresholds import prefilled, threshold_rows, thresholds_of
 from lifelong_service.console.views import list_answers, moment, path_of, title_of
-from lifelong_service.guard.access import access, actor_of, worker_of
+from lifelong_service.guard.access import access, carry_out, worker_of
 from lifelong_service.guard.errors import error_response
 
 if TYPE_CHECKING:
@@ -76,32 +77,30 @@ def attach(request: Request, identifier: UUID, form: Form) -> Response:
     if record.interview.stage in UNFINISHED:
         return interview_page(request, record, status=409, notice=TOO_EARLY)
     try:
-        _attach(store, record, form, actor=actor_of(request))
+        _attach(request, record, form)
     except LifelongError as error:
         return _shown(request, record, typed=form, error=error)
     return see_other(f"{path_of(record)}/result#attached")
 
 
-def _attach(store: Store, record: "InterviewRecord", form: FormData, *, actor: str) -> None:
+def _attach(request: Request, record: "InterviewRecord", form: FormData) -> None:
     if str(record.revision) != form.get("revision"):
         raise ConflictError(
             "the interview has changed since this page was shown, so nothing was attached.",
             hint="Check the metrics on this page, then attach them.",
         )
     task = str(form.get("task", ""))
-    if task not in {found.name for found in _tasks(store, record)}:
+    if task not in {found.name for found in _tasks(worker_of(request).store, record)}:
         raise InvalidInputError("choose a task from the list.", field="task")
-    recommendation = finished_recommendation(record)
-    thresholds = thresholds_of(recommendation, record.interview.class_labels, form)
-    given: Any = {
-        "thresholds": thresholds,
+    thresholds = thresholds_of(finished_recommendation(record), record.interview.class_labels, form)
+    call = {
+        "task": task,
+        "interview": record.id,
+        "thresholds": [threshold.model_dump() for threshold in thresholds],
+        "refit_head": "refit" in form,
         "force_reason": str(form.get("reason", "")).strip() or None,
-        "actor": actor,
     }
-    if "refit" in form:
-        attach_and_refit(store, task, recommendation, **given)
-    else:
-        store.recommendations.attach(task, recommendation, **given)
+    carry_out(request, AttachRecommendation.read(call))
 
 
 def _shown(

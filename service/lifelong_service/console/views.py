@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lifelong_core.design.interview.interview import Interview
     from lifelong_core.design.interview.views import AnswerView
     from lifelong_core.design.method.schema import Question
-    from lifelong_core.entities.interviews import InterviewRecord
+    from lifelong_core.entities.interviews import InterviewFields, InterviewRecord
 
 COUNT = "number_of_classes"
 LONGEST_TEXT = 200
@@ -41,12 +41,12 @@ class AnswerLine:
     is_current: bool = False
 
 
-def path_of(record: "InterviewRecord") -> str:
+def path_of(record: "InterviewFields") -> str:
     """Return the path of an interview."""
     return f"/console/interviews/{record.id}"
 
 
-def item_path(record: "InterviewRecord", item: str) -> str:
+def item_path(record: "InterviewFields", item: str) -> str:
     """Return the path of one question or choice of an interview."""
     return f"{path_of(record)}?item={quote(item)}"
 

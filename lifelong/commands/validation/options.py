@@ -1,4 +1,4 @@
-"""Options of uncertainty-aware scores, which `validate` and `models validate` share."""
+"""Options that `validate` and `models validate` share: uncertainty-aware scores, and means over groups."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,14 @@ OPTIONS = {
     "kind": "--uncertainty-kind",
 }
 """By setting"""
+
+aggregate_option = click.option(
+    "--aggregate",
+    type=click.Choice(["pooled", "by-group"]),
+    default="pooled",
+    show_default=True,
+    help="by-group: metrics of each group (patient), then their mean over the groups.",
+)
 
 
 def uncertainty_options(command: Any) -> Any:
