@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.design import ProblemFingerprint
@@ -12,7 +12,6 @@ from tests.unit.design.interviews import sheets
 
 
 @given(sheet=sheets(), known=st.sets(st.sampled_from(FIELDS)))
-@settings(max_examples=40)
 def test_survives_json_exactly(sheet, known):
     fingerprint = ProblemFingerprint(**{field: sheet[field] for field in known})
     again = ProblemFingerprint.from_json(fingerprint.to_json())
@@ -25,7 +24,6 @@ def test_survives_json_exactly(sheet, known):
 
 
 @given(sheet=sheets(), data=st.data())
-@settings(max_examples=30)
 def test_answers_come_one_by_one_in_any_order(sheet, data):
     fingerprint = ProblemFingerprint()
     for field in data.draw(st.permutations(FIELDS)):

@@ -1,7 +1,6 @@
 """Confusion matrices and all counting metrics, for their common properties."""
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -40,8 +39,6 @@ from lifelong_core.metrics.counting.one_versus_rest import (
     specificity,
     youden_index,
 )
-
-few_examples = settings(max_examples=40)
 
 
 @st.composite

@@ -1,10 +1,7 @@
 """Labels with probabilities, for properties of metrics of scores."""
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
-
-few_examples = settings(max_examples=25)
 
 
 @st.composite

@@ -3,7 +3,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.metrics import (
@@ -297,7 +297,6 @@ tables = st.builds(drawn, st.integers(0, 2**32 - 1), samples=st.integers(0, 8), 
 
 
 @given(tables, st.integers(0, 2**32 - 1))
-@settings(max_examples=40)
 def test_stays_in_range_and_explains_each_nan(table, seed):
     """Without any warning too: pytest makes errors of them."""
     labels, probabilities = table
@@ -317,7 +316,6 @@ def test_stays_in_range_and_explains_each_nan(table, seed):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 12), st.randoms(use_true_random=False))
-@settings(max_examples=25)
 def test_names_of_classes_and_order_of_samples_do_not_matter(seed, samples, random):
     rng = np.random.default_rng(seed)
     labels, probabilities = rng.integers(3, size=samples), rng.dirichlet(np.ones(3), size=samples)
@@ -339,7 +337,6 @@ def test_names_of_classes_and_order_of_samples_do_not_matter(seed, samples, rand
 
 
 @given(tables, st.integers(2, 3))
-@settings(max_examples=25)
 def test_copies_of_the_data_do_not_matter(table, copies):
     labels, probabilities = table
     names = [acronym for acronym in POOL if acronym not in SAMPLES_MATTER]

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import PrevalenceEstimate, quantifier
@@ -156,7 +156,6 @@ def test_the_farther_off_the_less_is_borrowed():
     assert moved[-1] < 0.02
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.integers(2, 6),
     st.lists(st.integers(1, 5000), min_size=4, max_size=12),

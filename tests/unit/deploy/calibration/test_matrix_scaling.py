@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 from scipy.special import log_softmax
@@ -164,7 +164,6 @@ def test_separable_data_have_a_bounded_solution(matrix, scale):
     assert problem.loss(found) < 0.01
 
 
-@settings(max_examples=20)
 @given(seed=st.integers(0, 10_000), classes=st.sampled_from([2, 3, 5]), matrix=st.booleans())
 def test_permuting_the_classes_permutes_the_solution(seed, classes, matrix):
     problem = task(classes, seed=seed, matrix=matrix, squares=True)

@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.deploy.label_shift.assumption_test import (
@@ -18,6 +18,7 @@ from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.numerics.simplex import smooth
 from lifelong_core.values.arrays import centre_rows
 from lifelong_core.values.errors import InvalidInputError, UnidentifiableError
+from tests.unit.costly import costly
 
 CLASSES = 4
 
@@ -247,7 +248,7 @@ def test_features_are_bounded_whatever_the_logits(reference):
     assert np.abs(features).max() <= 1
 
 
-@settings(max_examples=15)
+@costly
 @given(seed=st.integers(0, 10**6))
 def test_a_constant_added_to_a_row_changes_nothing(reference, model, seed):
     rng = np.random.default_rng(seed)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -17,7 +17,6 @@ COSTS = np.array([[0.0, 1.0, 4.0, 0.5], [2.0, 0.0, 1.0, 0.5], [3.0, 1.0, 0.0, 0.
 
 
 @pytest.mark.parametrize("acronym", COUNTING)
-@settings(max_examples=25)
 @given(
     shares=arrays.arrays(np.float64, (3, 4), elements=st.floats(0.01, 1)),
     direction=arrays.arrays(np.float64, (3, 4), elements=st.floats(-1, 1)),

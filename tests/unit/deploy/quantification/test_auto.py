@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import LabeledLogits, quantifier
@@ -10,6 +10,7 @@ from lifelong_core.deploy.calibration.choice import fit_calibration
 from lifelong_core.deploy.calibration.matrix_scaling import Layout, LogitFeatures, MatrixProblem, Ridge
 from lifelong_core.deploy.numerics.simplex import mixture_weights, smooth
 from lifelong_core.deploy.quantification.uncertainty import Influence
+from tests.unit.costly import costly
 
 NOISE = np.array([[1.0, 1.6, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 1.0]])
 """Correlated noise: the posterior needs a matrix."""
@@ -179,7 +180,7 @@ def test_copied_calibration_patients_count_once():
     assert naive < 0.7 * grouped
 
 
-@settings(max_examples=8)
+@costly
 @given(seed=st.integers(0, 10_000), classes=st.sampled_from([2, 3, 6]))
 def test_permuting_the_classes_permutes_the_estimate_and_its_interval(seed, classes):
     rng = np.random.default_rng(seed)

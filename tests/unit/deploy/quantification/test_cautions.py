@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import LabeledLogits, PrevalenceEstimate, quantifier
@@ -150,7 +150,6 @@ def test_a_direction_in_fewer_features_than_classes_is_blurred():
     assert Separation.of(one, data).blurred.shape == (2, 4)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(2, 6), st.integers(0, 2**31))
 def test_the_ambiguity_reaches_to_the_border_of_the_simplex(classes, seed):
     rng = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 from scipy.spatial.distance import cdist
@@ -50,7 +50,6 @@ def best_of_many_starts(loss, classes, seed):
 
 
 @pytest.mark.parametrize("make", [histograms, densities])
-@settings(max_examples=20)
 @given(seed=seeds, classes=st.integers(2, 6))
 def test_no_solver_finds_a_lower_loss(make, seed, classes):
     loss = make(seed, classes)

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, PrevalenceEstimate, quantifier
 from lifelong_core.values.errors import InvalidInputError, UnidentifiableError
+from tests.unit.costly import costly
 
 SETTINGS = {"KDEyHD": {"trials": 1000}}
 """For speed: fewer points of the Monte Carlo sum than the default."""
@@ -67,7 +68,7 @@ def test_a_hundred_classes(method):
 
 
 @every_method
-@settings(max_examples=8)
+@costly
 @given(seed=st.integers(0, 10_000), classes=st.sampled_from([2, 3, 5]))
 def test_permuting_the_classes_permutes_the_estimate(method, seed, classes):
     calibration, window = task(classes, seed=seed)
@@ -81,7 +82,7 @@ def test_permuting_the_classes_permutes_the_estimate(method, seed, classes):
 
 
 @every_method
-@settings(max_examples=8)
+@costly
 @given(seed=st.integers(0, 10_000), classes=st.sampled_from([2, 3, 5]))
 def test_a_constant_per_row_changes_nothing(method, seed, classes):
     calibration, window = task(classes, seed=seed)

@@ -6,7 +6,7 @@ from re._parser import SubPattern
 from re._parser import parse as parse_pattern
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.design import ProblemFingerprint, format_answer, parse_answer, start_interview
@@ -177,7 +177,6 @@ def test_values_by_name_are_checked_against_the_names(text, said):
 
 
 @given(sheet=sheets(), named=st.booleans())
-@settings(max_examples=20)
 def test_what_is_shown_can_be_typed(sheet, named):
     count = len(sheet["costs"])
     names = ("benign", "malignant", "hard to say")[:count] if named else None
@@ -193,7 +192,6 @@ def test_a_share_of_one_is_shown_as_it_can_be_typed():
 
 
 @given(weights=st.lists(st.floats(0, 1e100), min_size=2, max_size=4).filter(any))
-@settings(max_examples=20)
 def test_no_digit_is_lost(weights):
     question = load_method().question("class_weights")
     assert parse_answer(question, format_answer(question, tuple(weights))) == tuple(weights)
@@ -215,7 +213,6 @@ def test_every_class_can_be_named(names):
 
 
 @given(text=st.text(max_size=40), field=st.sampled_from(FIELDS))
-@settings(max_examples=30)
 def test_any_text_is_an_answer_or_is_explained(text, field):
     try:
         value = parse(field, text)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
@@ -30,7 +30,6 @@ def test_ordinal_costs_are_distances(classes, power, distance):
     np.testing.assert_array_equal(ordinal_costs(classes, power), cdist(places, places, distance))
 
 
-@settings(max_examples=30)
 @given(st.integers(2, 9), st.data())
 def test_all_errors_cost_the_same_but_some(classes, data):
     index = st.integers(0, classes - 1)
@@ -42,7 +41,6 @@ def test_all_errors_cost_the_same_but_some(classes, data):
     np.testing.assert_array_equal(equal_costs_but(classes, exceptions, cost=3), expected)
 
 
-@settings(max_examples=30)
 @given(st.lists(st.integers(0, 2), min_size=2, max_size=9))
 def test_an_error_within_a_block_is_cheap(block_of):
     blocks = [[k for k, one in enumerate(block_of) if one == block] for block in range(3)]

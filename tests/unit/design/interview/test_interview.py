@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.design import (
@@ -18,6 +18,7 @@ from lifelong_core.design.method.conditions import parameter_value
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.recommendation.progress import possible_questions
 from lifelong_core.values.errors import InvalidInputError
+from tests.unit.costly import costly
 from tests.unit.design.interviews import sheets
 from tests.unit.design.recommendation.test_progress import SCREENING
 
@@ -37,7 +38,7 @@ def screening(**changes):
 
 
 @given(sheet=sheets())
-@settings(max_examples=10)
+@costly
 def test_going_back_undoes_answer_by_answer(sheet):
     states = conduct(start_interview(), sheet)
     back = states[-1]
@@ -50,7 +51,7 @@ def test_going_back_undoes_answer_by_answer(sheet):
 
 
 @given(sheet=sheets(), data=st.data())
-@settings(max_examples=10)
+@costly
 def test_progress_is_honest_and_never_goes_backwards_by_answering(sheet, data):
     interview, states, asked = start_interview(), [], 0
     while interview.question is not None:

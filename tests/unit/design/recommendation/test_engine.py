@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from lifelong_core.design import (
     ProblemFingerprint,
@@ -64,7 +64,6 @@ class TestTheTraversalThatTheThesisPrints:
 
 
 @given(sheet=sheets())
-@settings(max_examples=40)
 def test_every_recommendation_accounts_for_every_metric_and_survives_json(sheet):
     answered = interview(sheet)
     if contradictions(answered):

@@ -1,7 +1,7 @@
 """The interview asks the needed questions only, and ends in a complete fingerprint."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.design import ProblemFingerprint, contradictions, next_questions, recommend
@@ -14,7 +14,6 @@ def fields(questions):
 
 
 @given(sheet=sheets(), data=st.data())
-@settings(max_examples=40)
 def test_any_order_of_answers_asks_the_same_and_nothing_needless(sheet, data):
     in_order = interview(sheet)
     shuffled = interview(sheet, pick=lambda count: data.draw(st.integers(0, count - 1)))
@@ -24,7 +23,6 @@ def test_any_order_of_answers_asks_the_same_and_nothing_needless(sheet, data):
 
 
 @given(sheet=sheets())
-@settings(max_examples=40)
 def test_a_complete_interview_is_recommended_for_or_explained(sheet):
     fingerprint = interview(sheet)
     found = contradictions(fingerprint)
@@ -36,7 +34,6 @@ def test_a_complete_interview_is_recommended_for_or_explained(sheet):
 
 
 @given(sheet=sheets(), data=st.data())
-@settings(max_examples=30)
 def test_every_mend_ends_its_contradiction(sheet, data):
     fingerprint = ProblemFingerprint(**sheet)
     for contradiction in contradictions(fingerprint):
@@ -56,7 +53,6 @@ def test_the_first_questions_are_few_and_in_order():
 
 
 @given(sheet=sheets(), data=st.data())
-@settings(max_examples=40)
 def test_every_question_is_in_the_order_of_the_interview(sheet, data):
     known = data.draw(st.sets(st.sampled_from(FIELDS)))
     asked = fields(next_questions(ProblemFingerprint(**{field: sheet[field] for field in known})))

@@ -3,7 +3,7 @@
 import math
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.design.report.figures import (
@@ -25,7 +25,6 @@ NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
 
 
 @given(low=NUMBERS, width=st.floats(1e-6, 1e6), most=st.integers(3, 8))
-@settings(max_examples=30, deadline=None)
 def test_ticks_are_round_few_and_within(low: float, width: float, most: int) -> None:
     high = low + width
     ticks = round_numbers(low, high, most=most)
@@ -35,7 +34,6 @@ def test_ticks_are_round_few_and_within(low: float, width: float, most: int) -> 
 
 
 @given(values=st.lists(NUMBERS, max_size=5))
-@settings(max_examples=30, deadline=None)
 def test_there_is_air_around_values(values: list[float]) -> None:
     low, high = pad_range(values)
     assert low < high

@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.design import AcceptanceThreshold, MetricValue, check_thresholds
@@ -42,7 +42,6 @@ def test_a_threshold_is_reached_at_its_edge_and_not_beyond(orientation, by, edge
     assert passed(asked(worse, by), value(orientation=orientation)) is False
 
 
-@settings(max_examples=30)
 @given(st.floats(-10, 10), st.floats(-10, 10), st.booleans())
 def test_a_pass_by_the_interval_is_one_by_the_estimate(estimate, threshold, is_up):
     one = value(orientation="up" if is_up else "down", estimate=estimate, low=estimate - 1, high=estimate + 1)

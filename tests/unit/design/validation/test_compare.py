@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 
@@ -19,7 +19,6 @@ def quick(recommendation, models, labels=LABELS, **given):
     return compare(recommendation, labels, models, **{"replicates": 50, **given})
 
 
-@settings(max_examples=30)
 @given(st.lists(st.sampled_from([0.0, 0.5, 1.0, np.inf, -np.inf]), min_size=1, max_size=7))
 def test_ranks_share_places_as_those_of_scipy(goodness):
     found = RankShares.of(np.array(goodness))
@@ -27,7 +26,6 @@ def test_ranks_share_places_as_those_of_scipy(goodness):
     np.testing.assert_array_equal(found.first, stats.rankdata(-np.array(goodness), method="min"))
 
 
-@settings(max_examples=30)
 @given(
     st.lists(
         st.lists(st.sampled_from([0.0, 1.0, 2.0, np.nan]), min_size=4, max_size=4), min_size=1, max_size=6

@@ -1,7 +1,5 @@
 """From images to fingerprints: what is read, what is reported, and what is refused."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -34,15 +32,6 @@ def test_the_same_images_give_the_same_fingerprint(
     assert first.to_bytes() == second.to_bytes()
     assert isinstance(first, HistogramFingerprint)
     assert (first.samples, first.bins, first.seed, first.extractor) == (30, 100, 4, extractor.digest)
-
-
-def test_torch_is_loaded_on_first_use() -> None:
-    code = (
-        "import sys, lifelong_core.develop as develop; before = 'torch' in sys.modules; "
-        "develop.fingerprint_task; print(before, 'torch' in sys.modules)"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["False", "True"]
 
 
 def test_another_seed_draws_other_images(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
@@ -35,7 +35,6 @@ MAKERS: dict[str, Callable[..., Any]] = {
 }
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.sampled_from(list(BUILDERS)), st.lists(st.integers(0, 40), max_size=6), st.randoms())
 def test_batches_and_workers_do_not_matter(kind: str, cuts: list[int], random: Any) -> None:
     features = draw_features(0)

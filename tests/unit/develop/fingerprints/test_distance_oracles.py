@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import linalg, stats
@@ -289,7 +289,6 @@ small = arrays(
 )
 
 
-@settings(deadline=None, max_examples=50)
 @given(small, small)
 def test_properties_of_any_features(first: Array, second: Array) -> None:
     ours, others = feature_fingerprint(first), feature_fingerprint(second)
@@ -305,7 +304,6 @@ def test_properties_of_any_features(first: Array, second: Array) -> None:
         assert BinnedKLD(weighting).distance(*histograms) >= -1e-12
 
 
-@settings(deadline=None, max_examples=50)
 @given(small, small, small)
 def test_earth_movers_distances_keep_the_triangle_inequality(
     first: Array, second: Array, third: Array

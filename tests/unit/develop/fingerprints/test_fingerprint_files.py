@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -339,7 +339,6 @@ def test_pickled_objects_are_refused() -> None:
         fingerprint_from_bytes(file.getvalue())
 
 
-@settings(deadline=None, max_examples=300)
 @given(st.sampled_from(list(EXAMPLES)), st.data())
 def test_a_damaged_file_is_read_as_it_was_or_refused(kind: str, data: st.DataObject) -> None:
     content = bytearray(EXAMPLES[kind].to_bytes())

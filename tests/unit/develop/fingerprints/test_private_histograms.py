@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
@@ -68,7 +68,6 @@ def test_the_gaussian_scale_is_enough_and_not_wasteful(epsilon: float, images: i
     assert scale < 1.15 * least
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.integers(0, 2**32), st.integers(0, 4), st.integers(0, 4))
 def test_neighbours_differ_by_at_most_the_sensitivity(seed: int, removed: int, added: int) -> None:
     features = draw_features(seed, images=20)

@@ -16,7 +16,7 @@ from lifelong_core.metrics.calibration.binned import (
     top_label_calibration_error,
 )
 from lifelong_core.values.errors import InvalidInputError
-from tests.unit.metrics.labelled_cases import few_examples, labelled, simulated
+from tests.unit.metrics.labelled_cases import labelled, simulated
 
 ALL = (
     expected_calibration_error,
@@ -46,7 +46,6 @@ def bin_by_definition(score, bins, right_closed):
     return min(bins - 1, max(i for i, edge in enumerate(edges) if Fraction(score) >= edge))
 
 
-@few_examples
 @given(labelled(), st.sampled_from([1, 2, 3, 5, 10, 15]), st.sampled_from([1, 2]), st.booleans())
 def test_in_bins_they_are_as_defined(cases, bins, norm, right_closed):
     """Direct transcriptions of thesis Def. 2.65, 2.66 and 2.68."""
@@ -66,7 +65,6 @@ def test_in_bins_they_are_as_defined(cases, bins, norm, right_closed):
     assert class_wise_calibration_error(*cases, **options) == pytest.approx(np.mean(by_class), abs=1e-12)
 
 
-@few_examples
 @given(labelled(), st.sampled_from([1, 2, 1.5]))
 def test_given_equal_predictions_they_are_as_defined(cases, norm):
     """Direct transcriptions of thesis Def. 2.64 and 2.65 (as corrected: the decided class of each case)."""
@@ -87,7 +85,6 @@ def test_given_equal_predictions_they_are_as_defined(cases, norm):
     assert canonical_calibration_error(*cases, norm=norm) == pytest.approx(canonical, abs=1e-12)
 
 
-@few_examples
 @given(labelled(), st.integers(1, 20))
 def test_binning_underestimates_and_canonical_is_the_strongest(cases, bins):
     top, by_class = top_label_calibration_error(*cases), marginal_calibration_error(*cases)
@@ -100,7 +97,6 @@ def test_binning_underestimates_and_canonical_is_the_strongest(cases, bins):
     assert canonical_calibration_error(*cases) <= 2 + 1e-12
 
 
-@few_examples
 @given(labelled(), st.integers(2, 3), st.randoms(use_true_random=False))
 def test_copies_and_names_of_classes_change_nothing(cases, copies, random):
     labels, probabilities = cases

@@ -16,7 +16,7 @@ from lifelong_core.metrics.calibration.kernel import (
 )
 from lifelong_core.metrics.scores import samples as samples_module
 from lifelong_core.values.errors import InvalidInputError
-from tests.unit.metrics.labelled_cases import few_examples, labelled, simulated
+from tests.unit.metrics.labelled_cases import labelled, simulated
 
 
 def kernel_error_by_definition(labels, probabilities, bandwidth, *, with_itself):
@@ -49,7 +49,6 @@ def ece_kde_by_definition(labels, probabilities, bandwidth, norm):
     return np.mean(terms)
 
 
-@few_examples
 @given(labelled(min_size=2, max_size=12), st.sampled_from([0.1, 1.0, 3.0]))
 def test_the_kernel_error_is_as_defined(cases, bandwidth):
     unbiased = kernel_error_by_definition(*cases, bandwidth, with_itself=False)
@@ -65,7 +64,6 @@ def test_the_kernel_error_is_as_defined(cases, bandwidth):
     assert biased >= -1e-15
 
 
-@few_examples
 @given(labelled(min_size=2, max_size=12), st.sampled_from([0.1, 0.5, 2.0]), st.sampled_from([1, 2]))
 def test_ece_kde_is_as_defined(cases, bandwidth, norm):
     expected = ece_kde_by_definition(*cases, bandwidth, norm)
@@ -75,7 +73,6 @@ def test_ece_kde_is_as_defined(cases, bandwidth, norm):
     assert math.isnan(found.value) or 0 <= found.value <= 2
 
 
-@few_examples
 @given(labelled(min_size=2, max_size=12), st.randoms(use_true_random=False))
 def test_names_of_classes_change_nothing(cases, random):
     labels, probabilities = cases
@@ -86,7 +83,6 @@ def test_names_of_classes_change_nothing(cases, random):
         assert metric(*renamed).value == pytest.approx(metric(*cases).value, abs=1e-9, nan_ok=True)
 
 
-@few_examples
 @given(labelled(min_size=2, max_size=12), st.integers(2, 3))
 def test_copies_change_nothing_in_the_biased_error(cases, copies):
     copied = np.tile(cases[0], copies), np.tile(cases[1], (copies, 1))

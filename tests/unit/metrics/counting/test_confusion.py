@@ -8,7 +8,7 @@ from sklearn import metrics as sklearn_metrics
 from lifelong_core.metrics import accuracy, confusion_matrix
 from lifelong_core.metrics.counting.confusion import as_confusions, one_versus_rest, ratio
 from lifelong_core.values.errors import InvalidInputError
-from tests.unit.metrics.counting_cases import confusions, few_examples
+from tests.unit.metrics.counting_cases import confusions
 
 
 def test_rows_are_true_classes_and_columns_decisions():
@@ -54,7 +54,6 @@ def test_bad_arguments_are_named(labels, decisions, field):
     assert caught.value.field == field
 
 
-@few_examples
 @given(confusions())
 def test_each_class_against_the_rest(confusion):
     """A direct transcription of thesis Def. 2.13."""

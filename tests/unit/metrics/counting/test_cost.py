@@ -9,7 +9,7 @@ from lifelong_core.metrics import confusion_matrix, expected_cost
 from lifelong_core.metrics.counting.cost import linear_costs, naive_decision, quadratic_costs, zero_one_costs
 from lifelong_core.metrics.counting.multiclass import normalised_expected_cost
 from lifelong_core.values.errors import InvalidInputError
-from tests.unit.metrics.counting_cases import confusions, few_examples
+from tests.unit.metrics.counting_cases import confusions
 
 
 @pytest.mark.parametrize("columns", [3, 4])
@@ -70,7 +70,6 @@ def test_bad_arguments_are_named(confusion, costs, prevalence, field):
     assert caught.value.field == field
 
 
-@few_examples
 @given(confusions(), st.integers(0, 99), st.booleans())
 def test_the_naive_decision_is_the_cheapest_constant_one(confusion, seed, replaced):
     """Direct transcriptions of thesis Def. 2.26 and 2.27: each constant decision is a confusion matrix itself."""

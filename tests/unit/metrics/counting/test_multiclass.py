@@ -25,7 +25,6 @@ from tests.unit.metrics.counting_cases import (
     RANGES,
     STACKED,
     confusions,
-    few_examples,
 )
 
 
@@ -33,7 +32,6 @@ def same(found, expected, name=""):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12, err_msg=name)
 
 
-@few_examples
 @given(st.data())
 def test_a_stack_gives_what_its_matrices_give(data):
     kind = confusions(classes=data.draw(st.integers(2, 3)), abstaining=data.draw(st.booleans()))
@@ -45,7 +43,6 @@ def test_a_stack_gives_what_its_matrices_give(data):
         same(STACKED[name](stack[np.newaxis]), [expected], name)
 
 
-@few_examples
 @given(confusions())
 def test_each_keeps_its_range_and_warns_of_nothing(confusion):
     for name in EVERY:
@@ -56,7 +53,6 @@ def test_each_keeps_its_range_and_warns_of_nothing(confusion):
         assert (defined <= high + 1e-12).all(), name
 
 
-@few_examples
 @given(confusions(), st.integers(2, 5))
 def test_duplicated_data_change_nothing(confusion, times):
     for name in EVERY:
@@ -72,7 +68,6 @@ def test_weights_of_any_size_are_counted(factor):
         same(FUNCTIONS[name](confusion * factor), FUNCTIONS[name](confusion), name)
 
 
-@few_examples
 @given(confusions(abstaining=False), st.randoms())
 def test_the_order_of_the_classes_does_not_matter(confusion, random):
     order = list(range(len(confusion)))
@@ -104,14 +99,12 @@ def test_refuse_a_stack_with_a_wrong_entry(wrong):
             STACKED[name](stack)
 
 
-@few_examples
 @given(confusions())
 def test_accuracy_and_error_rate_add_up(confusion):
     same(accuracy(confusion) + error_rate(confusion), 1.0 if confusion.any() else np.nan)
     same(error_rate(confusion), expected_cost(confusion, zero_one_costs(*confusion.shape)))
 
 
-@few_examples
 @given(confusions())
 def test_balanced_accuracy_is_the_accuracy_of_equally_frequent_classes(confusion):
     """Also: costs of 1 / (C P(i)) for every error give its complement."""
@@ -126,7 +119,6 @@ def test_balanced_accuracy_is_the_accuracy_of_equally_frequent_classes(confusion
     same(balanced_accuracy(confusion), 1 - expected_cost(confusion, costs))
 
 
-@few_examples
 @given(confusions(classes=2, abstaining=False))
 def test_two_classes(confusion):
     """BA = (J + 1) / 2, |MCC| = sqrt(J MK) with the sign of J, and MCC by the formula of Prop. 2.51."""
@@ -140,7 +132,6 @@ def test_two_classes(confusion):
         same(matthews_correlation(confusion), np.sign(informedness) * np.sqrt(informedness * marked))
 
 
-@few_examples
 @given(confusions(abstaining=False))
 def test_kappa_of_a_balanced_task(confusion):
     """(C BA - 1) / (C - 1) (thesis Prop. 2.31)."""
@@ -150,7 +141,6 @@ def test_kappa_of_a_balanced_task(confusion):
         same(cohen_kappa(balanced), (classes * balanced_accuracy(balanced) - 1) / (classes - 1))
 
 
-@few_examples
 @given(confusions(abstaining=False))
 def test_matthews_correlation_is_that_of_indicators(confusion):
     """A direct transcription of thesis Def. 2.49."""
@@ -166,7 +156,6 @@ def test_matthews_correlation_is_that_of_indicators(confusion):
         same(matthews_correlation(confusion), expected)
 
 
-@few_examples
 @given(confusions(abstaining=False), st.integers(0, 99))
 def test_weighted_kappa_is_what_is_saved_of_the_cost_of_chance(confusion, seed):
     """A direct transcription of thesis Def. 2.30."""
@@ -179,7 +168,6 @@ def test_weighted_kappa_is_what_is_saved_of_the_cost_of_chance(confusion, seed):
     same(weighted_cohen_kappa(confusion, costs), expected)
 
 
-@few_examples
 @given(confusions(abstaining=False))
 def test_quadratic_kappa_is_a_concordance(confusion):
     """2 cov / (var + var + (difference of the means)^2) of the class indices."""

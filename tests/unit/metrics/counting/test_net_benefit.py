@@ -11,7 +11,7 @@ from lifelong_core.metrics.counting.cost import (
 )
 from lifelong_core.metrics.counting.multiclass import expected_cost
 from lifelong_core.values.errors import InvalidInputError
-from tests.unit.metrics.counting_cases import confusions, few_examples
+from tests.unit.metrics.counting_cases import confusions
 from tests.unit.metrics.labelled_cases import labelled, simulated
 
 
@@ -19,7 +19,6 @@ def same(found, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
-@few_examples
 @given(confusions(classes=2, abstaining=False), st.floats(0, 0.99))
 def test_is_what_is_saved_of_the_cost_of_never_finding_the_class(confusion, threshold):
     """NB(t) = P(class) - EC with costs of 1 for a false negative and t / (1 - t) for a false positive."""
@@ -36,7 +35,6 @@ def costs_of(rate):
     return [[0, 1], [rate, 0]], [[0, rate], [1, 0]]
 
 
-@few_examples
 @given(labelled(), st.sampled_from([0, 0.1, 0.25, 0.5, 0.75]))
 def test_probabilities_are_decided_at_the_threshold(cases, threshold):
     """From the threshold on, so that an equal probability is positive."""
@@ -48,7 +46,6 @@ def test_probabilities_are_decided_at_the_threshold(cases, threshold):
         same(found[k], net_benefit(confusion, threshold=threshold)[1])
 
 
-@few_examples
 @given(labelled(), st.booleans())
 def test_the_curve_holds_the_net_benefits(cases, chosen):
     labels, probabilities = cases

@@ -20,14 +20,13 @@ from lifelong_core.metrics.counting.one_versus_rest import (
     youden_index,
 )
 from lifelong_core.values.errors import InvalidInputError
-from tests.unit.metrics.counting_cases import confusions, few_examples
+from tests.unit.metrics.counting_cases import confusions
 
 
 def same(found, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
-@few_examples
 @given(confusions(abstaining=False))
 def test_duality_under_transposition(confusion):
     """Thesis Prop. 2.39 and 2.42."""
@@ -42,7 +41,6 @@ def test_duality_under_transposition(confusion):
     same(f_beta(confusion, beta=2), f_beta(dual, beta=0.5))
 
 
-@few_examples
 @given(confusions())
 def test_complements(confusion):
     """Thesis Remarks 2.17 and 2.36: the same classes are undefined, too."""
@@ -52,7 +50,6 @@ def test_complements(confusion):
     same(false_omission_rate(confusion), 1 - negative_predictive_value(confusion))
 
 
-@few_examples
 @given(confusions())
 def test_sums_and_quotients(confusion):
     rates = sensitivity(confusion), specificity(confusion)
@@ -63,7 +60,6 @@ def test_sums_and_quotients(confusion):
         same(negative_likelihood_ratio(confusion), miss_rate(confusion) / rates[1])
 
 
-@few_examples
 @given(confusions(), st.floats(0.1, 10))
 def test_f_beta_is_a_harmonic_mean(confusion, beta):
     """Of Def. 2.44 where that is defined; and F1 = 2 JAC / (1 + JAC)."""
@@ -75,7 +71,6 @@ def test_f_beta_is_a_harmonic_mean(confusion, beta):
     same(f_beta(confusion), 2 * overlaps / (1 + overlaps))
 
 
-@few_examples
 @given(confusions(classes=2, abstaining=False))
 def test_the_rest_of_two_classes_is_the_other(confusion):
     same(specificity(confusion), sensitivity(confusion)[::-1])

@@ -22,7 +22,6 @@ from lifelong_core.metrics.counting.stability import (
     total_agreement_ratio,
 )
 from lifelong_core.values.errors import InvalidInputError
-from tests.unit.metrics.counting_cases import few_examples
 
 OF_COUNTS = (
     positive_jaccard,
@@ -44,7 +43,6 @@ def same(found, expected):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
-@few_examples
 @given(counts)
 def test_are_the_published_formulas(table):
     """Direct transcriptions of eqs. 7, 15-19, 21 and 22, and of what eq. 20 means; 0 / 0 is nan."""
@@ -67,7 +65,6 @@ def test_are_the_published_formulas(table):
             same(adjusted_jaccard(*table), (n11 + n00 - both - neither) / (total - both - neither))
 
 
-@few_examples
 @given(counts)
 def test_keep_their_ranges_and_do_not_depend_on_the_order_of_the_models(table):
     n00, n01, n10, n11 = table
@@ -83,7 +80,6 @@ def test_keep_their_ranges_and_do_not_depend_on_the_order_of_the_models(table):
             assert lowest.get(score, 0) - 1e-12 <= found <= 1 + 1e-12
 
 
-@few_examples
 @given(counts, st.integers(2, 5))
 def test_duplicated_images_change_nothing(table, times):
     for score in OF_COUNTS:
@@ -134,7 +130,6 @@ scores = st.integers(2, 20).flatmap(
 )
 
 
-@few_examples
 @given(scores)
 def test_correlations_agree_with_scipy(pair):
     """Theirs warns of constant scores."""

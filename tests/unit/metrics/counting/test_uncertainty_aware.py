@@ -20,7 +20,6 @@ from lifelong_core.metrics.counting.uncertainty_aware import (
     uncertainty_aware_recall,
 )
 from lifelong_core.values.errors import InvalidInputError
-from tests.unit.metrics.counting_cases import few_examples
 
 METRICS = (
     uncertainty_aware_accuracy,
@@ -69,7 +68,6 @@ def test_weights_are_areas_and_damping_factors():
     same(found, expected)
 
 
-@few_examples
 @given(samples, st.sampled_from([0.31, 0.52, 0.77]))
 def test_without_spread_and_damping_they_are_the_classical_metrics(cases, threshold):
     """Where no probability is the threshold itself."""
@@ -80,7 +78,6 @@ def test_without_spread_and_damping_they_are_the_classical_metrics(cases, thresh
         same(found, classical(confusion))
 
 
-@few_examples
 @given(samples, st.sampled_from([0, 0.5, 1]), st.sampled_from([0, 1.5]))
 def test_no_spread_is_the_limit_of_little_spread(cases, threshold, damping):
     """Also where a probability or a reference is the threshold."""
@@ -89,7 +86,6 @@ def test_no_spread_is_the_limit_of_little_spread(cases, threshold, damping):
         same(metric(*cases, sigma=1e-9, **parameters), metric(*cases, sigma=0, **parameters))
 
 
-@few_examples
 @given(samples, st.floats(0, 1), st.floats(0, 2), st.floats(0, 5))
 def test_are_in_the_unit_interval(cases, threshold, sigma, damping):
     """With the signed area of eq. 6, accuracy could be 2.65."""
@@ -98,7 +94,6 @@ def test_are_in_the_unit_interval(cases, threshold, sigma, damping):
         assert math.isnan(found) or 0 <= found <= 1 + 1e-12
 
 
-@few_examples
 @given(samples, st.floats(0.2, 0.8), st.integers(0, 3))
 def test_f1_is_the_harmonic_mean(cases, threshold, damping):
     parameters = {"threshold": threshold, "sigma": 0.2, "damping": damping}
@@ -107,7 +102,6 @@ def test_f1_is_the_harmonic_mean(cases, threshold, damping):
         same(uncertainty_aware_f1(*cases, **parameters), 2 * right * found / (right + found))
 
 
-@few_examples
 @given(samples, st.floats(0.2, 0.8))
 def test_rates_of_one_reference_class_know_no_reference_weight(cases, threshold):
     """Recall and FPR: the weights of equal references cancel out."""
@@ -166,7 +160,6 @@ def test_bad_arguments_are_named(changed, field):
         assert caught.value.field == field, metric
 
 
-@few_examples
 @given(arrays(float, st.tuples(st.integers(2, 6), st.integers(1, 5)), elements=st.floats(0, 1)))
 def test_it_is_the_mean_of_squares_less_the_squared_mean(drawn):
     """Kendall and Gal (2017), eq. 9, without the noise of the data."""

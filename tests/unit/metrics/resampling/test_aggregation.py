@@ -11,7 +11,6 @@ from lifelong_core.metrics.counting.one_versus_rest import sensitivity
 from lifelong_core.metrics.resampling.aggregation import hierarchical_mean, subgroup_values
 from lifelong_core.metrics.scores.ranking import auroc
 from lifelong_core.values.errors import InvalidInputError
-from tests.unit.metrics.counting_cases import few_examples
 from tests.unit.metrics.labelled_cases import simulated
 
 rows = st.lists(
@@ -28,7 +27,6 @@ def mean(values):
     return sum(defined) / len(defined) if defined else math.nan
 
 
-@few_examples
 @given(rows)
 def test_is_a_mean_of_means_of_means(samples):
     values, patients, hospitals = zip(*samples, strict=True)

@@ -27,7 +27,7 @@ from lifelong_core.metrics.scores.at_target import (
     value_at_threshold,
 )
 from lifelong_core.values.errors import InvalidInputError
-from tests.unit.metrics.labelled_cases import few_examples, labelled, simulated
+from tests.unit.metrics.labelled_cases import labelled, simulated
 
 LABELS = [1, 0, 1, 1, 0, 0]
 SCORES = [0.9, 0.8, 0.7, 0.6, 0.5, 0.2]
@@ -44,7 +44,6 @@ def all_values(labels, scores, metric):
     return np.array(values)
 
 
-@few_examples
 @given(
     labelled(max_classes=2),
     st.sampled_from([specificity, precision, f_beta, negative_predictive_value, positive_likelihood_ratio]),
@@ -66,7 +65,6 @@ def test_is_the_best_value_among_the_cut_offs_that_reach_the_target(cases, metri
         assert found == pytest.approx(expected.max(), abs=1e-12)
 
 
-@few_examples
 @given(labelled(max_classes=2), st.sampled_from([0.0, 0.2, 0.5]))
 def test_error_rates_reach_a_target_from_above(cases, target):
     labels, probabilities = cases
@@ -194,7 +192,6 @@ def in_population(labels, scores, shares, positive=1):
     return thresholds, np.array(rows)
 
 
-@few_examples
 @given(
     labelled(max_classes=4),
     st.sampled_from([precision, negative_predictive_value, positive_share, sensitivity]),
@@ -222,7 +219,6 @@ def test_the_cut_off_for_other_class_shares_is_that_of_brute_force(cases, metric
     assert reported == pytest.approx(values[at], nan_ok=True)
 
 
-@few_examples
 @given(labelled(max_classes=3), st.sampled_from([f_beta, youden_index, precision]), st.integers(0, 2**16))
 def test_the_best_cut_off_is_that_of_brute_force(cases, metric, seed):
     labels, probabilities = cases

@@ -12,10 +12,9 @@ from lifelong_core.metrics.scores.ranking import (
     roc_curve,
 )
 from lifelong_core.values.errors import InvalidInputError
-from tests.unit.metrics.labelled_cases import few_examples, labelled, simulated
+from tests.unit.metrics.labelled_cases import labelled, simulated
 
 
-@few_examples
 @given(labelled())
 def test_auroc_is_the_share_of_ordered_pairs(cases):
     labels, probabilities = cases
@@ -29,7 +28,6 @@ def test_auroc_is_the_share_of_ordered_pairs(cases):
         assert found == pytest.approx(higher + tied / 2, abs=1e-12)
 
 
-@few_examples
 @given(labelled())
 def test_average_precision_is_the_sum_over_descending_thresholds(cases):
     """A direct transcription of thesis Def. 2.56, from the threshold inf on."""
@@ -81,7 +79,6 @@ def test_agree_with_scikit_learn():
         assert curve.average_precision == precisions[k]
 
 
-@few_examples
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=30),
     st.lists(st.floats(-1e9, 1e9), min_size=6, max_size=6, unique=True),
@@ -95,7 +92,6 @@ def test_only_the_order_of_the_scores_matters(cases, levels):
     np.testing.assert_equal(here.average_precision, there.average_precision)
 
 
-@few_examples
 @given(labelled(), st.randoms(use_true_random=False))
 def test_classes_can_be_renamed(cases, random):
     labels, probabilities = cases
@@ -108,7 +104,6 @@ def test_classes_can_be_renamed(cases, random):
         )
 
 
-@few_examples
 @given(labelled(), st.integers(2, 4))
 def test_copies_and_the_order_of_the_cases_change_nothing(cases, copies):
     labels, probabilities = cases

@@ -17,7 +17,7 @@ from lifelong_core.metrics.scores.samples import (
     equal_predictions,
 )
 from lifelong_core.values.errors import InvalidInputError
-from tests.unit.metrics.labelled_cases import few_examples, labelled
+from tests.unit.metrics.labelled_cases import labelled
 
 
 def by_definition(labels, probabilities):
@@ -36,13 +36,11 @@ def found_in(groups):
     )
 
 
-@few_examples
 @given(labelled())
 def test_groups_equal_rows(cases):
     assert found_in(equal_predictions(*cases)) == by_definition(*cases)
 
 
-@few_examples
 @given(labelled(max_size=40))
 def test_parts_are_the_whole(cases):
     with pytest.MonkeyPatch.context() as patch:
@@ -60,7 +58,6 @@ def test_no_case_is_one_empty_part():
     assert part.weights.size == 0
 
 
-@few_examples
 @given(labelled())
 def test_equal_hashes_of_different_rows_do_no_harm(cases):
     with pytest.MonkeyPatch.context() as patch:

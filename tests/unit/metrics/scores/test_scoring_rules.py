@@ -16,12 +16,11 @@ from lifelong_core.metrics.scores.scoring_rules import (
     root_brier_score,
 )
 from lifelong_core.values.errors import InvalidInputError
-from tests.unit.metrics.labelled_cases import few_examples, labelled, simulated
+from tests.unit.metrics.labelled_cases import labelled, simulated
 
 ALL = (brier_score, root_brier_score, brier_skill_score, negative_log_likelihood)
 
 
-@few_examples
 @given(labelled())
 def test_are_the_means_of_their_scoring_rules(cases):
     """Direct transcriptions of thesis Def. 2.73 and 2.74."""
@@ -43,7 +42,6 @@ def test_scikit_learn_clips_and_halves():
     assert brier_score(labels, probabilities) == 1
 
 
-@few_examples
 @given(labelled())
 def test_the_parts_of_the_brier_score_add_up(cases):
     parts = brier_decomposition(*cases)
@@ -54,7 +52,6 @@ def test_the_parts_of_the_brier_score_add_up(cases):
     assert parts.uncertainty <= 1
 
 
-@few_examples
 @given(labelled())
 def test_the_root_brier_score_bounds_the_rooted_canonical_error(cases):
     assert math.sqrt(canonical_calibration_error(*cases, norm=2)) <= root_brier_score(*cases) + 1e-12
@@ -66,7 +63,6 @@ def test_the_root_brier_score_does_not_bound_the_canonical_error_of_norm_1():
     assert root_brier_score(*always_wrong) == math.sqrt(2)
 
 
-@few_examples
 @given(labelled(), st.integers(2, 3), st.randoms(use_true_random=False))
 def test_copies_and_names_of_classes_change_nothing(cases, copies, random):
     labels, probabilities = cases
@@ -80,7 +76,6 @@ def test_copies_and_names_of_classes_change_nothing(cases, copies, random):
     assert here.reliability == pytest.approx(there.reliability, abs=1e-12)
 
 
-@few_examples
 @given(labelled())
 def test_stay_in_their_ranges(cases):
     assert 0 <= brier_score(*cases) <= 2

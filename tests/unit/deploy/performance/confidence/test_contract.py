@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.deploy.performance.confidence.registry import CONFIDENCE_METHODS, COUNTERPARTS
 from lifelong_core.values.errors import InvalidInputError
+from tests.unit.costly import costly
 
 CLASS_SPECIFIC = list(COUNTERPARTS)
 MATCHING = ["TS", "DoC", "CS-TS", "CS-DoC"]
@@ -60,7 +61,6 @@ def test_the_methods_are_those_of_table_1():
 
 
 @every_method
-@settings(max_examples=25)
 @tasks
 def test_rows_sum_to_one(name, seed, classes, samples, scale, whole):
     method = fit(name, draw(classes, samples, seed=seed, scale=scale, whole=whole))
@@ -86,7 +86,7 @@ def test_each_row_by_itself_has_the_same_probabilities(name):
 
 
 @every_method
-@settings(max_examples=10)
+@costly
 @given(seed=st.integers(0, 10_000), whole=st.booleans())
 def test_the_order_of_the_samples_does_not_matter(name, seed, whole):
     data, window = draw(4, 70, seed=seed, whole=whole), draw(4, 20, seed=seed + 1).logits
@@ -96,7 +96,7 @@ def test_the_order_of_the_samples_does_not_matter(name, seed, whole):
 
 
 @every_method
-@settings(max_examples=10)
+@costly
 @given(seed=st.integers(0, 10_000))
 def test_permuting_the_classes_permutes_the_columns(name, seed):
     data, window = draw(4, 70, seed=seed), draw(4, 20, seed=seed + 1).logits
@@ -109,7 +109,7 @@ def test_permuting_the_classes_permutes_the_columns(name, seed):
 
 
 @every_method
-@settings(max_examples=10)
+@costly
 @given(seed=st.integers(0, 10_000))
 def test_a_constant_added_to_a_row_changes_nothing(name, seed):
     data, window = draw(3, 60, seed=seed), draw(3, 20, seed=seed + 1).logits
@@ -121,7 +121,7 @@ def test_a_constant_added_to_a_row_changes_nothing(name, seed):
 
 
 @pytest.mark.parametrize("name", SCALING)
-@settings(max_examples=10)
+@costly
 @given(seed=st.integers(0, 10_000), power=st.integers(-20, 20))
 def test_a_fitted_temperature_makes_the_scale_of_the_logits_irrelevant(name, seed, power):
     data, window = draw(3, 80, seed=seed), draw(3, 20, seed=seed + 1).logits
@@ -216,7 +216,7 @@ def test_equal_logits_in_every_row(name):
 
 
 @pytest.mark.parametrize("name", MATCHING)
-@settings(max_examples=10)
+@costly
 @given(seed=st.integers(0, 10_000))
 def test_the_accuracy_of_the_calibration_set_itself_is_matched(name, seed):
     labels = np.random.default_rng(seed).choice(3, size=300, p=[0.5, 0.3, 0.2])
@@ -226,7 +226,7 @@ def test_the_accuracy_of_the_calibration_set_itself_is_matched(name, seed):
 
 
 @pytest.mark.parametrize("name", ["ATC", "TS-ATC", "CS-ATC", "CS-TS-ATC"])
-@settings(max_examples=10)
+@costly
 @given(seed=st.integers(0, 10_000))
 def test_without_ties_as_many_predictions_are_judged_right_as_are(name, seed):
     data = draw(3, 200, seed=seed)

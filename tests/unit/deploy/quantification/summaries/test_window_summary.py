@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, quantifier
@@ -89,7 +89,6 @@ def test_fewer_cells_would_not_do(monkeypatch):
 batches = st.lists(st.integers(0, 40), min_size=3, max_size=3)
 
 
-@settings(max_examples=25)
 @given(sizes=batches, seed=st.integers(0, 1000), grouped=st.booleans())
 def test_merging_is_associative_and_commutative_and_has_an_identity(sizes, seed, grouped):
     quantify, rng = fitted("MLLS"), np.random.default_rng(seed)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.develop.training.augmentation.transform import (
@@ -38,7 +38,6 @@ def policy(*steps: Step) -> AugmentationPolicy:
     return AugmentationPolicy(sub_policies=(steps,))
 
 
-@settings(max_examples=30)
 @given(st.integers(8, 12), st.integers(8, 12), st.integers(0, 5), st.integers(0, 5), st.integers(0, 9))
 def test_a_crop_is_a_window_of_the_image(height, width, more_rows, more_columns, seed):
     """Without a margin, the image is padded by reflection first, as numpy does it."""

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.develop.training.data.cases import Cases
@@ -35,7 +35,6 @@ def tied_cases(draw):
     return cases_of(labels, [None if group is None else f"group {group}" for group in groups]), digests
 
 
-@settings(max_examples=40)
 @given(tied_cases(), st.integers(0, 3))
 def test_each_case_is_in_one_split_and_what_is_tied_stays_together(example, seed):
     cases, digests = example
@@ -53,7 +52,6 @@ def test_each_case_is_in_one_split_and_what_is_tied_stays_together(example, seed
         assert all(len(names) == 1 for names in together.values())
 
 
-@settings(max_examples=40)
 @given(st.lists(st.integers(10, 60), min_size=2, max_size=4), st.integers(0, 3))
 def test_without_groups_every_class_has_its_share_in_every_split(sizes, seed):
     labels = [label for label, size in enumerate(sizes) for _ in range(size)]
@@ -64,7 +62,6 @@ def test_without_groups_every_class_has_its_share_in_every_split(sizes, seed):
             assert abs((cases.labels[found[name]] == label).sum() - share * size) < 1.5
 
 
-@settings(max_examples=25)
 @given(st.lists(st.integers(1, 8), min_size=40, max_size=60), st.integers(0, 3))
 def test_with_groups_shares_differ_by_no_more_than_a_group(sizes, seed):
     """The classes alternate, so that a group can be divided into its classes by no split."""
