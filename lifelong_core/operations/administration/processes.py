@@ -119,14 +119,10 @@ def _worker_answer(worker: ServingWorker, references: Mapping[int, str]) -> Work
     for (model_id, environment), version in worker.heads.items():
         if model_id in references:
             heads.setdefault(references[model_id], {})[environment or DEFAULT_HEAD] = version
-    return WorkerAnswer(
+    return WorkerAnswer.of(
+        worker,
         worker=worker.id,
-        host=worker.host,
-        process=worker.process,
-        started_at=worker.started_at,
-        seen_at=worker.seen_at,
         lost=worker.is_lost,
-        revision=worker.revision,
         heads=heads,
         models={
             references[model_id]: load for model_id, load in worker.models.items() if model_id in references
@@ -136,18 +132,13 @@ def _worker_answer(worker: ServingWorker, references: Mapping[int, str]) -> Work
 
 def _monitor_answer(monitor: MonitorProcess, references: Mapping[int, str]) -> MonitorAnswer:
     heartbeat = monitor.heartbeat
-    return MonitorAnswer(
+    return MonitorAnswer.of(
+        heartbeat,
         monitor=heartbeat.id,
-        host=heartbeat.host,
-        process=heartbeat.process,
-        started_at=heartbeat.started_at,
         seen_at=monitor.seen_at,
         lost=monitor.is_lost,
-        interval_seconds=heartbeat.interval_seconds,
-        mode=heartbeat.mode,
         environment_modes=dict(heartbeat.environment_modes),
         settings=None if heartbeat.settings is None else dict(heartbeat.settings),
-        tick=heartbeat.tick,
         populations=[
             VisitAnswer.of(visit, model=references[visit.model_id])
             for visit in heartbeat.visits
