@@ -3,18 +3,19 @@
 import json
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import click
 
+from lifelong.client import Client
 from lifelong.commands.common import as_json as json_option
 from lifelong.commands.common import format_count, service_url, url_option
 from lifelong.commands.durations import Duration
+from lifelong.label_import.rows import LONGEST_SOURCE, read_rows
+from lifelong.label_import.sending import ImportOutcome, LabelImport, rejection_file
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong.label_import.sending import ImportOutcome, LabelImport
-    from lifelong_core.values.errors import RetryableError
+from lifelong.rich_console import Console
+from lifelong_core.values.errors import ConfigurationError, InvalidInputError, LifelongError, RetryableError
 
 NOT_STORED = 3
 """Exit status where rows were not stored."""
@@ -65,10 +66,6 @@ def import_labels(
       lifelong feedback import labels.csv --report not-stored.csv
       ris-export | lifelong feedback import - --source pathology
     """
-    from lifelong.client import Client
-    from lifelong.label_import.sending import LabelImport, rejection_file
-    from lifelong_core.values.errors import ConfigurationError, LifelongError
-
     _check_options(file, report, source)
     try:
         with rejection_file(report) as reject, Client(service_url(url), token) as api:
@@ -104,9 +101,6 @@ def _check_options(file: BinaryIO, report: Path | None, source: str) -> None:
     Raises:
         InvalidInputError: the report would replace the imported file, or the source is too long.
     """
-    from lifelong.label_import.rows import LONGEST_SOURCE
-    from lifelong_core.values.errors import InvalidInputError
-
     if len(source) > LONGEST_SOURCE:
         raise InvalidInputError(f"expected at most {LONGEST_SOURCE} characters.", field="--source")
     imported = Path(str(getattr(file, "name", "-")))
@@ -114,12 +108,9 @@ def _check_options(file: BinaryIO, report: Path | None, source: str) -> None:
         raise InvalidInputError("this is the file of the labels.", field="--report")
 
 
-def _run(task: "LabelImport", file: BinaryIO, source: str) -> None:
+def _run(task: LabelImport, file: BinaryIO, source: str) -> None:
     """Send all labels, with a count of the rows where standard error is a terminal."""
     from rich.progress import Progress, TextColumn
-
-    from lifelong.label_import.rows import read_rows
-    from lifelong.rich_console import Console
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.completed:,.0f} rows"),)
@@ -128,14 +119,14 @@ def _run(task: "LabelImport", file: BinaryIO, source: str) -> None:
         task.run(read_rows(file, source=source), lambda rows: progress.advance(bar, rows))
 
 
-def _tell_wait(error: "RetryableError") -> None:
+def _tell_wait(error: RetryableError) -> None:
     echo(
         f"The service asks to try again in {error.retry_after_seconds} s: {error.message}",
         err=True,
     )
 
 
-def _print(outcome: "ImportOutcome", report: Path | None, *, dry_run: bool) -> None:
+def _print(outcome: ImportOutcome, report: Path | None, *, dry_run: bool) -> None:
     would = "Dry run, nothing was stored. It would be: " if dry_run else ""
     echo(
         f"{would}{outcome.stored:,} stored, {outcome.unchanged:,} unchanged, {outcome.corrected:,} corrected,"
@@ -151,7 +142,7 @@ def _print(outcome: "ImportOutcome", report: Path | None, *, dry_run: bool) -> N
         echo(f"The rows that were not stored are in {report}.")
 
 
-def _print_stop(outcome: "ImportOutcome") -> None:
+def _print_stop(outcome: ImportOutcome) -> None:
     echo(
         f"Stopped after line {outcome.last_line:,}: {outcome.stored:,} stored, {outcome.unchanged:,} unchanged,"
         f" {outcome.corrected:,} corrected, {outcome.unknown:,} unknown, {outcome.refused:,} refused. Send the whole"

@@ -1,17 +1,16 @@
 """`lifelong fingerprint compare`: distances between fingerprints."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lifelong.commands.common import as_json
 from lifelong.commands.fingerprint.files import read_fingerprint_file
 from lifelong.commands.tables import print_rows
-
-if TYPE_CHECKING:
-    from lifelong_core.develop.fingerprints.distances.method import Method
-    from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
+from lifelong_core.develop.fingerprints.distances.method import Method
+from lifelong_core.develop.fingerprints.distances.registry import METHODS, default_method, find_method
+from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 
 
 @click.command(short_help="Compare fingerprints: which sources are close to a target?")
@@ -36,7 +35,7 @@ def compare(target: Path, sources: tuple[Path, ...], method: str | None, *, as_j
     print_rows(rows, as_json=as_json, empty="No source.")
 
 
-def applicable_methods(fingerprint: "Fingerprint", name: str | None = None) -> "dict[str, Method[Any]]":
+def applicable_methods(fingerprint: Fingerprint, name: str | None = None) -> dict[str, Method[Any]]:
     """The methods that can compare this fingerprint, by name, the default first.
 
     Args:
@@ -46,8 +45,6 @@ def applicable_methods(fingerprint: "Fingerprint", name: str | None = None) -> "
     Raises:
         InvalidInputError: no method has this name.
     """
-    from lifelong_core.develop.fingerprints.distances.registry import METHODS, default_method, find_method
-
     if name is not None:
         return {name: find_method(name)}
     default = default_method(fingerprint)

@@ -1,7 +1,6 @@
 """`lifelong fingerprint import` and `export`: files from and to the knowledge base of this installation."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -13,11 +12,13 @@ from lifelong.commands.common import (
     task_argument,
     task_option,
 )
+from lifelong.commands.connection import connect
 from lifelong.commands.fingerprint.files import read_fingerprint_file, write_file
+from lifelong.commands.knowledge.entry_files import enter, read_card
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong_core.entities.knowledge import FingerprintRecord, KnowledgeRecord
+from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
+from lifelong_core.entities.knowledge import FingerprintRecord, KnowledgeRecord
+from lifelong_core.values.errors import InvalidInputError, NotFoundError
 
 
 @click.command("import", short_help="Put a fingerprint of a task into the knowledge base.")
@@ -33,10 +34,6 @@ def import_(file: Path, task: str | None, card: Path | None) -> None:
 
     It replaces one of the same kind, extractor and number of bins. Give --task, or --card for a new task.
     """
-    from lifelong.commands.connection import connect
-    from lifelong.commands.knowledge.entry_files import enter, read_card
-    from lifelong_core.values.errors import InvalidInputError
-
     fingerprint = read_fingerprint_file(file)
     known = None if card is None else read_card(card)
     name = task or (known.name if known else None)
@@ -63,9 +60,6 @@ def export(
     task: str, kind: str | None, bins: int | None, output: Path, *, unshareable: bool, replace: bool
 ) -> None:
     """Write a fingerprint of TASK from the knowledge base of this installation into a file."""
-    from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
-    from lifelong_core.values.errors import InvalidInputError
-
     with open_store() as store:
         record = _choose(store.knowledge.get(task), kind, bins)
         fingerprint = fingerprint_from_bytes(store.artifacts.get(record.artifact))
@@ -79,15 +73,13 @@ def export(
     echo(f"Wrote {output}: {fingerprint.kind}, {output.stat().st_size} bytes.")
 
 
-def _choose(entry: "KnowledgeRecord", kind: str | None, bins: int | None) -> "FingerprintRecord":
+def _choose(entry: KnowledgeRecord, kind: str | None, bins: int | None) -> FingerprintRecord:
     """The only fingerprint that fits.
 
     Raises:
         NotFoundError: none fits.
         InvalidInputError: several fit.
     """
-    from lifelong_core.values.errors import InvalidInputError, NotFoundError
-
     found = [
         record for record in entry.fingerprints if kind in (None, record.kind) and bins in (None, record.bins)
     ]

@@ -1,24 +1,21 @@
 """Files of fingerprints, read and written with errors that name the option."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from lifelong_core.develop.fingerprints.extractor import ExtractorReference
-    from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
+from lifelong_core.develop.fingerprints.extractor import ExtractorReference
+from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
+from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
+from lifelong_core.values.errors import InvalidInputError
 
 LARGEST_FILE = 256 * 2**20
 
 
-def read_fingerprint_file(file: Path) -> "Fingerprint":
+def read_fingerprint_file(file: Path) -> Fingerprint:
     """The fingerprint in a file.
 
     Raises:
         InvalidInputError: the file cannot be read, is too large, or holds no fingerprint.
     """
-    from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
-    from lifelong_core.values.errors import InvalidInputError
-
     try:
         return fingerprint_from_bytes(read_file(file))
     except InvalidInputError as error:
@@ -26,15 +23,12 @@ def read_fingerprint_file(file: Path) -> "Fingerprint":
         raise type(error)(f"{file}: {error.message}", field="FILE", hint=hint) from error
 
 
-def read_extractor_file(file: Path) -> "ExtractorReference":
+def read_extractor_file(file: Path) -> ExtractorReference:
     """The extractor reference in a file.
 
     Raises:
         InvalidInputError: the file cannot be read, is too large, or holds no reference.
     """
-    from lifelong_core.develop.fingerprints.extractor import ExtractorReference
-    from lifelong_core.values.errors import InvalidInputError
-
     try:
         return ExtractorReference.from_bytes(read_file(file))
     except InvalidInputError as error:
@@ -48,8 +42,6 @@ def read_file(file: Path) -> bytes:
     Raises:
         InvalidInputError: it cannot be read, or is larger.
     """
-    from lifelong_core.values.errors import InvalidInputError
-
     try:
         with file.open("rb") as stream:
             content = stream.read(LARGEST_FILE + 1)
@@ -66,8 +58,6 @@ def write_file(file: Path, content: bytes, *, replace: bool) -> None:
     Raises:
         InvalidInputError: it exists and is not to be replaced, or cannot be written.
     """
-    from lifelong_core.values.errors import InvalidInputError
-
     try:
         with file.open("wb" if replace else "xb") as stream:
             stream.write(content)
@@ -85,8 +75,6 @@ def expect_writable(file: Path, *, replace: bool) -> None:
     Raises:
         InvalidInputError: it exists and is not to be replaced, or its folder does not exist.
     """
-    from lifelong_core.values.errors import InvalidInputError
-
     if file.exists() and not replace:
         raise InvalidInputError(
             f"{file} exists already.", field="--output", hint="Give another name, or --replace."

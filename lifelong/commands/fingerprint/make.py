@@ -26,6 +26,7 @@ from lifelong.commands.fingerprint.options import (
 from lifelong.commands.fingerprint.progress import show_progress
 from lifelong.commands.fingerprint.show import sharing_warnings
 from lifelong.printing import echo
+from lifelong_core.values.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from lifelong_core.develop.features.result import TaskFingerprints
@@ -100,7 +101,6 @@ def make(
     --method Manual makes a fingerprint of --keyword alone, without images.
     """
     from lifelong_core.develop.fingerprints.distances.registry import find_method
-    from lifelong_core.values.errors import InvalidInputError
 
     for file in filter(None, (output, card)):
         expect_writable(file, replace=replace)
@@ -151,7 +151,6 @@ def _make_keywords(
     output: Path, images: tuple[Path, ...], keywords: tuple[str, ...], *, replace: bool, as_json: bool
 ) -> None:
     from lifelong_core.develop.fingerprints.fisher import KeywordFingerprint
-    from lifelong_core.values.errors import InvalidInputError
 
     if images or not keywords:
         raise InvalidInputError(

@@ -1,15 +1,15 @@
 """Options of commands that read images."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 import click
 
 from lifelong.commands.common import seed_option
-
-if TYPE_CHECKING:
-    from lifelong_core.develop.features.sources.limits import Limits
+from lifelong_core.develop.features.sources.limits import Limits
+from lifelong_core.values.errors import ConfigurationError
 
 Command = Callable[..., None]
 
@@ -78,10 +78,8 @@ def reading_options(command: Command) -> Command:
     return seed_option("Seed of the draw.")(command)
 
 
-def limits_of(reading: Reading) -> "Limits":
+def limits_of(reading: Reading) -> Limits:
     """The limits of images and archives."""
-    from lifelong_core.develop.features.sources.limits import Limits
-
     return Limits(pixels=reading["maximum_pixels"])
 
 
@@ -91,10 +89,6 @@ def expect_features() -> None:
     Raises:
         ConfigurationError: one of them is missing.
     """
-    from importlib.util import find_spec
-
-    from lifelong_core.values.errors import ConfigurationError
-
     missing = [name for name in ("torch", "torchvision", "timm", "pydicom") if find_spec(name) is None]
     if missing:
         raise ConfigurationError(

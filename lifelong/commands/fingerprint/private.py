@@ -7,6 +7,9 @@ import click
 from lifelong.commands.common import output_option, replace_option
 from lifelong.commands.fingerprint.files import read_extractor_file, read_fingerprint_file, write_file
 from lifelong.printing import echo
+from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
+from lifelong_core.develop.fingerprints.private_histogram import make_private as add_noise
+from lifelong_core.values.errors import InvalidInputError
 
 
 @click.command(short_help="Add noise to a fingerprint, so that it is differentially private.")
@@ -54,10 +57,6 @@ def make_private(
     epsilon 1 and one image per patient, the noise of each count has a standard deviation of 145 images: fewer than
     some thousand images leave little but noise.
     """
-    from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
-    from lifelong_core.develop.fingerprints.private_histogram import make_private as add_noise
-    from lifelong_core.values.errors import InvalidInputError
-
     fingerprint = read_fingerprint_file(file)
     if not isinstance(fingerprint, HistogramFingerprint):
         raise InvalidInputError(

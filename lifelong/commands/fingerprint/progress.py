@@ -3,6 +3,8 @@
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
+from lifelong.rich_console import Console
+
 TITLES = {"list": "Finding images", "read": "Reading images", "fisher": "Drawing gradients"}
 
 
@@ -10,8 +12,6 @@ TITLES = {"list": "Finding images", "read": "Reading images", "fisher": "Drawing
 def show_progress() -> Generator[Callable[[str, int, int | None], None]]:
     """Give a function that takes the stage, the images so far, and their final number; drawn on a terminal only."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from lifelong.rich_console import Console
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -10,9 +10,8 @@ from lifelong.commands.common import as_json
 from lifelong.commands.fingerprint.files import read_fingerprint_file
 from lifelong.commands.tables import wrap_text
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
+from lifelong_core.develop.fingerprints.disclosure import disclosure
+from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 
 _FIELDS = ("extractor", "samples", "seed", "features", "bins", "keywords")
 
@@ -22,8 +21,6 @@ _FIELDS = ("extractor", "samples", "seed", "features", "bins", "keywords")
 @as_json
 def show(file: Path, *, as_json: bool) -> None:
     """Show what the fingerprint FILE is, and what it discloses of the images."""
-    from lifelong_core.develop.fingerprints.disclosure import disclosure
-
     fingerprint = read_fingerprint_file(file)
     found = disclosure(fingerprint)
     values = {"file": str(file), "bytes": file.stat().st_size, **_describe(fingerprint)}
@@ -38,10 +35,8 @@ def show(file: Path, *, as_json: bool) -> None:
         echo(wrap_text(statement, indent="  ", first="- "))
 
 
-def sharing_warnings(fingerprint: "Fingerprint") -> list[str]:
+def sharing_warnings(fingerprint: Fingerprint) -> list[str]:
     """What to know before this fingerprint is shared, beyond what every fingerprint of its kind discloses."""
-    from lifelong_core.develop.fingerprints.disclosure import disclosure
-
     found = disclosure(fingerprint)
     if not found.describes_single_images or found.minimum_samples is None:
         return []
@@ -51,7 +46,7 @@ def sharing_warnings(fingerprint: "Fingerprint") -> list[str]:
     ]
 
 
-def _describe(fingerprint: "Fingerprint") -> dict[str, Any]:
+def _describe(fingerprint: Fingerprint) -> dict[str, Any]:
     values = {"kind": fingerprint.kind, "digest": fingerprint.digest}
     found = {name: getattr(fingerprint, name, None) for name in _FIELDS}
     return values | {name: value for name, value in found.items() if value is not None}

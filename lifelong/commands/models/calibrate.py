@@ -1,20 +1,23 @@
 """`lifelong calibrate`: a calibration set from labelled images or logits."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from lifelong.calibration import logits_of_images
+from lifelong.case_groups import groups_from_csv, groups_from_pattern
+from lifelong.client import Client
 from lifelong.commands.common import model_argument, service_url, url_option
 from lifelong.commands.models.calibration_text import print_refusals, print_report
 from lifelong.commands.tables import wrap_text
+from lifelong.labelled_images import labelled_images
+from lifelong.labelled_logits import SUFFIXES, read_labelled_logits
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from lifelong.client import Client
-    from lifelong_core.deploy import LabeledLogits
+from lifelong.rich_console import Console
+from lifelong_core.deploy import LabeledLogits
+from lifelong_core.values.errors import InvalidInputError, LifelongError
 
 
 @click.command(short_help="Calibrate a model with labelled images or logits.")
@@ -60,9 +63,6 @@ def calibrate(model: str, source: Path, *, url: str | None, token: str, **option
       lifelong calibrate resnet held_out/ --groups patients.csv --dry-run
       lifelong calibrate triton calibration.npz
     """
-    from lifelong.client import Client
-    from lifelong_core.values.errors import LifelongError
-
     with Client(service_url(url), token) as api:
         description = api.get(f"/v1/admin/models/{model}")
         labelled = _labelled(api, description, source, options)
@@ -96,7 +96,7 @@ def calibrate(model: str, source: Path, *, url: str | None, token: str, **option
     echo(answer["serving"])
 
 
-def _print_rule(answer: "Mapping[str, Any]") -> None:
+def _print_rule(answer: Mapping[str, Any]) -> None:
     """How the head decides and what that will reach; a service of an earlier version says neither."""
     if answer.get("decision_rule_text"):
         echo(wrap_text(f"The head decides by this rule: {answer['decision_rule_text']}."))
@@ -105,17 +105,10 @@ def _print_rule(answer: "Mapping[str, Any]") -> None:
 
 
 def _labelled(
-    api: "Client", description: "Mapping[str, Any]", source: Path, options: dict[str, Any]
-) -> "LabeledLogits":
+    api: Client, description: Mapping[str, Any], source: Path, options: dict[str, Any]
+) -> LabeledLogits:
     """The calibration set: computed from images, or read from a file."""
     from rich.progress import Progress
-
-    from lifelong.calibration import logits_of_images
-    from lifelong.case_groups import groups_from_csv, groups_from_pattern
-    from lifelong.labelled_images import labelled_images
-    from lifelong.labelled_logits import SUFFIXES, read_labelled_logits
-    from lifelong.rich_console import Console
-    from lifelong_core.values.errors import InvalidInputError
 
     table, pattern = options["groups"], options["group_pattern"]
     model = description["model"]

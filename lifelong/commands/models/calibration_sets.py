@@ -8,6 +8,7 @@ from lifelong.commands.operation_command import operation_command
 from lifelong.commands.tables import print_rows
 from lifelong_core.entities.heads import CalibrationSetAnswer
 from lifelong_core.entities.registry import ModelAnswer
+from lifelong_core.images.preprocessing_digest import differs
 from lifelong_core.operations.calibration_sets import (
     ActivateCalibrationSet,
     ActivatedCalibrationSet,
@@ -51,8 +52,6 @@ def list_(model: str, *, as_json: bool) -> None:
 
 def _compared(record: CalibrationSetAnswer, model: ModelAnswer) -> str:
     """Whether a set was made with the preprocessing of its model, as this installation computes it."""
-    from lifelong_core.images.preprocessing_digest import differs
-
     if record.preprocessing_digest is None or model.preprocessing is None:
         return "unknown"
     return "other" if differs(record.preprocessing_digest, model.preprocessing) else "same"

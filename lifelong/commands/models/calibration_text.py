@@ -6,6 +6,7 @@ from typing import Any
 
 from lifelong.commands.tables import wrap_text
 from lifelong.printing import echo
+from lifelong.rich_console import Console
 
 _MOST_CLASSES = 10
 _INDENT = "  "
@@ -31,8 +32,6 @@ def print_report(report: dict[str, Any], *, old_version: int | None = None) -> N
         old_version: of the present head; None: there is none.
     """
     from rich.table import Table
-
-    from lifelong.rich_console import Console
 
     echo(wrap_text(_cases(report)))
     table = Table(box=None, header_style="bold")

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import click
 
@@ -17,11 +17,18 @@ from lifelong.commands.common import (
 )
 from lifelong.commands.cycles.inputs import name_file_in_errors
 from lifelong.commands.jobs import expect_monitor, finish_job, timeout_option
-from lifelong.commands.results import deliver
+from lifelong.commands.models.promotion_text import print_promotion
+from lifelong.commands.results import deliver, terminal
 from lifelong.commands.validation.options import aggregate_option, settings_of, uncertainty_options
-
-if TYPE_CHECKING:
-    from lifelong_core.store import Job, Store
+from lifelong.commands.validation.validation_text import print_validation
+from lifelong_core.deploy.labelled_set import LabelledSet
+from lifelong_core.deploy.paired_set import PairedSet
+from lifelong_core.design import ValidationResult
+from lifelong_core.promotion import PromotionReport
+from lifelong_core.store import Job, Store
+from lifelong_core.store.evaluations.comparisons import find_pair, paired_test_set, submit_comparison
+from lifelong_core.store.evaluations.validations import submit_validation
+from lifelong_core.values.errors import InvalidInputError
 
 AGAINST = 3
 """Exit status where the thresholds are missed, or the report advises against the promotion."""
@@ -92,13 +99,6 @@ def validate(
 
     The command exits with 3 if the model does not reach all thresholds, where there are any.
     """
-    from lifelong.commands.results import terminal
-    from lifelong.commands.validation.validation_text import print_validation
-    from lifelong_core.deploy.labelled_set import LabelledSet
-    from lifelong_core.design import ValidationResult
-    from lifelong_core.store.evaluations.validations import submit_validation
-    from lifelong_core.values.errors import InvalidInputError
-
     with open_store() as store:
         with name_file_in_errors(data, InvalidInputError):
             names = store.models.class_names(model)
@@ -147,13 +147,6 @@ def report(
 
     The command exits with 3 if the report advises against the promotion.
     """
-    from lifelong.commands.models.promotion_text import print_promotion
-    from lifelong.commands.results import terminal
-    from lifelong_core.deploy.paired_set import PairedSet
-    from lifelong_core.promotion import PromotionReport
-    from lifelong_core.store.evaluations.comparisons import find_pair, paired_test_set, submit_comparison
-    from lifelong_core.values.errors import InvalidInputError
-
     with open_store() as store:
         pair = find_pair(store, model, against)
         if data is None:
@@ -180,7 +173,7 @@ def report(
         raise click.exceptions.Exit(AGAINST)
 
 
-def _finished(store: "Store", job: "Job", outputs: Outputs) -> str:
+def _finished(store: Store, job: Job, outputs: Outputs) -> str:
     """The result of the job as JSON, when it is done; files and standard output get it where that is asked for."""
     result = finish_job(store, job, outputs["timeout"]).result or {}
     document = store.artifacts.get(result["result"]).decode()

@@ -1,7 +1,6 @@
 """`lifelong models`: register, promote and remove ONNX models and external ones."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,19 +11,24 @@ from lifelong.commands.common import (
     open_store,
     task_option,
 )
+from lifelong.commands.models.calibration_text import print_refusals, print_report
 from lifelong.commands.models.evaluations import report, validate
 from lifelong.commands.models.preprocessing import preprocessing as preprocessing_command
 from lifelong.commands.models.trials import canary, promotions, rollback, shadow, trial
 from lifelong.commands.operation_command import operation_command
 from lifelong.commands.training.show import training as training_command
+from lifelong.labelled_logits import read_labelled_logits
 from lifelong.printing import echo
+from lifelong_core.configuration.plausibility import check_normalisation
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.deploy import LabeledLogits
 from lifelong_core.operations.models import ListModels, PromotedAnswer, PromoteModel, RemoveModel
-
-if TYPE_CHECKING:
-    from lifelong_core.deploy import LabeledLogits
-    from lifelong_core.runtime.graph_check import CheckedGraph
-    from lifelong_core.store import Store
-    from lifelong_core.values.preprocessing import Preprocessing
+from lifelong_core.runtime.graph_check import CheckedGraph, check_new_graph
+from lifelong_core.store import Store, describe_serving, examine_first, register_calibration
+from lifelong_core.store.registry.serving import WORKERS_PATIENCE_SECONDS
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
+from lifelong_core.values.validation_errors import read_json
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -94,12 +98,6 @@ def add(
     Logit i must belong to class i of the task: `lifelong tasks list` shows the classes in their
     order. torchvision's ImageFolder numbers classes by the alphabet of their folders.
     """
-    from lifelong_core.configuration.plausibility import check_normalisation
-    from lifelong_core.store import describe_serving, register_calibration
-    from lifelong_core.store.registry.serving import WORKERS_PATIENCE_SECONDS
-    from lifelong_core.values.errors import InvalidInputError
-    from lifelong_core.values.preprocessing import Preprocessing
-
     if onnx is None and not external:
         raise InvalidInputError(
             "a model needs its graph.",
@@ -156,21 +154,17 @@ def add(
 
 
 def _examined(
-    store: "Store",
+    store: Store,
     task: str,
-    preprocessing: "Preprocessing | None",
+    preprocessing: Preprocessing | None,
     calibration: Path,
     force_reason: str | None,
-) -> "LabeledLogits":
+) -> LabeledLogits:
     """The calibration set of a model that is still to be added, after its report is printed.
 
     Raises:
         Exit: the report refuses it, and no reason forces it.
     """
-    from lifelong.commands.models.calibration_text import print_refusals, print_report
-    from lifelong.labelled_logits import read_labelled_logits
-    from lifelong_core.store import examine_first
-
     described = store.tasks.get(task)
     labelled = read_labelled_logits(calibration, described.class_names)
     report = examine_first(store, labelled, described, preprocessing)
@@ -182,11 +176,7 @@ def _examined(
     return labelled
 
 
-def _read_preprocessing(file: Path) -> "Preprocessing":
-    from lifelong_core.values.errors import InvalidInputError
-    from lifelong_core.values.preprocessing import Preprocessing
-    from lifelong_core.values.validation_errors import read_json
-
+def _read_preprocessing(file: Path) -> Preprocessing:
     try:
         return read_json(Preprocessing, file.read_bytes())
     except InvalidInputError as error:
@@ -195,13 +185,9 @@ def _read_preprocessing(file: Path) -> "Preprocessing":
 
 
 def _checked(
-    store: "Store", graph: Path, name: str, task: str, preprocessing: "Preprocessing", *, half: bool
-) -> "CheckedGraph":
+    store: Store, graph: Path, name: str, task: str, preprocessing: Preprocessing, *, half: bool
+) -> CheckedGraph:
     """The graph as one self-contained file, which the service's own code has loaded and run in another process."""
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.runtime.graph_check import check_new_graph
-    from lifelong_core.values.errors import InvalidInputError
-
     try:
         return check_new_graph(
             store,

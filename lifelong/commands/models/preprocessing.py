@@ -5,9 +5,22 @@ from pathlib import Path
 from typing import Any
 
 import click
+from pydantic import ValidationError
 
 from lifelong.commands.common import only_warned, output_option
 from lifelong.printing import echo
+from lifelong_core.configuration.plausibility import check_normalisation
+from lifelong_core.develop.evaluation_transforms import (
+    TimmDataConfig,
+    describe_hugging_face_processor,
+    describe_timm_transform,
+    describe_torchvision_transform,
+    read_timm_data_config,
+    timm_data_config,
+)
+from lifelong_core.values.errors import ConfigurationError, InvalidInputError
+from lifelong_core.values.preprocessing import Preprocessing
+from lifelong_core.values.validation_errors import as_input_error
 
 FIELD = "SOURCE"
 
@@ -33,10 +46,6 @@ def preprocessing(source: str, size: int | None, output: Path | None, *, test_si
     The document does what the library's evaluation transform does. Use it if your model was
     evaluated with that transform. docs/preprocessing.md explains all fields.
     """
-    from lifelong_core.configuration.plausibility import check_normalisation
-    from lifelong_core.values.errors import InvalidInputError
-    from lifelong_core.values.preprocessing import Preprocessing
-
     library, _, name = source.partition("/")
     if (size is not None or test_size) and library != "timm":
         raise InvalidInputError("only timm/NAME takes it.", field="--test-size" if test_size else "--size")
@@ -64,8 +73,6 @@ def _formatted(document: dict[str, Any]) -> str:
 
 
 def _described_by_timm(name: str, *, size: int | None, test_size: bool) -> dict[str, Any]:
-    from lifelong_core.develop.evaluation_transforms import describe_timm_transform, timm_data_config
-
     try:
         config = timm_data_config(name, size=size, test_size=test_size)
     except ImportError as error:
@@ -74,8 +81,6 @@ def _described_by_timm(name: str, *, size: int | None, test_size: bool) -> dict[
 
 
 def _described_by_torchvision(name: str) -> dict[str, Any]:
-    from lifelong_core.develop.evaluation_transforms import describe_torchvision_transform
-
     try:
         return describe_torchvision_transform(name)
     except ImportError as error:
@@ -83,17 +88,6 @@ def _described_by_torchvision(name: str) -> dict[str, Any]:
 
 
 def _described_by_file(file: Path) -> dict[str, Any]:
-    from pydantic import ValidationError
-
-    from lifelong_core.develop.evaluation_transforms import (
-        TimmDataConfig,
-        describe_hugging_face_processor,
-        describe_timm_transform,
-        read_timm_data_config,
-    )
-    from lifelong_core.values.errors import InvalidInputError
-    from lifelong_core.values.validation_errors import as_input_error
-
     if not file.is_file():
         raise InvalidInputError(
             f"there is no file {file}.", field=FIELD, hint="Give timm/NAME, torchvision/NAME or a JSON file."
@@ -114,8 +108,6 @@ def _described_by_file(file: Path) -> dict[str, Any]:
 
 
 def _not_installed(library: str) -> Exception:
-    from lifelong_core.values.errors import ConfigurationError
-
     return ConfigurationError(
         f"{library} is not installed.",
         field=FIELD,

@@ -3,26 +3,24 @@
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
-if TYPE_CHECKING:
-    from lifelong_core.configuration.settings import Settings
+from lifelong_core.configuration.image_roots import find_root
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.values.errors import InvalidInputError
 
 _FORMS = {".tar": "tar", ".tar.gz": "tar.gz", ".tgz": "tar.gz", ".zip": "zip"}
 
 
 @contextmanager
 def located(
-    data: Path, settings: "Settings"
+    data: Path, settings: Settings
 ) -> Generator[tuple[Mapping[str, Any], BinaryIO | None], None, None]:
     """The part of a job's payload that names the images, and the archive to upload; None: none is uploaded.
 
     Raises:
         InvalidInputError: a folder or table lies below none of the image roots.
     """
-    from lifelong_core.configuration.image_roots import find_root
-    from lifelong_core.values.errors import InvalidInputError
-
     path = data.resolve()
     form = next((form for suffix, form in _FORMS.items() if path.name.lower().endswith(suffix)), None)
     try:
@@ -38,10 +36,8 @@ def located(
     yield {"path": str(path)}, None
 
 
-def refusals(data: Path | None, source_data: Path | None, settings: "Settings") -> list[str]:
+def refusals(data: Path | None, source_data: Path | None, settings: Settings) -> list[str]:
     """Why a job would not be given these images; empty where it would."""
-    from lifelong_core.values.errors import InvalidInputError
-
     found = list[str]()
     try:
         source_path(source_data, settings)
@@ -55,15 +51,12 @@ def refusals(data: Path | None, source_data: Path | None, settings: "Settings") 
     return found
 
 
-def source_path(data: Path | None, settings: "Settings") -> str | None:
+def source_path(data: Path | None, settings: Settings) -> str | None:
     """The path of the source task's images; None: none are given.
 
     Raises:
         InvalidInputError: it lies below none of the image roots.
     """
-    from lifelong_core.configuration.image_roots import find_root
-    from lifelong_core.values.errors import InvalidInputError
-
     if data is None:
         return None
     path = str(data.resolve())

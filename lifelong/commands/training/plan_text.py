@@ -1,18 +1,14 @@
 """A plan or a training as text for the terminal."""
 
-from typing import TYPE_CHECKING
-
 from lifelong.commands.job_following import format_seconds
 from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong_core.develop.training.plan import TrainingPlan
-    from lifelong_core.develop.training.recipe import Recipe
-    from lifelong_core.develop.training.result import TrainingResult
+from lifelong_core.develop.training.plan import TrainingPlan
+from lifelong_core.develop.training.recipe import Recipe
+from lifelong_core.develop.training.result import TrainingResult
 
 
-def print_plan(plan: "TrainingPlan") -> None:
+def print_plan(plan: TrainingPlan) -> None:
     """Print what would be done, how long it takes, what it needs and what is missing."""
     echo(f"{plan.task}: {describe_recipe(plan.recipe)}", bold=True)
     rows = [
@@ -38,7 +34,7 @@ def print_plan(plan: "TrainingPlan") -> None:
         echo(wrap_text(f"Missing: {text}"), fg="red")
 
 
-def describe_recipe(recipe: "Recipe") -> str:
+def describe_recipe(recipe: Recipe) -> str:
     """A recipe in one line."""
     optimisation = recipe.optimisation
     transfer = "no transfer" if recipe.scenario is None else f"{recipe.scenario} from {recipe.source}"
@@ -49,7 +45,7 @@ def describe_recipe(recipe: "Recipe") -> str:
     )
 
 
-def print_result(result: "TrainingResult") -> None:
+def print_result(result: TrainingResult) -> None:
     """Print recipe, splits, epochs, parity and durations of a training."""
     echo(f"{result.task}: {describe_recipe(result.recipe)}", bold=True)
     splits = [
@@ -88,5 +84,5 @@ def print_result(result: "TrainingResult") -> None:
         echo(wrap_text(f"Warning: {text}"), fg="yellow")
 
 
-def _is_best(result: "TrainingResult", phase: str, epoch: int) -> bool:
+def _is_best(result: TrainingResult, phase: str, epoch: int) -> bool:
     return phase == "training" and epoch == result.best_epoch

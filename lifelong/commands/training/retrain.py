@@ -2,18 +2,36 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from lifelong.commands.common import Name, actor, as_json, model_option, open_store, task_argument
+from lifelong.commands.cycles.inputs import name_file_in_errors
+from lifelong.commands.job_following import follow_job
+from lifelong.commands.jobs import expect_monitor, expect_success
+from lifelong.commands.models.promotion_text import print_promotion
+from lifelong.commands.results import terminal
 from lifelong.commands.tables import wrap_text
+from lifelong.commands.training.images import located, refusals, source_path
+from lifelong.commands.training.plan_text import print_plan
+from lifelong.commands.validation.validation_text import print_validation
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong_core.develop.training.recipe import Recipe
-    from lifelong_core.store import Job, Store
-    from lifelong_core.store.trainings.asking import Retraining
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.design import ValidationResult
+from lifelong_core.develop.training.recipe import Recipe
+from lifelong_core.promotion import PromotionReport
+from lifelong_core.store import Job, Store
+from lifelong_core.store.proposals.acceptance import start_retraining
+from lifelong_core.store.trainings.asking import (
+    KIND,
+    Retraining,
+    StatedFacts,
+    complete_retraining,
+    plan_retraining,
+    retraining_payload,
+)
+from lifelong_core.values.errors import InvalidInputError
 
 _file = click.Path(exists=True, dir_okay=False, path_type=Path)
 _images = click.Path(exists=True, path_type=Path)
@@ -71,8 +89,6 @@ def retrain(
       lifelong retrain lesions --data /data/lesions --plan
       lifelong retrain lesions --data /data/lesions --from architecture:moles
     """
-    from lifelong_core.store.trainings.asking import complete_retraining
-
     with open_store() as store:
         asked = complete_retraining(
             store, task, recipe=read_recipe(recipe), suggestion=suggestion, model=model
@@ -91,16 +107,12 @@ def retrain(
             _print_outcome(store, ended.result or {})
 
 
-def read_recipe(file: Path | None) -> "Recipe | None":
+def read_recipe(file: Path | None) -> Recipe | None:
     """The recipe in a file; None: no file is given.
 
     Raises:
         InvalidInputError: it is no recipe; the message names file and field.
     """
-    from lifelong.commands.cycles.inputs import name_file_in_errors
-    from lifelong_core.develop.training.recipe import Recipe
-    from lifelong_core.values.errors import InvalidInputError
-
     if file is None:
         return None
     with name_file_in_errors(file, InvalidInputError):
@@ -108,13 +120,8 @@ def read_recipe(file: Path | None) -> "Recipe | None":
 
 
 def _print_plan(
-    store: "Store", asked: "Retraining", data: Path | None, source_data: Path | None, *, as_json: bool
+    store: Store, asked: Retraining, data: Path | None, source_data: Path | None, *, as_json: bool
 ) -> None:
-    from lifelong.commands.training.images import refusals
-    from lifelong.commands.training.plan_text import print_plan
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.store.trainings.asking import StatedFacts, plan_retraining
-
     facts = StatedFacts(
         path=None if data is None else str(data),
         source_path=None if source_data is None else str(source_data),
@@ -129,19 +136,12 @@ def _print_plan(
 
 
 def _submit(
-    store: "Store",
-    asked: "Retraining",
+    store: Store,
+    asked: Retraining,
     data: Path | None,
     source_data: Path | None,
     proposal: str | None,
-) -> "Job":
-    from lifelong.commands.jobs import expect_monitor
-    from lifelong.commands.training.images import located, source_path
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.store.proposals.acceptance import start_retraining
-    from lifelong_core.store.trainings.asking import KIND, retraining_payload
-    from lifelong_core.values.errors import InvalidInputError
-
+) -> Job:
     if data is None:
         raise InvalidInputError(
             "expected the images to train on.", field="--data", hint="Give --data FOLDER."
@@ -157,7 +157,7 @@ def _submit(
         return start_retraining(store, answered, payload, upload=upload, actor=actor())[0]
 
 
-def print_detached(job: "Job", *, as_json: bool) -> None:
+def print_detached(job: Job, *, as_json: bool) -> None:
     """Say how a job is followed that the command does not wait for."""
     if as_json:
         echo(json.dumps({"job": str(job.id)}))
@@ -165,17 +165,13 @@ def print_detached(job: "Job", *, as_json: bool) -> None:
         echo(f"Submitted the job {job.id}. Follow it: `lifelong jobs follow {job.id}`.")
 
 
-def follow(store: "Store", job: "Job") -> "Job":
+def follow(store: Store, job: Job) -> Job:
     """The job when it has succeeded.
 
     Raises:
         Exit: Ctrl-C; the job goes on.
         ConflictError: it failed or was cancelled.
     """
-    from lifelong.commands.job_following import follow_job
-    from lifelong.commands.jobs import expect_success
-    from lifelong.commands.results import terminal
-
     console = terminal(err=True)
     try:
         return expect_success(follow_job(store, job, console))
@@ -187,14 +183,8 @@ def follow(store: "Store", job: "Job") -> "Job":
         raise click.exceptions.Exit(130) from None
 
 
-def _print_outcome(store: "Store", result: dict[str, Any]) -> None:
+def _print_outcome(store: Store, result: dict[str, Any]) -> None:
     """The metrics, beside those of the promoted model where there is one, warnings, and what to type next."""
-    from lifelong.commands.models.promotion_text import print_promotion
-    from lifelong.commands.results import terminal
-    from lifelong.commands.validation.validation_text import print_validation
-    from lifelong_core.design import ValidationResult
-    from lifelong_core.promotion import PromotionReport
-
     model, promotion, evaluation = result["model"], result["promotion"], result["evaluation"]
     echo(f"Registered {model}.", bold=True)
     if evaluation is not None:
@@ -208,7 +198,7 @@ def _print_outcome(store: "Store", result: dict[str, Any]) -> None:
     echo(f"Next: {_next_step(store, result)}")
 
 
-def _next_step(store: "Store", result: dict[str, Any]) -> str:
+def _next_step(store: Store, result: dict[str, Any]) -> str:
     model, promotion = result["model"], result["promotion"]
     trained = store.models.get(model)
     if result["head"] is None:

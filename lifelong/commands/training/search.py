@@ -6,7 +6,12 @@ from pathlib import Path
 import click
 
 from lifelong.commands.common import actor, as_json, open_store, task_argument
+from lifelong.commands.jobs import expect_monitor
+from lifelong.commands.training.images import located
+from lifelong.commands.training.retrain import follow, print_detached, read_recipe
 from lifelong.printing import echo
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.store.trainings.asking import SEARCH_KIND
 
 
 @click.command("search-augmentation", short_help="Search the augmentation policy that suits a task.")
@@ -27,12 +32,6 @@ def search_augmentation(
 
     TASK is registered here, or one of the knowledge base. A monitor does the work.
     """
-    from lifelong.commands.jobs import expect_monitor
-    from lifelong.commands.training.images import located
-    from lifelong.commands.training.retrain import follow, print_detached, read_recipe
-    from lifelong_core.configuration.settings import Settings
-    from lifelong_core.store.trainings.asking import SEARCH_KIND
-
     asked = read_recipe(recipe)
     with open_store() as store, located(data, Settings.load()) as (location, upload):
         given = {"recipe": None if asked is None else asked.to_document(), "trials": trials}

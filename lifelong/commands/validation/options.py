@@ -1,13 +1,12 @@
 """Options that `validate` and `models validate` share: uncertainty-aware scores, and means over groups."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from lifelong_core.values.uncertainties import UNCERTAINTY_KINDS
-
-if TYPE_CHECKING:
-    from lifelong_core.design import UncertaintySettings
+from lifelong_core.design import UncertaintySettings
+from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.uncertainties import UNCERTAINTY_KINDS, parse_numbers
 
 OPTIONS = {
     "sigmas": "--sigma",
@@ -59,16 +58,12 @@ def uncertainty_options(command: Any) -> Any:
     return command
 
 
-def settings_of(options: dict[str, Any]) -> "UncertaintySettings | None":
+def settings_of(options: dict[str, Any]) -> UncertaintySettings | None:
     """The settings that were asked for; None: no option was given.
 
     Raises:
         InvalidInputError: a value does not fit; the field is the option.
     """
-    from lifelong_core.design import UncertaintySettings
-    from lifelong_core.values.errors import InvalidInputError
-    from lifelong_core.values.uncertainties import parse_numbers
-
     asked: dict[str, Any] = {name: options[name] for name in OPTIONS if options[name] is not None}
     for name in ("sigmas", "dampings"):
         if name in asked:

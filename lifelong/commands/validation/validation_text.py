@@ -276,6 +276,5 @@ def _ranks(console: Console, score: str, models: Iterable[ModelRank], reason: st
 
 def print_cautions(console: Console, warnings: Iterable[str]) -> None:
     """Print warnings, each as a sentence of its own."""
-
     for warning in warnings:
         console.print(Text(f"Caution: {warning}", style="yellow"))
