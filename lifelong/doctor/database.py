@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
-from lifelong_core.store.access.audit_anchor import AnchorFile
+from lifelong_core.store.access.audit_chain import AnchorFile
 from lifelong_core.store.health import CLOCK_HINT
 
 _NEWEST_ENTRIES = 1000

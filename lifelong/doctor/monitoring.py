@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.configuration.monitor_settings import describe_differences, monitor_settings
 from lifelong_core.store import Heartbeat, MonitorProcess, Visit
-from lifelong_core.store.registry.monitors import describe_disagreements
+from lifelong_core.store.registry.heartbeats import describe_disagreements
 
 _MISSED_TICKS = 2
 _LEAST_PATIENCE = timedelta(minutes=1)

@@ -109,7 +109,7 @@ class AuditEntry(Entity):
     subject: str
     details: dict[str, Any] = field(default_factory=dict[str, Any])
     """what the action changed; the keys depend on the action"""
-    source: str | None = None
+    source: str = "local"
     """address of the client; `local`: command line or monitor"""
     previous_digest: str = ""
     """of the entry before; 64 zeros before the first one"""

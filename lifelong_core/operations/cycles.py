@@ -20,10 +20,9 @@ from lifelong_core.entities.entity import Entity
 from lifelong_core.entities.jobs import JobAnswer
 from lifelong_core.operations.operation import JOB_LOCATION, Call, Context, ModelReference, operation
 from lifelong_core.store import Store, logged_at
-from lifelong_core.store.cycles.affected_counts import AffectedFigures
 from lifelong_core.store.cycles.affected_decisions import AffectedList, AffectedPrediction
-from lifelong_core.store.cycles.affected_periods import AffectedPeriod
 from lifelong_core.store.cycles.affected_ranking import RankPosition
+from lifelong_core.store.cycles.swaps import AffectedFigures, AffectedPeriod
 from lifelong_core.values.errors import InvalidInputError, UnavailableError
 from lifelong_core.values.names import Name
 

@@ -43,7 +43,7 @@ from lifelong_core.store.log.records import (
     StoredRequest,
     Window,
 )
-from lifelong_core.store.registry.monitors import Heartbeat, MonitorProcess, Tick, Visit
+from lifelong_core.store.registry.heartbeats import Heartbeat, MonitorProcess, Tick, Visit
 from lifelong_core.store.registry.serving import (
     ServingState,
     describe_default_head,

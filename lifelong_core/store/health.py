@@ -7,7 +7,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.store.engine.clock import database_time, now
-from lifelong_core.store.engine.repository import Repository
+from lifelong_core.store.engine.statements import Repository
 from lifelong_core.store.log.commit_order import read_log_position, rows_of
 from lifelong_core.store.log.identifiers import logged_at
 from lifelong_core.store.log.partitions import DEFAULT_PARTITION, missing_days

@@ -12,10 +12,10 @@ from lifelong_core.store.access.audit_log import AuditLog
 from lifelong_core.store.access.console_sessions import ConsoleSessions
 from lifelong_core.store.access.tokens import Tokens
 from lifelong_core.store.artifacts import Artifacts
-from lifelong_core.store.cycles.affected_counts import Swaps
 from lifelong_core.store.cycles.affected_decisions import AffectedDecisionLog
 from lifelong_core.store.cycles.cycles import Cycles
-from lifelong_core.store.cycles.watching import PopulationWatch
+from lifelong_core.store.cycles.swaps import Swaps
+from lifelong_core.store.cycles.watching import PopulationWatch, TrafficCounts
 from lifelong_core.store.design.interviews import Interviews
 from lifelong_core.store.design.recommendations import Recommendations
 from lifelong_core.store.engine.database import WRITER_PATIENCE_SECONDS, Database, Durability
@@ -37,17 +37,15 @@ from lifelong_core.store.log.commit_order import align_clock
 from lifelong_core.store.log.labels import Labels
 from lifelong_core.store.log.partitions import ensure_partitions
 from lifelong_core.store.log.predictions import Predictions
-from lifelong_core.store.log.traffic import TrafficCounts
 from lifelong_core.store.performance.comparisons import PerformanceComparisons
 from lifelong_core.store.proposals.proposals import RetrainingProposals
 from lifelong_core.store.registry.changes import Changes, NotifiedChanges
 from lifelong_core.store.registry.environments import Environments
+from lifelong_core.store.registry.heartbeats import Monitors, Workers
 from lifelong_core.store.registry.model_removal import remove_model
 from lifelong_core.store.registry.models import Models
-from lifelong_core.store.registry.monitors import Monitors
 from lifelong_core.store.registry.registry import load_registry, read_revision
 from lifelong_core.store.registry.tasks import Tasks
-from lifelong_core.store.registry.workers import Workers
 from lifelong_core.store.rollouts.promotions import Promotions
 from lifelong_core.store.rollouts.rollouts import Rollouts
 from lifelong_core.store.schema.version import check_schema

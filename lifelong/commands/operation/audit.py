@@ -14,8 +14,7 @@ from lifelong.commands.tables import print_rows
 from lifelong.printing import echo
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.operations.administration.audit import ListAudit
-from lifelong_core.store.access.audit_anchor import AnchorFile
-from lifelong_core.store.access.audit_chain import Anchor
+from lifelong_core.store.access.audit_chain import Anchor, AnchorFile
 from lifelong_core.store.access.audit_log import AuditVerification
 
 

@@ -12,7 +12,7 @@ from lifelong.private_files import restrict_installation
 from lifelong_core.configuration.settings import Settings, settings_file
 from lifelong_core.runtime.redaction import redact
 from lifelong_core.store import Scope, Store
-from lifelong_core.store.access.audit_anchor import AnchorFile
+from lifelong_core.store.access.audit_chain import AnchorFile
 from lifelong_core.store.files import make_data_folder, make_private_file
 from lifelong_core.store.lifecycle.group_keys import KeyFile, KeyInstallation, check_complete
 from lifelong_core.store.lifecycle.privacy import parse_group_keys

@@ -8,7 +8,7 @@ from lifelong_core.entities.access import Scope
 from lifelong_core.entities.entity import Entity, Moment
 from lifelong_core.entities.registry import ModelLoad, ServingWorker
 from lifelong_core.operations.operation import Call, Context, operation
-from lifelong_core.store.registry.monitors import MonitorProcess, Tick
+from lifelong_core.store.registry.heartbeats import MonitorProcess, Tick
 
 DEFAULT_HEAD = "*"
 """Name of the model's default head beside those of environments."""
@@ -138,7 +138,7 @@ def _monitor_answer(monitor: MonitorProcess, references: Mapping[int, str]) -> M
         seen_at=monitor.seen_at,
         lost=monitor.is_lost,
         environment_modes=dict(heartbeat.environment_modes),
-        settings=None if heartbeat.settings is None else dict(heartbeat.settings),
+        settings=dict(heartbeat.settings),
         populations=[
             VisitAnswer.of(visit, model=references[visit.model_id])
             for visit in heartbeat.visits

@@ -23,7 +23,7 @@ from lifelong_core.store.access.audit_chain import (
 )
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record
-from lifelong_core.store.engine.repository import Repository
+from lifelong_core.store.engine.statements import Repository
 from lifelong_core.store.schema import tables
 
 _LOCK = 0x6C6C_0003

@@ -16,7 +16,7 @@ from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.access.token_lookup import hash_secret, named_token, token_of, valid_token
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import Moment, read_record
-from lifelong_core.store.engine.repository import Repository
+from lifelong_core.store.engine.statements import Repository
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import UnauthenticatedError
 

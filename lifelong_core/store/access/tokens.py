@@ -13,7 +13,7 @@ from lifelong_core.store.access.console_sessions import end_sessions
 from lifelong_core.store.access.token_lookup import hash_secret, named_token, token_of, token_of_secret
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
-from lifelong_core.store.engine.repository import Repository
+from lifelong_core.store.engine.statements import Repository
 from lifelong_core.store.registry.environments import ensure_environment
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.schema import tables

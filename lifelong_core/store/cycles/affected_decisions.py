@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, find_affected
 from lifelong_core.entities.cycles import Cycle
-from lifelong_core.store.cycles.affected_counts import AffectedFigures, Swaps
-from lifelong_core.store.cycles.affected_periods import AffectedPeriod, period_of
 from lifelong_core.store.cycles.affected_ranking import RankedPrediction, Ranking, RankPosition
+from lifelong_core.store.cycles.swaps import AffectedFigures, AffectedPeriod, Swaps, period_of
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.statements import MOST_VALUES
 from lifelong_core.store.lifecycle.exports import Exports, LoggedPage
 from lifelong_core.store.log.commit_order import read_log_position
 from lifelong_core.store.log.identifiers import first_id_at, logged_on
-from lifelong_core.store.log.rows import usable_rows
+from lifelong_core.store.log.records import usable_rows
 from lifelong_core.store.schema import tables
 from lifelong_core.values.arrays import Mask
 

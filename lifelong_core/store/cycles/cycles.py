@@ -15,15 +15,14 @@ from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.entities.cycles import Cycle, Outcome, Rejection
 from lifelong_core.entities.registry import Model
 from lifelong_core.store.access.audit_log import write_audit
-from lifelong_core.store.cycles.affected_counts import add_swap
 from lifelong_core.store.cycles.rows import REJECTION_COLUMNS, cycle_of, cycle_row
+from lifelong_core.store.cycles.swaps import add_swap
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.leases import Lease, hold_lease
-from lifelong_core.store.engine.repository import Repository
-from lifelong_core.store.engine.statements import batched
+from lifelong_core.store.engine.statements import Repository, batched
 from lifelong_core.store.heads import activations
+from lifelong_core.store.heads.activations import refuse_pinned
 from lifelong_core.store.heads.heads import publish_head, subject_of
-from lifelong_core.store.heads.pins import refuse_pinned
 from lifelong_core.store.log.records import Population
 from lifelong_core.store.registry.models import model_with_id
 from lifelong_core.store.registry.registry import bump_revision, change_registry

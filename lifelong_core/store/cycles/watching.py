@@ -1,8 +1,9 @@
-"""Queries of a monitor over all populations at once: a population without news needs no query of its own."""
+"""Queries of a monitor over all populations at once, so that one without news needs no query of its own, and counts of
+predictions by token and by hour."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
@@ -10,9 +11,10 @@ import sqlalchemy as sa
 
 from lifelong_core.entities.heads import HeadPopulation
 from lifelong_core.store.engine.columns import Row
-from lifelong_core.store.engine.repository import Repository
+from lifelong_core.store.engine.statements import Repository
 from lifelong_core.store.heads.rows import environment_of
 from lifelong_core.store.log.commit_order import read_log_position
+from lifelong_core.store.log.identifiers import logged_on
 from lifelong_core.store.log.records import Population
 from lifelong_core.store.schema import tables
 
@@ -107,9 +109,11 @@ class PopulationWatch(Repository):
             .where(tables.models.c.removed_at.is_(None))
             .subquery()
         )
-        query = sa.select(
-            _cycles.c.model_id, _cycles.c.environment, _cycles.c.id, _cycles.c.log_position
-        ).join(chosen, chosen.c.id == _cycles.c.id)
+        query = (
+            sa.select(_cycles.c.model_id, _cycles.c.environment, _cycles.c.id, _cycles.c.log_position)
+            .join(chosen, chosen.c.id == _cycles.c.id)
+            .order_by(_cycles.c.model_id, _cycles.c.environment)
+        )
         return {
             (row.model_id, row.environment): NewestCycle(row.id, row.log_position)
             for row in self._rows(query)
@@ -139,26 +143,29 @@ class PopulationWatch(Repository):
 
     def labels(self) -> dict[Population, LabelState]:
         """The state of the labels of each population that has some."""
-        query = sa.select(
-            _labels.c.model_id,
-            _labels.c.environment,
-            sa.func.count(),
-            sa.func.max(_labels.c.recorded_at),
-        ).group_by(_labels.c.model_id, _labels.c.environment)
+        population = _labels.c.model_id, _labels.c.environment
+        query = sa.select(*population, sa.func.count(), sa.func.max(_labels.c.recorded_at))
+        query = query.group_by(*population).order_by(*population)
         return {_population(row): LabelState(row[2], row[3]) for row in self._rows(query)}
 
     def recommendations(self) -> dict[int, int]:
         """The version of the recommendation in force of each task that has one, by task id."""
         table = tables.recommendations
-        query = sa.select(table.c.task_id, sa.func.max(table.c.version)).group_by(table.c.task_id)
+        query = (
+            sa.select(table.c.task_id, sa.func.max(table.c.version))
+            .group_by(table.c.task_id)
+            .order_by(table.c.task_id)
+        )
         return {row[0]: row[1] for row in self._rows(query)}
 
     def head_changes(self) -> dict[HeadPopulation, datetime]:
         """Time of the latest activation of each head."""
         population = _activations.c.model_id, _activations.c.environment
         newest = sa.select(*population, sa.func.max(_activations.c.sequence)).group_by(*population)
-        query = sa.select(*population, _activations.c.activated_at).where(
-            sa.tuple_(*population, _activations.c.sequence).in_(newest)
+        query = (
+            sa.select(*population, _activations.c.activated_at)
+            .where(sa.tuple_(*population, _activations.c.sequence).in_(newest))
+            .order_by(*population)
         )
         return {(row.model_id, environment_of(row)): row.activated_at for row in self._rows(query)}
 
@@ -179,3 +186,48 @@ def _by_population(connection: sa.Connection, counts: sa.Select[Any, Any, int]) 
 
 def _population(row: Row) -> Population:
     return row.model_id, row.environment
+
+
+class TrafficCounts(Repository):
+    """Counts predictions of one population by their token (its id; None: without one) and UTC day, or by hour."""
+
+    def senders(
+        self, model_id: int, environment: str, *, first: UUID, log_position: int
+    ) -> dict[tuple[int | None, date], int]:
+        """Count by token and day the predictions from the id `first` on that were committed before `log_position`."""
+        query = (
+            sa.select(_log.c.token_id, _log.c.logged_on, sa.func.count())
+            .where(_log.c.model_id == model_id, _log.c.environment == environment, _log.c.id >= first)
+            .where(_log.c.logged_on >= logged_on(first), _log.c.commit_order < log_position)
+            .group_by(_log.c.token_id, _log.c.logged_on)
+        )
+        return {(row[0], row[1]): row[2] for row in self._rows(query)}
+
+    def senders_before(
+        self, model_id: int, environment: str, *, first: UUID, limit: int
+    ) -> dict[tuple[int | None, date], int]:
+        """Count by token and day the newest predictions before the id `first`, at most `limit`."""
+        newest = (
+            sa.select(_log.c.token_id, _log.c.logged_on)
+            .where(_log.c.model_id == model_id, _log.c.environment == environment, _log.c.id < first)
+            .where(_log.c.logged_on <= logged_on(first))
+            .order_by(_log.c.id.desc())
+            .limit(limit)
+            .subquery()
+        )
+        of = (newest.c.token_id, newest.c.logged_on)
+        query = sa.select(*of, sa.func.count()).group_by(*of)
+        return {(row[0], row[1]): row[2] for row in self._rows(query)}
+
+    def hours(
+        self, model_id: int, environment: str, quantifier_digest: str, *, since: datetime
+    ) -> dict[datetime, int]:
+        """Number of predictions by start of the hour, from `since` on, as counted in the summaries."""
+        count = _summaries.c.samples + _summaries.c.quarantined
+        query = sa.select(_summaries.c.bucket, count).where(
+            _summaries.c.model_id == model_id,
+            _summaries.c.environment == environment,
+            _summaries.c.quantifier_digest == quantifier_digest,
+            _summaries.c.bucket >= since,
+        )
+        return {row[0]: row[1] for row in self._rows(query)}

@@ -13,7 +13,7 @@ from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row, read_record
 from lifelong_core.store.engine.documents import document_text
-from lifelong_core.store.engine.repository import Repository
+from lifelong_core.store.engine.statements import Repository
 from lifelong_core.store.log.identifiers import new_prediction_id
 from lifelong_core.store.registry.tasks import task_named
 from lifelong_core.store.schema import tables

@@ -13,7 +13,7 @@ from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.documents import as_bytes, document_text
-from lifelong_core.store.engine.repository import Repository
+from lifelong_core.store.engine.statements import Repository
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import replace_costs, replace_decision_rule, task_named
 from lifelong_core.store.schema import tables

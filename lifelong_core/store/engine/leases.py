@@ -19,7 +19,7 @@ from functools import cache
 import sqlalchemy as sa
 
 from lifelong_core.store.engine.clock import database_time
-from lifelong_core.store.engine.repository import Repository
+from lifelong_core.store.engine.statements import Repository
 from lifelong_core.store.log.identifiers import EPOCH
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError

@@ -11,7 +11,7 @@ from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record
 from lifelong_core.store.engine.deletion import delete_rows
-from lifelong_core.store.engine.repository import ArtifactRepository
+from lifelong_core.store.engine.statements import ArtifactRepository
 from lifelong_core.store.knowledge.changes import remove_unneeded, restore_missing
 from lifelong_core.store.log.identifiers import new_prediction_id
 from lifelong_core.store.registry.models import model_referenced

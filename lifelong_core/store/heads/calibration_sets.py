@@ -11,8 +11,8 @@ from lifelong_core.entities.heads import CalibrationSet, HeadRecord
 from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
-from lifelong_core.store.engine.repository import ArtifactRepository
-from lifelong_core.store.heads.preprocessing import check_set_of_model
+from lifelong_core.store.engine.statements import ArtifactRepository
+from lifelong_core.store.heads.checks import check_set_of_model
 from lifelong_core.store.heads.rows import calibration_set_of
 from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.registry.models import model_referenced, model_with_id
@@ -172,9 +172,6 @@ def insert_calibration_set(
             "preprocessing_digest": labelled.preprocessing_digest,
         }
         row = connection.execute(sa.insert(sets).values(values).returning(sets)).one()
-    elif row.content_digest is None:
-        change = sa.update(sets).where(sets.c.id == row.id).values(content_digest=labelled.digest)
-        connection.execute(change)
     added = calibration_set_of(row)
     models = tables.models
     connection.execute(sa.update(models).where(models.c.id == model.id).values(calibration_set_id=added.id))

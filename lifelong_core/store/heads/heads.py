@@ -11,12 +11,12 @@ from lifelong_core.entities.heads import Activation, HeadPin, HeadRecord
 from lifelong_core.entities.registry import Model
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
-from lifelong_core.store.engine.repository import Repository
-from lifelong_core.store.heads import activations, pins
+from lifelong_core.store.engine.statements import Repository
+from lifelong_core.store.heads import activations
+from lifelong_core.store.heads.activations import add_pin, all_pins, is_pinned, remove_pin
 from lifelong_core.store.heads.calibration_sets import activate_set_of_head
 from lifelong_core.store.heads.checks import check_calibration, check_digest, check_fit
-from lifelong_core.store.heads.damaged_heads import DamagedHeadError, read_heads
-from lifelong_core.store.heads.rows import head_of
+from lifelong_core.store.heads.rows import DamagedHeadError, head_of, read_heads
 from lifelong_core.store.registry.environments import ensure_environment, expect_environment
 from lifelong_core.store.registry.models import model_referenced
 from lifelong_core.store.registry.registry import change_registry
@@ -145,7 +145,7 @@ class Heads(Repository):
             write_audit(connection, actor, "heads.rollback", subject_of(model, environment), details)
             if environment is None:
                 activate_set_of_head(connection, model, record.head, actor=actor)
-            if pin_reason is not None and not pins.is_pinned(connection, model, environment):
+            if pin_reason is not None and not is_pinned(connection, model, environment):
                 _pin(connection, model, environment, reason=pin_reason, actor=actor)
             return record
 
@@ -200,7 +200,7 @@ class Heads(Repository):
                 expect_environment(connection, environment, hint="List the pins: `lifelong heads list`.")
             if expected_sequence is not None:
                 activations.expect_sequence(connection, model, environment, expected_sequence)
-            pins.remove(connection, model, environment)
+            remove_pin(connection, model, environment)
             write_audit(connection, actor, "heads.unpin", subject_of(model, environment))
 
     def pins(self, reference: str) -> list[HeadPin]:
@@ -211,7 +211,7 @@ class Heads(Repository):
         """
         with self._database.read() as connection:
             model = model_referenced(connection, reference)
-            return [pin for pin in pins.all_pins(connection) if pin.model_id == model.id]
+            return [pin for pin in all_pins(connection) if pin.model_id == model.id]
 
     def get(self, reference: str, version: int) -> HeadRecord:
         """One head of a model.
@@ -259,7 +259,7 @@ def _pin(
     connection: sa.Connection, model: Model, environment: str | None, *, reason: str, actor: str
 ) -> HeadPin:
     """Pin the head in force, audited, within a transaction that changes the registry."""
-    pin = pins.add(connection, model, environment, reason=reason, actor=actor)
+    pin = add_pin(connection, model, environment, reason=reason, actor=actor)
     details = {"version": activations.serving_version(connection, model.id, environment), "reason": reason}
     write_audit(connection, actor, "heads.pin", subject_of(model, environment), details)
     return pin

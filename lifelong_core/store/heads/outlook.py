@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lifelong_core.entities.registry import Model, Registry
-from lifelong_core.store.registry.monitors import MonitorProcess, strictest_mode
+from lifelong_core.store.registry.heartbeats import MonitorProcess, strictest_mode
 from lifelong_core.store.store import Store
 
 MOST_NAMES = 5
@@ -76,7 +76,7 @@ def _when(living: Sequence[MonitorProcess], environment: str, at: datetime) -> s
     moment = (
         f"at {datetime.fromtimestamp(due, UTC):%H:%M} UTC (in {minutes} minute{'' if minutes == 1 else 's'})"
     )
-    early = [_early_samples(one.heartbeat.settings or {}, environment) for one in living]
+    early = [_early_samples(one.heartbeat.settings, environment) for one in living]
     counts = [count for count in early if count]
     if not counts:
         return moment

@@ -14,10 +14,10 @@ from lifelong_core.entities.heads import HeadPin, HeadRecord
 from lifelong_core.entities.recommendations import KeptHead, PublishedHead, Refit
 from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store.design.recommendations import attach_recommendation, task_after
+from lifelong_core.store.heads.activations import all_pins
 from lifelong_core.store.heads.checks import follows_task
-from lifelong_core.store.heads.damaged_heads import read_heads, split_damaged
 from lifelong_core.store.heads.heads import publish_head, put_in_force
-from lifelong_core.store.heads.pins import all_pins
+from lifelong_core.store.heads.rows import read_heads, split_damaged
 from lifelong_core.store.registry.models import model_with_id
 from lifelong_core.store.registry.registry import active_versions, change_registry
 from lifelong_core.store.registry.tasks import task_named

@@ -18,9 +18,13 @@ from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store.evaluations.acceptance import check_accepted
 from lifelong_core.store.evaluations.comparisons import advice_against
 from lifelong_core.store.heads.calibration_sets import check_classes, insert_calibration_set
-from lifelong_core.store.heads.checks import follows_task
+from lifelong_core.store.heads.checks import (
+    check_first_set,
+    check_set_of_model,
+    follows_task,
+    other_preprocessing,
+)
 from lifelong_core.store.heads.heads import publish_head
-from lifelong_core.store.heads.preprocessing import check_first_set, check_set_of_model, other_preprocessing
 from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.registry.models import (
     check_graph_is_stored,

@@ -18,7 +18,7 @@ from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import read_record
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.documents import values_text
-from lifelong_core.store.engine.repository import ArtifactRepository
+from lifelong_core.store.engine.statements import ArtifactRepository
 from lifelong_core.store.jobs.rows import change_job, existing_job, job_of, lock_job, state_of_jobs
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, NotFoundError, UnavailableError

@@ -27,16 +27,6 @@ from lifelong_core.store.engine.clock import database_time, days_before, now
 from lifelong_core.store.engine.deletion import delete_rows
 from lifelong_core.store.engine.documents import values_text
 from lifelong_core.store.engine.leases import this_process
-from lifelong_core.store.jobs.ending import (
-    MOST_ATTEMPTS,
-    end_free,
-    end_held,
-    end_unclaimed,
-    is_unheld,
-    lock_queued,
-    lock_row,
-    request_cancellation,
-)
 from lifelong_core.store.jobs.following import FollowedJobs, delete_lines, remove_checkpoints
 from lifelong_core.store.jobs.rows import (
     artifacts_of,
@@ -51,7 +41,17 @@ from lifelong_core.store.jobs.rows import (
     job_of,
     upload_of,
 )
-from lifelong_core.store.jobs.submission import find_or_insert_job
+from lifelong_core.store.jobs.transitions import (
+    MOST_ATTEMPTS,
+    end_free,
+    end_held,
+    end_unclaimed,
+    find_or_insert_job,
+    is_unheld,
+    lock_queued,
+    lock_row,
+    request_cancellation,
+)
 from lifelong_core.store.lifecycle.retention import ACTOR
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import (

@@ -14,7 +14,7 @@ from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.jobs.submission import insert_job
+from lifelong_core.store.jobs.transitions import insert_job
 from lifelong_core.store.knowledge.changes import lock_knowledge, remove_unneeded, restore_missing
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import InvalidInputError, NotFoundError

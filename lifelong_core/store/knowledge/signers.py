@@ -6,7 +6,7 @@ from lifelong_core.entities.knowledge import LOCAL, PUBLISHED, TrustedSigner
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record
-from lifelong_core.store.engine.repository import Repository
+from lifelong_core.store.engine.statements import Repository
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.values.names import check_name

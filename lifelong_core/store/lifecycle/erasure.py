@@ -14,11 +14,10 @@ from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.deletion import Batches, delete_rows, never_stop
-from lifelong_core.store.engine.repository import Repository
-from lifelong_core.store.engine.statements import MOST_VALUES, upsert_into
+from lifelong_core.store.engine.statements import MOST_VALUES, Repository, upsert_into
 from lifelong_core.store.lifecycle.privacy import HASH_BYTES
 from lifelong_core.store.log.commit_order import read_log_position, read_order
-from lifelong_core.store.log.rows import split_ids
+from lifelong_core.store.log.records import split_ids
 from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.summaries import Summaries, bucket_of
 from lifelong_core.values.errors import InvalidInputError, UnavailableError

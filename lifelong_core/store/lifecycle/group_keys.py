@@ -14,7 +14,7 @@ from typing import Self
 import sqlalchemy as sa
 
 from lifelong_core.store.access.audit_log import write_audit
-from lifelong_core.store.engine.repository import Repository
+from lifelong_core.store.engine.statements import Repository
 from lifelong_core.store.lifecycle.privacy import (
     load_group_key,
     load_group_keys,

@@ -14,7 +14,7 @@ from lifelong_core.store.engine.clock import database_time, days_before, midnigh
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.deletion import Batches, Pause, delete_rows, never_stop
 from lifelong_core.store.engine.errors import BusyError
-from lifelong_core.store.engine.repository import Repository
+from lifelong_core.store.engine.statements import Repository
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_core.store.log.partitions import days_with_partition, drop_partition
 from lifelong_core.store.schema import tables

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from lifelong_core.entities.labels import LabelHistory, LabelRevisionAnswer
 from lifelong_core.store.engine.columns import Row, unpack_logit_rows
-from lifelong_core.store.engine.repository import Repository
+from lifelong_core.store.engine.statements import Repository
 from lifelong_core.store.labelling.samples import planned_propensities
 from lifelong_core.store.log.identifiers import is_prediction_id, logged_on, shadow_prediction_id
 from lifelong_core.store.log.label_writing import (
@@ -19,8 +19,13 @@ from lifelong_core.store.log.label_writing import (
     present_labels,
     revisions_of,
 )
-from lifelong_core.store.log.records import LabelledPredictions, LabelOutcome, LabelRevision, NewLabel
-from lifelong_core.store.log.rows import group_keys
+from lifelong_core.store.log.records import (
+    LabelledPredictions,
+    LabelOutcome,
+    LabelRevision,
+    NewLabel,
+    group_keys,
+)
 from lifelong_core.store.registry.models import model_with_id
 from lifelong_core.store.registry.tasks import task_with_id
 from lifelong_core.store.schema import tables

@@ -7,8 +7,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.store.engine.columns import Row, unpack_logit_rows
-from lifelong_core.store.engine.repository import Repository
-from lifelong_core.store.engine.statements import batched
+from lifelong_core.store.engine.statements import Repository, batched
 from lifelong_core.store.log.commit_order import read_log_position, rows_behind, rows_of
 from lifelong_core.store.log.delivery import DeliveryOutcome, deliver_entries
 from lifelong_core.store.log.identifiers import first_id_at, is_prediction_id, logged_on
@@ -20,8 +19,11 @@ from lifelong_core.store.log.records import (
     RequestKey,
     StoredRequest,
     Window,
+    group_keys,
+    prediction_of,
+    split_ids,
+    usable_rows,
 )
-from lifelong_core.store.log.rows import group_keys, prediction_of, split_ids, usable_rows
 from lifelong_core.store.log.writing import insert_entries, insert_entries_on_driver
 from lifelong_core.store.schema import tables
 

@@ -16,8 +16,7 @@ import sqlalchemy as sa
 from lifelong_core.store.engine.columns import pack_logits
 from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.log.identifiers import day_of, logged_on
-from lifelong_core.store.log.records import LogEntry, RequestKey
-from lifelong_core.store.log.rows import join_ids, split_ids
+from lifelong_core.store.log.records import LogEntry, RequestKey, join_ids, split_ids
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import InvalidInputError
 

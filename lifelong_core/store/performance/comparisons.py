@@ -13,8 +13,7 @@ from lifelong_core.deploy.performance.performance_estimate import PerformanceEst
 from lifelong_core.entities.entity import read_kept
 from lifelong_core.entities.performance import PopulationPerformance
 from lifelong_core.store.engine.documents import document_text
-from lifelong_core.store.engine.repository import Repository
-from lifelong_core.store.engine.statements import batched, upsert_into
+from lifelong_core.store.engine.statements import Repository, batched, upsert_into
 from lifelong_core.store.log.records import Population
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import InvalidInputError

@@ -17,8 +17,7 @@ from lifelong_core.entities.proposals import Decision, ProposalState, Retraining
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record
-from lifelong_core.store.engine.repository import Repository
-from lifelong_core.store.engine.statements import upsert_into
+from lifelong_core.store.engine.statements import Repository, upsert_into
 from lifelong_core.store.heads.heads import subject_of
 from lifelong_core.store.log.identifiers import new_prediction_id
 from lifelong_core.store.registry.models import model_with_id

@@ -8,7 +8,7 @@ from lifelong_core.entities.registry import Environment
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
-from lifelong_core.store.engine.repository import Repository
+from lifelong_core.store.engine.statements import Repository
 from lifelong_core.store.registry.registry import bump_revision, change_registry
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, NotFoundError, TooManyRequestsError

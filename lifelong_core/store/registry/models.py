@@ -13,10 +13,9 @@ from lifelong_core.store.access.audit_log import REFUSED_GRAPH, write_audit
 from lifelong_core.store.artifacts import Artifacts, DamagedArtifactError
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row
-from lifelong_core.store.engine.repository import ArtifactRepository
+from lifelong_core.store.engine.statements import ArtifactRepository
 from lifelong_core.store.heads.activations import serving_version
-from lifelong_core.store.registry.registry import change_registry
-from lifelong_core.store.registry.rows import model_of
+from lifelong_core.store.registry.registry import change_registry, model_of
 from lifelong_core.store.registry.tasks import task_named, task_with_id
 from lifelong_core.store.rollouts.history import add_promotion, close_rollout, open_rollout
 from lifelong_core.store.schema import tables

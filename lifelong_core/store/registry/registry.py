@@ -7,16 +7,16 @@ from typing import overload
 
 import sqlalchemy as sa
 
+from lifelong_core.decision_rules.rules import rule_from_document
 from lifelong_core.entities.access import Token
 from lifelong_core.entities.heads import HeadPopulation, HeadRecord
-from lifelong_core.entities.registry import Registry
+from lifelong_core.entities.registry import Model, Registry, Task
 from lifelong_core.store.access.token_lookup import tokens_by_secret
+from lifelong_core.store.engine.columns import Row, read_record, unpack_floats
 from lifelong_core.store.engine.database import Database
-from lifelong_core.store.heads.damaged_heads import read_heads, split_damaged
-from lifelong_core.store.heads.pins import all_pins
-from lifelong_core.store.heads.preprocessing import active_digests
-from lifelong_core.store.heads.rows import activation_of
-from lifelong_core.store.registry.rows import model_of, task_of
+from lifelong_core.store.heads.activations import all_pins
+from lifelong_core.store.heads.checks import active_digests
+from lifelong_core.store.heads.rows import activation_of, read_heads, split_damaged
 from lifelong_core.store.rollouts.history import (
     answering_models,
     open_rollouts,
@@ -24,6 +24,7 @@ from lifelong_core.store.rollouts.history import (
     rollback_models,
 )
 from lifelong_core.store.schema import tables
+from lifelong_core.values.preprocessing import Preprocessing
 
 CHANNEL = "lifelong_registry"
 """PostgreSQL channel on which every committed change of the registry is notified."""
@@ -69,10 +70,17 @@ def load_registry(database: Database, known_revision: int | None) -> Registry | 
         revision = _revision(connection)
         if revision == known_revision:
             return None
-        tasks = {row.id: task_of(row) for row in connection.execute(sa.select(tables.tasks))}
-        present = sa.select(tables.models).where(tables.models.c.removed_at.is_(None))
+        tasks = {
+            row.id: task_of(row)
+            for row in connection.execute(sa.select(tables.tasks).order_by(tables.tasks.c.id))
+        }
+        present = (
+            sa.select(tables.models).where(tables.models.c.removed_at.is_(None)).order_by(tables.models.c.id)
+        )
         models = {row.id: model_of(row) for row in connection.execute(present)}
-        environments = sa.select(tables.environments.c.name, tables.environments.c.disabled_at)
+        environments = sa.select(tables.environments.c.name, tables.environments.c.disabled_at).order_by(
+            tables.environments.c.name
+        )
         disabled_at = {row.name: row.disabled_at for row in connection.execute(environments)}
         versions = active_versions(connection)
         heads, damaged = split_damaged(
@@ -156,8 +164,21 @@ def _heads(
 
 def _tokens(connection: sa.Connection) -> dict[bytes, Token]:
     """Tokens by hash, expired ones included: the clock of another machine may differ."""
-    query = sa.select(tables.tokens).where(tables.tokens.c.revoked_at.is_(None))
+    query = sa.select(tables.tokens).where(tables.tokens.c.revoked_at.is_(None)).order_by(tables.tokens.c.id)
     tokens: dict[bytes, Token] = {}
     for row in connection.execute(query):
         tokens |= tokens_by_secret(row)
     return tokens
+
+
+def task_of(row: Row) -> Task:
+    """A task from a row of `tasks`."""
+    rule = rule_from_document(row.decision_rule)
+    names, costs = tuple(row.class_names), unpack_floats(row.costs)
+    return read_record(row, Task, class_names=names, costs=costs, decision_rule=rule)
+
+
+def model_of(row: Row) -> Model:
+    """A model from a row of `models`."""
+    preprocessing = None if row.preprocessing is None else Preprocessing.model_validate(row.preprocessing)
+    return read_record(row, Model, preprocessing=preprocessing)

@@ -12,9 +12,8 @@ from lifelong_core.deploy.checks import as_new_class_names
 from lifelong_core.entities.registry import Task
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
-from lifelong_core.store.engine.repository import Repository
-from lifelong_core.store.registry.registry import change_registry
-from lifelong_core.store.registry.rows import task_of
+from lifelong_core.store.engine.statements import Repository
+from lifelong_core.store.registry.registry import change_registry, task_of
 from lifelong_core.store.schema import tables
 from lifelong_core.values.arrays import Floats, as_costs
 from lifelong_core.values.errors import ConflictError, NotFoundError

@@ -69,7 +69,7 @@ def answering_models(connection: sa.Connection) -> dict[int, frozenset[int]]:
     query = sa.union(
         sa.select(_promotions.c.task_id, _promotions.c.model_id),
         sa.select(_rollouts.c.task_id, _rollouts.c.model_id),
-    )
+    ).order_by("task_id", "model_id")
     models: dict[int, set[int]] = {}
     for task_id, model_id in connection.execute(query):
         models.setdefault(task_id, set()).add(model_id)
@@ -78,7 +78,7 @@ def answering_models(connection: sa.Connection) -> dict[int, frozenset[int]]:
 
 def open_rollouts(connection: sa.Connection) -> dict[int, Rollout]:
     """The trials that go on, by task."""
-    query = sa.select(_rollouts).where(_rollouts.c.ended_at.is_(None))
+    query = sa.select(_rollouts).where(_rollouts.c.ended_at.is_(None)).order_by(_rollouts.c.task_id)
     return {row.task_id: rollout_of(row) for row in connection.execute(query)}
 
 

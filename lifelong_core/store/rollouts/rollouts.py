@@ -9,7 +9,7 @@ from lifelong_core.entities.registry import Model, Task
 from lifelong_core.entities.rollouts import Rollout, Stage
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
-from lifelong_core.store.engine.repository import Repository
+from lifelong_core.store.engine.statements import Repository
 from lifelong_core.store.registry.models import check_has_head, model_with_id
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_named, task_with_id

@@ -75,7 +75,7 @@ calibration_sets = sa.Table(
     sa.Column("prevalence", sa.JSON, nullable=False),
     sa.Column("created_at", Moment, nullable=False),
     # Digest of the arrays, independent of the file format; in the provenance of heads.
-    sa.Column("content_digest", sa.String(64)),
+    sa.Column("content_digest", sa.String(64), nullable=False),
     # How the images were decoded and preprocessed; null: unknown.
     sa.Column("preprocessing_digest", sa.String(64)),
     sa.UniqueConstraint("model_id", "digest"),
@@ -201,7 +201,7 @@ label_revisions = sa.Table(
     sa.Column("propensity", sa.Float),
     sa.Column("source", sa.String(128), nullable=False),
     # Name of the token or person.
-    sa.Column("actor", sa.String(128)),
+    sa.Column("actor", sa.String(128), nullable=False),
     sa.Column("recorded_at", Moment, nullable=False),
 )
 """Every change of a label, its first value included."""
@@ -638,7 +638,7 @@ workers = sa.Table(
     # Heads that it applies: [{"model_id", "environment" (null: default head), "version"}].
     sa.Column("heads", sa.JSON, nullable=False),
     # Results of loading graphs: [{"model_id", "provider" (null: not loaded), "failure" (null: loaded)}].
-    sa.Column("models", sa.JSON(none_as_null=True)),
+    sa.Column("models", sa.JSON, nullable=False),
 )
 """Heartbeats of the serving processes."""
 
@@ -665,7 +665,7 @@ monitors = sa.Table(
     # "watched_at" (null: never)}].
     sa.Column("visits", sa.JSON, nullable=False),
     # Settings: {"policy.mode": "auto", ...}.
-    sa.Column("settings", sa.JSON(none_as_null=True)),
+    sa.Column("settings", sa.JSON, nullable=False),
 )
 """Heartbeats of the monitors."""
 
@@ -735,7 +735,7 @@ audit = sa.Table(
     sa.Column("subject", sa.String(256), nullable=False),
     sa.Column("details", sa.JSON, nullable=False),
     # Address of the client, or `local`.
-    sa.Column("source", sa.String(64)),
+    sa.Column("source", sa.String(64), nullable=False),
     # SHA-256 of the previous entry, and of this one with it; see `audit_chain`.
     sa.Column("previous_digest", sa.String(64), nullable=False),
     sa.Column("digest", sa.String(64), nullable=False),

@@ -14,8 +14,7 @@ from lifelong_core.deploy.quantification.summaries.window_summary import WindowS
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.log.commit_order import rows_behind, rows_of
 from lifelong_core.store.log.identifiers import EPOCH, first_id_of, logged_on
-from lifelong_core.store.log.records import Population
-from lifelong_core.store.log.rows import group_keys, usable_rows
+from lifelong_core.store.log.records import Population, group_keys, usable_rows
 from lifelong_core.store.schema import tables
 from lifelong_core.values.arrays import Floats, Logits
 from lifelong_core.values.errors import InvalidInputError

@@ -26,11 +26,10 @@ from lifelong_core.store.engine.leases import Lease, hold_lease
 from lifelong_core.store.log.identifiers import logged_at
 from lifelong_core.store.schema import tables
 from lifelong_core.store.summaries.check import differences
-from lifelong_core.store.summaries.folding import Step, SummaryFolding
-from lifelong_core.store.summaries.rows import ROWS_AT_ONCE, SummaryKey, read_cursor
-from lifelong_core.store.summaries.windows import SummarisedWindow, newest_window, rebuild_window
-from lifelong_core.store.summaries.writing import (
+from lifelong_core.store.summaries.folding import (
     Position,
+    Step,
+    SummaryFolding,
     begin,
     drop_key,
     drop_some,
@@ -40,6 +39,8 @@ from lifelong_core.store.summaries.writing import (
     stale_hour,
     write_step,
 )
+from lifelong_core.store.summaries.rows import ROWS_AT_ONCE, SummaryKey, read_cursor
+from lifelong_core.store.summaries.windows import SummarisedWindow, newest_window, rebuild_window
 
 ABANDONED_SECONDS = 86_400.0
 """Summaries of another quantifier are dropped after this time without new rows. An earlier drop would let two monitors

@@ -12,7 +12,7 @@ from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import Row, read_record
 from lifelong_core.store.engine.documents import document_text
-from lifelong_core.store.engine.repository import ArtifactRepository
+from lifelong_core.store.engine.statements import ArtifactRepository
 from lifelong_core.store.heads.calibration_sets import insert_calibration_set
 from lifelong_core.store.knowledge.changes import remove_unneeded, restore_missing
 from lifelong_core.store.lifecycle.privacy import without_group_keys

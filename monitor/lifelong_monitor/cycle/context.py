@@ -10,7 +10,7 @@ from lifelong_core.entities.cycles import Cycle
 from lifelong_core.entities.heads import Activation
 from lifelong_core.entities.registry import Model
 from lifelong_core.store import Store
-from lifelong_core.store.heads.damaged_heads import DamagedHeadError
+from lifelong_core.store.heads.rows import DamagedHeadError
 from lifelong_core.values.arrays import Floats
 from lifelong_monitor.cycle.reports import readable_report_of
 

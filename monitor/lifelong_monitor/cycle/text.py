@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from lifelong_core.deploy.criterion.expected_criterion import describe_criterion
 from lifelong_core.store import Cycle, Model
-from lifelong_core.store.cycles.affected_counts import AffectedFigures
+from lifelong_core.store.cycles.swaps import AffectedFigures
 from lifelong_core.store.cycles.watching import Population
 from lifelong_monitor.cycle.cycle import CycleResult
 

@@ -16,9 +16,9 @@ from lifelong_core.deploy import AdaptationContext, AdaptationReport, PostProces
 from lifelong_core.entities.cycles import Cycle
 from lifelong_core.entities.registry import Model, Registry
 from lifelong_core.store import Store
-from lifelong_core.store.cycles.affected_counts import AffectedFigures
+from lifelong_core.store.cycles.swaps import AffectedFigures
 from lifelong_core.store.cycles.watching import Population
-from lifelong_core.store.registry.monitors import MonitorProcess, strictest_mode
+from lifelong_core.store.registry.heartbeats import MonitorProcess, strictest_mode
 from lifelong_monitor.cycle.reports import Inputs, inputs_of, readable_report_of
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.exporter.status import PopulationStatus, ServingHead

@@ -8,7 +8,7 @@ from lifelong_core.deploy import AdaptationReport
 from lifelong_core.entities.cycles import Cycle
 from lifelong_core.entities.performance import PopulationPerformance
 from lifelong_core.entities.registry import ModelRole
-from lifelong_core.store.cycles.affected_counts import AffectedFigures
+from lifelong_core.store.cycles.swaps import AffectedFigures
 from lifelong_core.values.arrays import Floats
 from lifelong_monitor.cycle.reports import Inputs
 from lifelong_monitor.realised.records import RealisedPerformance

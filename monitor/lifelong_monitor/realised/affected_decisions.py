@@ -7,10 +7,9 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from lifelong_core.store import Cycle, Registry, Store
-from lifelong_core.store.cycles.affected_counts import AffectedFigures, UncountedSwap
-from lifelong_core.store.cycles.affected_periods import LATE
+from lifelong_core.store.cycles.swaps import LATE, AffectedFigures, UncountedSwap
 from lifelong_core.store.cycles.watching import Population
-from lifelong_core.store.heads.damaged_heads import DamagedHeadError
+from lifelong_core.store.heads.rows import DamagedHeadError
 from lifelong_core.store.log.identifiers import EPOCH
 from lifelong_core.values.errors import LifelongError, RetryableError
 from lifelong_monitor.cycle.text import format_affected

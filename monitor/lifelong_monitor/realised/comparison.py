@@ -25,7 +25,7 @@ from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store import LabelledPredictions, Store, logged_at
 from lifelong_core.store.cycles.watching import LabelState, NewestCycle
 from lifelong_core.store.engine.clock import midnight
-from lifelong_core.store.heads.damaged_heads import DamagedHeadError
+from lifelong_core.store.heads.rows import DamagedHeadError
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import NotFoundError, UnavailableError
 from lifelong_monitor.cycle.context import list_head_services

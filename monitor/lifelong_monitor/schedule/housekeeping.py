@@ -7,9 +7,9 @@ from datetime import date
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
-from lifelong_core.store.access.audit_anchor import AnchorFile
+from lifelong_core.store.access.audit_chain import AnchorFile
 from lifelong_core.store.health import CLOCK_HINT
-from lifelong_core.store.registry.monitors import MonitorProcess, describe_disagreements
+from lifelong_core.store.registry.heartbeats import MonitorProcess, describe_disagreements
 from lifelong_core.values.errors import LifelongError, UnavailableError
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from lifelong_core.entities.registry import Registry
 from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.runtime.deadline import DeadlineThread
-from lifelong_core.store.heads.damaged_heads import keep_last_good
+from lifelong_core.store.heads.rows import keep_last_good
 from lifelong_core.store.registry.changes import Changes
 from lifelong_core.values.errors import LifelongError
 from lifelong_service.graphs.classifier import Classifier

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from lifelong_core.entities.registry import ModelLoad, Registry
 from lifelong_core.store import Store
-from lifelong_core.store.access.audit_anchor import AnchorFile
+from lifelong_core.store.access.audit_chain import AnchorFile
 from lifelong_core.store.registry.cache import RegistryCache
 from lifelong_core.values.errors import ConflictError, UnavailableError
 from lifelong_service.clients.refused_requests import RefusalCounter

@@ -5,7 +5,7 @@ from functools import partial
 
 from lifelong_core.configuration.serving_plan import serving_plan
 from lifelong_core.configuration.settings import Settings
-from lifelong_core.store.access.audit_anchor import AnchorFile
+from lifelong_core.store.access.audit_chain import AnchorFile
 from lifelong_core.store.registry.cache import RegistryCache
 from lifelong_service import metrics
 from lifelong_service.clients.authentication import Authenticator

@@ -10,7 +10,7 @@ import pytest
 from lifelong_core.configuration.monitor_settings import monitor_settings
 from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.store import Heartbeat, Model, MonitorProcess, Store, Visit
-from lifelong_core.store.registry.monitors import LOST_AFTER
+from lifelong_core.store.registry.heartbeats import LOST_AFTER
 from lifelong_core.values.errors import NotFoundError, UnavailableError
 from lifelong_monitor import heartbeat
 from lifelong_monitor.schedule.tick import Ticker

@@ -12,7 +12,7 @@ from lifelong_core.entities.jobs import TRAINING_KINDS
 from lifelong_core.runtime.background import BackgroundThread
 from lifelong_core.store import Job, Store
 from lifelong_core.store.engine.leases import this_process
-from lifelong_core.store.jobs.ending import MOST_ATTEMPTS
+from lifelong_core.store.jobs.transitions import MOST_ATTEMPTS
 from lifelong_core.values.errors import ConflictError, InvalidInputError, LifelongError, UnavailableError
 from lifelong_monitor.jobs.running.attempt import Attempt
 from lifelong_monitor.jobs.running.limits import disk_error, remove_work_folder

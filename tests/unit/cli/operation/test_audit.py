@@ -10,8 +10,7 @@ from click.testing import CliRunner, Result
 
 from lifelong.cli import cli
 from lifelong.commands.common import open_store
-from lifelong_core.store.access.audit_anchor import AnchorFile
-from lifelong_core.store.access.audit_chain import Anchor
+from lifelong_core.store.access.audit_chain import Anchor, AnchorFile
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import InvalidInputError
 

@@ -37,7 +37,7 @@ from lifelong_core.store import (
     new_prediction_id,
     register_calibration,
 )
-from lifelong_core.store.access.audit_anchor import AnchorFile
+from lifelong_core.store.access.audit_chain import AnchorFile
 from lifelong_core.store.log import identifiers
 from lifelong_core.store.schema import tables
 from lifelong_core.store.spool.spool import Spool

@@ -18,7 +18,7 @@ from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, D
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 from lifelong_core.entities.performance import CLASS_MIXES, ClassMix, MetricAtClassMix
-from lifelong_core.store.cycles.affected_counts import AffectedFigures
+from lifelong_core.store.cycles.swaps import AffectedFigures
 from lifelong_core.values.errors import (
     ConfigurationError,
     ForbiddenError,

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Cycle, Model, Store
 from lifelong_core.store.cycles import affected_decisions
-from lifelong_core.store.cycles.affected_periods import LATE
+from lifelong_core.store.cycles.swaps import LATE
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import UnavailableError
 from lifelong_monitor.cycle.occasion import due_before

@@ -1,7 +1,7 @@
 import numpy as np
 
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.store.heads.damaged_heads import DamagedHeadError
+from lifelong_core.store.heads.rows import DamagedHeadError
 from lifelong_core.values.errors import NotFoundError
 from lifelong_monitor.realised.answered_predictions import compute_answers
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, draw

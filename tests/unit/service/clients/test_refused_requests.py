@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from starlette.requests import Request
 
 from lifelong_core.store import AuditEntry, Scope, Store
-from lifelong_core.store.access.audit_anchor import AnchorFile
+from lifelong_core.store.access.audit_chain import AnchorFile
 from lifelong_core.store.access.audit_log import REFUSED_ACCESS, REFUSED_LOGIN, AuditLog, Refusals
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import UnavailableError

@@ -21,9 +21,8 @@ from lifelong_core.store import (
     new_prediction_id,
 )
 from lifelong_core.store.cycles import affected_decisions
-from lifelong_core.store.cycles.affected_counts import AffectedFigures
-from lifelong_core.store.cycles.affected_periods import LATE
 from lifelong_core.store.cycles.affected_ranking import Ranking, RankPosition
+from lifelong_core.store.cycles.swaps import LATE, AffectedFigures
 from lifelong_core.store.log import identifiers
 from lifelong_core.values.errors import ConflictError, InvalidInputError
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, cycle

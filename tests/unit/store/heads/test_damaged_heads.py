@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.store import Registry, Store
-from lifelong_core.store.heads.damaged_heads import keep_last_good
+from lifelong_core.store.heads.rows import keep_last_good
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import UnavailableError
 from tests.databases import sqlite_only

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
 from lifelong_core.store import Model, Store, register_calibration
-from lifelong_core.store.heads.damaged_heads import DamagedHeadError
+from lifelong_core.store.heads.rows import DamagedHeadError
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from tests.databases import sqlite_only
@@ -335,20 +335,6 @@ def test_a_head_fitted_on_another_models_calibration_set_is_refused(store: Store
         store.heads.publish("dermatology", fitted_on(known), environment=None, actor="ann")
     store.calibration_sets.add("dermatology", calibration(5), actor="tests")
     store.heads.publish("dermatology", fitted_on(calibration(5)), environment=None, actor="ann")
-
-
-def test_a_calibration_set_of_an_older_version_is_known_again_when_it_is_added_again(store: Store):
-    """Its row has no content digest yet."""
-    add_serving_model(store)
-    add_model(store, "other")
-    register_calibration(store, "other", calibration(5), actor="tests")
-    sets = tables.calibration_sets
-    with store.database.write() as connection:
-        connection.execute(sa.update(sets).values(content_digest=None))
-    store.heads.publish("dermatology", fitted_on(calibration(5)), environment=None, actor="ann")
-    store.calibration_sets.add("other", calibration(5), actor="tests")
-    with pytest.raises(InvalidInputError, match="other@1"):
-        store.heads.publish("dermatology", fitted_on(calibration(5)), environment=None, actor="ann")
 
 
 def test_of_those_who_saw_the_same_state_one_publishes(store: Store):

@@ -8,8 +8,8 @@ import pytest
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.images.preprocessing_digest import OtherPreprocessingError, preprocessing_digest
 from lifelong_core.store import Model, Store, examine_first, promote_calibrated, register_calibration
-from lifelong_core.store.heads.preprocessing import CalibratedOtherwiseError
-from lifelong_core.store.registry.documents import registry_document, registry_from
+from lifelong_core.store.heads.checks import CalibratedOtherwiseError
+from lifelong_core.store.registry.cache import registry_document, registry_from
 from lifelong_core.store.schema import tables
 from lifelong_core.values.preprocessing import Preprocessing
 from tests.databases import sqlite_only

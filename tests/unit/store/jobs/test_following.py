@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from lifelong_core.store import Job, Store
 from lifelong_core.store.artifacts import Artifacts
-from lifelong_core.store.jobs.ending import MOST_ATTEMPTS
 from lifelong_core.store.jobs.following import LARGEST_PROGRESS, LONGEST_LINE, MOST_LINES
+from lifelong_core.store.jobs.transitions import MOST_ATTEMPTS
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from tests.unit.store.job_samples import claim, let_time_pass, nothing_to_do, submit

@@ -14,9 +14,10 @@ import sqlalchemy as sa
 
 from lifelong_core.store import Job, Store
 from lifelong_core.store.artifacts import Artifacts, digest_of
-from lifelong_core.store.jobs import jobs, submission
+from lifelong_core.store.jobs import jobs
+from lifelong_core.store.jobs import transitions as submission
 from lifelong_core.store.jobs.jobs import LARGEST_RESULT, MOST_ATTEMPTS, Jobs
-from lifelong_core.store.jobs.submission import LARGEST_PAYLOAD, SENDING_SECONDS
+from lifelong_core.store.jobs.transitions import LARGEST_PAYLOAD, SENDING_SECONDS
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import (
     ConflictError,

@@ -7,7 +7,7 @@ import pytest
 
 from lifelong_core.store import Store
 from lifelong_core.store.artifacts import digest_of
-from lifelong_core.store.jobs.submission import MOST_QUEUED
+from lifelong_core.store.jobs.transitions import MOST_QUEUED
 from lifelong_core.values.errors import TooManyRequestsError
 from tests.unit.store.job_samples import claim, submit
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import sqlalchemy as sa
 
 from lifelong_core.store import Heartbeat, Store, Tick, Visit
-from lifelong_core.store.registry.monitors import FORGOTTEN_AFTER, LOST_AFTER, describe_disagreements
+from lifelong_core.store.registry.heartbeats import FORGOTTEN_AFTER, LOST_AFTER, describe_disagreements
 from lifelong_core.store.schema import tables
 from tests.databases import sqlite_only
 
@@ -117,7 +117,6 @@ def test_living_monitors_with_different_settings_are_named_with_what_differs(sto
     )
     store.monitors.record_heartbeat(first)
     store.monitors.record_heartbeat(replace(second, settings=first.settings))
-    store.monitors.record_heartbeat(replace(FIRST, id="older version"))
     assert describe_disagreements(store.monitors.list()) == []
     store.monitors.record_heartbeat(second)
     assert describe_disagreements(store.monitors.list()) == [

@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from lifelong_core.store import ModelLoad, Store
-from lifelong_core.store.registry.workers import FORGOTTEN_AFTER, LOST_AFTER
+from lifelong_core.store.registry.heartbeats import FORGOTTEN_AFTER, LOST_AFTER
 from lifelong_core.store.schema import tables
 
 STARTED = datetime(2026, 1, 1, tzinfo=UTC)

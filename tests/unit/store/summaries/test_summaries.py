@@ -376,7 +376,7 @@ def test_another_quantifier_has_summaries_of_its_own_and_those_of_the_old_one_go
 def test_who_still_folds_with_a_quantifier_whose_summaries_are_being_dropped_begins_anew(
     store: Store, model: Model, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("lifelong_core.store.summaries.writing._DROPPED_AT_ONCE", 1)
+    monkeypatch.setattr("lifelong_core.store.summaries.folding._DROPPED_AT_ONCE", 1)
     append(store, model, NOON, NOON + HOUR, NOON + 2 * HOUR)
     fold(store, model)
     while len(stored(store, model)) == 3:

@@ -75,7 +75,7 @@ def _registry() -> None:
         sa.Column("samples", sa.Integer, nullable=False),
         sa.Column("prevalence", sa.JSON, nullable=False),
         sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("content_digest", sa.String(64)),
+        sa.Column("content_digest", sa.String(64), nullable=False),
         sa.Column("preprocessing_digest", sa.String(64)),
         sa.UniqueConstraint("model_id", "digest"),
     )
@@ -169,7 +169,7 @@ def _log() -> None:
         sa.Column("label", sa.Integer, nullable=False),
         sa.Column("propensity", sa.Float),
         sa.Column("source", sa.String(128), nullable=False),
-        sa.Column("actor", sa.String(128)),
+        sa.Column("actor", sa.String(128), nullable=False),
         sa.Column("recorded_at", MOMENT, nullable=False),
     )
     op.create_table(
@@ -480,7 +480,7 @@ def _processes() -> None:
         sa.Column("seen_at", MOMENT, nullable=False),
         sa.Column("revision", sa.BigInteger, nullable=False),
         sa.Column("heads", sa.JSON, nullable=False),
-        sa.Column("models", sa.JSON(none_as_null=True)),
+        sa.Column("models", sa.JSON, nullable=False),
     )
     op.create_table(
         "monitors",
@@ -497,7 +497,7 @@ def _processes() -> None:
         sa.Column("tick_finished_at", MOMENT),
         sa.Column("tick_problem", sa.Text),
         sa.Column("visits", sa.JSON, nullable=False),
-        sa.Column("settings", sa.JSON(none_as_null=True)),
+        sa.Column("settings", sa.JSON, nullable=False),
     )
 
 
@@ -548,7 +548,7 @@ def _access() -> None:
         sa.Column("action", sa.String(64), nullable=False),
         sa.Column("subject", sa.String(256), nullable=False),
         sa.Column("details", sa.JSON, nullable=False),
-        sa.Column("source", sa.String(64)),
+        sa.Column("source", sa.String(64), nullable=False),
         sa.Column("previous_digest", sa.String(64), nullable=False),
         sa.Column("digest", sa.String(64), nullable=False),
     )

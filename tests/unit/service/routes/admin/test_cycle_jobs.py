@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from lifelong_core.store import Cycle, new_prediction_id
-from lifelong_core.store.jobs.submission import MOST_QUEUED
+from lifelong_core.store.jobs.transitions import MOST_QUEUED
 from lifelong_monitor.jobs.kinds import cycle as cycle_job
 from lifelong_monitor.jobs.kinds import replay as replay_job
 from tests.unit.service.conftest import Service

@@ -14,7 +14,7 @@ import pytest
 
 from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.store import Job
-from lifelong_core.store.jobs import submission
+from lifelong_core.store.jobs import transitions as submission
 from lifelong_core.values.errors import UnavailableError
 from lifelong_monitor.jobs.kinds import validate
 from tests.unit.service.conftest import Service, calibration
