@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias
 from uuid import UUID
 
 from pydantic import Field
@@ -11,7 +11,7 @@ from lifelong_core.entities.access import Scope
 from lifelong_core.entities.entity import Entity
 from lifelong_core.entities.interviews import InterviewAnswer, InterviewRecord, InterviewSummary
 from lifelong_core.entities.recommendations import RecommendationDocument
-from lifelong_core.operations.operation import LARGEST, Call, Context, operation
+from lifelong_core.operations.operation import LARGEST, Answer, Call, Context, operation
 from lifelong_core.values.errors import ConflictError, InvalidInputError
 from lifelong_core.values.names import Name
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from lifelong_core.design.interview.interview import Interview
 
 ANSWERS = "Field, or item of the source, -> answer."
-Revision = Annotated[
-    int | None,
-    Field(ge=1, le=LARGEST, description="If given, the request fails if the interview has changed since it."),
-]
 _EXAMPLE = UUID("01a20676-ec35-71e3-9541-7358988905de")
 EXAMPLE_ANSWERS: dict[str, Any] = {
     "class_scores_available": True,
@@ -61,49 +57,47 @@ class StartInterview(Call[InterviewAnswer]):
     answers: Annotated[dict[str, Any], Field(default_factory=dict, description=ANSWERS)]
 
 
-class ShowInterview(Call[InterviewAnswer]):
+class OneInterview(Call[Answer], Generic[Answer]):
     """An interview."""
 
     interview: UUID
 
 
-class AnswerQuestions(Call[InterviewAnswer]):
+class SeenInterview(OneInterview[Answer], Generic[Answer]):
+    """With `revision`, the request fails if the interview has changed since that revision."""
+
+    revision: Annotated[int | None, Field(ge=1, le=LARGEST)] = None
+
+
+class ShowInterview(OneInterview[InterviewAnswer]):
+    """An interview."""
+
+
+class AnswerQuestions(SeenInterview[InterviewAnswer]):
     """Answers by field, or by item of the source: values, or texts such as `yes` or `10 %`.
 
     null withdraws an answer.
     """
 
-    interview: UUID
-    revision: Revision = None
     answers: Annotated[dict[str, Any], Field(min_length=1, description=ANSWERS)]
 
 
-class ChooseOptions(Call[InterviewAnswer]):
+class ChooseOptions(SeenInterview[InterviewAnswer]):
     """By guide, the option or options to take; null leaves the choice to the answers."""
 
-    interview: UUID
-    revision: Revision = None
     choices: Annotated[dict[str, str | list[str] | None], Field(min_length=1)]
 
 
-class FinishInterview(Call[RecommendationDocument]):
+class FinishInterview(SeenInterview[RecommendationDocument]):
     """An interview without open questions and choices."""
 
-    interview: UUID
-    revision: Revision = None
 
-
-class GoBack(Call[InterviewAnswer]):
+class GoBack(SeenInterview[InterviewAnswer]):
     """An interview with an answer or a choice."""
 
-    interview: UUID
-    revision: Revision = None
 
-
-class DiscardInterview(Call[None]):
+class DiscardInterview(OneInterview[None]):
     """An interview."""
-
-    interview: UUID
 
 
 Change: TypeAlias = AnswerQuestions | ChooseOptions | GoBack

@@ -119,15 +119,15 @@ def recommend(**options: Any) -> None:
 def _check(options: dict[str, Any]) -> None:
     if options["answers"] is not None and (options["state"] is not None or options["restart"]):
         raise click.UsageError("--answers asks nothing, so there is no --state to continue.")
-    if options["thresholds"] and options["attach"] is None:
-        raise click.UsageError("--threshold belongs to --attach.")
-    if options["refit_head"] and options["attach"] is None:
-        raise click.UsageError("--refit-head belongs to --attach.")
-    if options["force_because"] is not None and options["attach"] is None:
-        raise click.UsageError("--force-because belongs to --attach.")
-    for name in ("prevalence", "yes"):
-        if options[name] and options["data"] is None:
-            raise click.UsageError(f"--{name} belongs to --data.")
+    for name, flag, other in (
+        ("thresholds", "--threshold", "attach"),
+        ("refit_head", "--refit-head", "attach"),
+        ("force_because", "--force-because", "attach"),
+        ("prevalence", "--prevalence", "data"),
+        ("yes", "--yes", "data"),
+    ):
+        if options[name] not in (None, False, ()) and options[other] is None:
+            raise click.UsageError(f"{flag} belongs to --{other}.")
     if options["answers"] is not None and options["data"] is not None and not options["yes"]:
         raise click.UsageError(
             "--answers asks nothing: add --yes to accept the proposals of --data for missing answers."

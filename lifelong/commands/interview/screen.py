@@ -19,6 +19,7 @@ from lifelong_core.design.interview.class_names import number_class_names
 from lifelong_core.design.interview.cost_builders import Costs, rule_of
 from lifelong_core.design.interview.cost_rules import needs_more_lines
 from lifelong_core.design.interview.views import possible_answers, summarize_answer, view_answer
+from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.recommendation.document import GuideOutcome
 from lifelong_core.values.errors import InvalidInputError
 
@@ -218,8 +219,6 @@ class InterviewScreen:
     def explain(self, question: Question | None) -> None:
         """Print the details of a question, and the commands."""
         if question is not None:
-            from lifelong_core.design.method.loader import load_method
-
             method = load_method()
             follow = [method.question(field).question for field in question.follow_ups]
             about = {

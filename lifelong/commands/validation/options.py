@@ -5,8 +5,7 @@ from typing import Any
 import click
 
 from lifelong_core.design import UncertaintySettings
-from lifelong_core.values.errors import InvalidInputError
-from lifelong_core.values.uncertainties import UNCERTAINTY_KINDS, parse_numbers
+from lifelong_core.values.uncertainties import UNCERTAINTY_KINDS
 
 OPTIONS = {
     "sigmas": "--sigma",
@@ -64,14 +63,4 @@ def settings_of(options: dict[str, Any]) -> UncertaintySettings | None:
     Raises:
         InvalidInputError: a value does not fit; the field is the option.
     """
-    asked: dict[str, Any] = {name: options[name] for name in OPTIONS if options[name] is not None}
-    for name in ("sigmas", "dampings"):
-        if name in asked:
-            asked[name] = parse_numbers(asked[name], field=OPTIONS[name])
-    if not asked:
-        return None
-    try:
-        return UncertaintySettings.from_document(asked)
-    except InvalidInputError as error:
-        name = (error.field or "").partition(".")[0]
-        raise InvalidInputError(error.message, field=OPTIONS.get(name, name), hint=error.hint) from error
+    return UncertaintySettings.of_options(options, OPTIONS)

@@ -1,9 +1,9 @@
 """Settings and scores of an uncertainty-aware validation, as documents."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,7 @@ from lifelong_core.values.uncertainties import (
     UncertaintyKind,
     as_uncertainties,
     check_members,
+    parse_numbers,
 )
 
 LARGEST_SIGMA = 10.0
@@ -141,6 +142,27 @@ class UncertaintySettings(FrozenDocument):
     kind: UncertaintyKind = Field(
         default="other", description="What the given uncertainties are; their largest possible value follows."
     )
+
+    @classmethod
+    def of_options(cls, given: Mapping[str, Any], names: Mapping[str, str]) -> Self | None:
+        """Return the settings that options of a command, or parameters of a request, ask for; None: they ask for none.
+
+        Args:
+            given: values by setting; `sigmas` and `dampings` as numbers separated by commas; None: not asked for.
+            names: name of the option or parameter of each setting, for errors.
+
+        Raises:
+            InvalidInputError: a value does not fit; the field names the option.
+        """
+        asked = {setting: given[setting] for setting in names if given[setting] is not None}
+        for setting in asked.keys() & {"sigmas", "dampings"}:
+            asked[setting] = parse_numbers(asked[setting], field=names[setting])
+        try:
+            return cls.from_document(asked) if asked else None
+        except InvalidInputError as error:
+            setting, point, place = (error.field or "").partition(".")
+            field = f"{names.get(setting, setting)}{point}{place}"
+            raise InvalidInputError(error.message, field=field, hint=error.hint) from error
 
 
 BINARY_CLASSES = 2

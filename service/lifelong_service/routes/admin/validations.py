@@ -21,7 +21,7 @@ from lifelong_core.store.evaluations.validations import submit_validation
 from lifelong_core.values.arrays import as_logits, read_labels
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_core.values.names import MAXIMUM_GROUP_LENGTH, Name
-from lifelong_core.values.uncertainties import FEWEST_MEMBERS, MOST_MEMBERS, UncertaintyKind, parse_numbers
+from lifelong_core.values.uncertainties import FEWEST_MEMBERS, MOST_MEMBERS, UncertaintyKind
 from lifelong_service.bodies.json_documents import parse_document
 from lifelong_service.guard.access import access, actor_of, worker_of
 from lifelong_service.guard.route import GuardedRoute
@@ -154,22 +154,11 @@ def _settings(**given: Any) -> "UncertaintySettings | None":
     Raises:
         InvalidInputError: a value does not fit; the field names the parameter.
     """
-    asked = {name: value for name, value in given.items() if value is not None}
-    for name in ("sigmas", "dampings"):
-        if name in asked:
-            asked[name] = parse_numbers(asked[name], field=PARAMETERS[name])
-    if not asked:
+    if not any(value is not None for value in given.values()):
         return None
     from lifelong_core.design import UncertaintySettings
 
-    try:
-        return UncertaintySettings.from_document(asked)
-    except InvalidInputError as error:
-        name, _, place = (error.field or "").partition(".")
-        parameter = PARAMETERS.get(name, name)
-        raise InvalidInputError(
-            error.message, field=f"{parameter}.{place}" if place else parameter, hint=error.hint
-        ) from error
+    return UncertaintySettings.of_options(given, PARAMETERS)
 
 
 def _from_npz(content: bytes, maximum_bytes: int, class_names: Sequence[str]) -> LabelledSet:
