@@ -54,7 +54,7 @@ def deliver_entries(connection: sa.Connection, entries: Sequence[LogEntry]) -> D
     return DeliveryOutcome(
         written=written,
         erased=sum(len(entry.predictions) for entry in entries) - kept,
-        repeated=kept - written - sum(len(one.predictions) for one in repetitions),
+        repeated=kept - written - sum(len(repetition.predictions) for repetition in repetitions),
         repetitions=tuple(repetitions),
     )
 
@@ -82,8 +82,8 @@ def _erasures(connection: sa.Connection, entries: Sequence[LogEntry]) -> dict[by
     hashes = list(
         {row.group_hash for entry in entries for row in entry.predictions if row.group_hash is not None}
     )
-    found: dict[bytes, datetime] = {}
-    for some in batched(hashes):
-        query = sa.select(_erased).where(_erased.c.group_hash.in_(some))
-        found |= {bytes(row.group_hash): row.erased_at for row in connection.execute(query)}
-    return found
+    erasures: dict[bytes, datetime] = {}
+    for batch in batched(hashes):
+        query = sa.select(_erased).where(_erased.c.group_hash.in_(batch))
+        erasures |= {bytes(row.group_hash): row.erased_at for row in connection.execute(query)}
+    return erasures

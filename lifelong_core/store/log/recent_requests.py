@@ -1,4 +1,4 @@
-"""Requests of the last hours on the local disk: which worker answers one, and its answer while the database is away."""
+"""Requests of the last hours on the local disk: the worker that answers a request, and its answer for an outage."""
 
 import hashlib
 import logging
@@ -68,8 +68,8 @@ class Claim:
 class RecentRequests:
     """A small SQLite file shared by the workers of one machine; thread-safe.
 
-    A worker claims a request before it logs its answer, so that no other worker logs another one: the outcome of a
-    commit can be unknown to the one that made it. The file holds hashed keys and the data to repeat the answers,
+    A worker claims a request before it logs its answer, so that no other worker logs another answer: the outcome of a
+    commit can be unknown to the worker that made it. The file holds hashed keys and the data to repeat the answers,
     without groups and images. It is best effort: its errors are in `problem` and in the log of the process, and are
     never raised.
 
@@ -167,16 +167,16 @@ class RecentRequests:
             self._calls += 1
             if self._calls >= _CALLS_BETWEEN_PRUNING:
                 self._prune(connection, now)
-            found: dict[RequestKey, Claim] = {}
+            claims: dict[RequestKey, Claim] = {}
             if claimed < len(rows):
-                found = {key: _claim_of(connection, key, hashed[key]) for key in entries}
+                claims = {key: _claim_of(connection, key, hashed[key]) for key in entries}
             connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             raise
         self._confirmed.clear()
-        return {key: one for key, one in found.items() if not _is_of(one.first, entries[key])}
+        return {key: claim for key, claim in claims.items() if not _is_of(claim.first, entries[key])}
 
     def _write_confirmed(self, connection: sqlite3.Connection) -> None:
         connection.executemany(_CONFIRM, self._confirmed)
@@ -196,15 +196,15 @@ class RecentRequests:
     def _select(
         self, connection: sqlite3.Connection, keys: Collection[RequestKey]
     ) -> dict[RequestKey, StoredRequest]:
-        found: dict[RequestKey, StoredRequest] = {}
+        requests: dict[RequestKey, StoredRequest] = {}
         since = self._clock() - self._keep_seconds
         confirmed = set(self._confirmed)
         for key in keys:
             hashed = (self._hash(key),)
             row = connection.execute(_FIND, (*hashed, since)).fetchone()
             if row is not None and (row[1] or hashed in confirmed):
-                found[key] = _decoded(key, row[0])
-        return found
+                requests[key] = _decoded(key, row[0])
+        return requests
 
     def _hash(self, key: RequestKey) -> bytes:
         text = f"{key.model_id}\0{key.environment}\0{key.request_id}".encode(errors="surrogatepass")
@@ -292,12 +292,12 @@ def _decoded(key: RequestKey, content: bytes) -> StoredRequest:
 
 def _is_of(stored: StoredRequest, entry: LogEntry) -> bool:
     """Whether this very entry was stored: ids of predictions are unique."""
-    return [one.id for one in stored.predictions] == [one.id for one in entry.predictions]
+    return [first.id for first in stored.predictions] == [own.id for own in entry.predictions]
 
 
 def _encoded(entry: LogEntry) -> bytes:
     """Encode the entry without its key, which is stored as a hash, and without groups."""
     predictions = tuple(
-        one if one.group_hash is None else replace(one, group_hash=None) for one in entry.predictions
+        row if row.group_hash is None else replace(row, group_hash=None) for row in entry.predictions
     )
     return encode_entries([LogEntry(predictions, None, entry.body_digest)]).body

@@ -33,7 +33,7 @@ class ClaimedEntries:
             answer was logged, with its predictions. Both workers may log these: by their ids they are
             in the log once.
         others: keys of requests that other entries have claimed before.
-        answered: those of them that are answered already, unless they were erased.
+        answered: those of `others` that are answered already, unless they were erased.
     """
 
     entries: tuple[LogEntry, ...]
@@ -82,13 +82,13 @@ class AnsweredRequests:
         Raises:
             UnavailableError: it cannot be looked up now. Treating the request as new would answer it twice.
         """
-        found, problem = self._look_up(keys)
+        answers, problem = self._look_up(keys)
         if problem is not None:
             raise UnavailableError(
                 f"the first answer to this request id cannot be looked up: {problem}",
                 hint="Try again later.",
             )
-        return found
+        return answers
 
     def logged_keys(self, entries: Sequence[LogEntry]) -> set[RequestKey | None]:
         """Return keys of entries that are in the log or in the spool, as far as the database tells.
@@ -148,9 +148,7 @@ class AnsweredRequests:
     def _look_up(self, keys: Collection[RequestKey]) -> tuple[dict[RequestKey, StoredRequest], str | None]:
         """Return the answered requests, and why the database could not be asked about the others."""
         # The spool first: records that are delivered during the search are then found in the database.
-        answered: dict[RequestKey, StoredRequest] = {}
-        if self._has_backlog():
-            answered = self._spool.find(keys)
+        answered = self._spool.find(keys) if self._has_backlog() else {}
         rest = [key for key in keys if key not in answered]
         if not rest:
             return answered, None

@@ -18,7 +18,6 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import LogEntry, Prediction, RequestKey, Store, new_prediction_id
 from lifelong_core.store.engine import database
 from lifelong_core.store.log.writing import insert_missing_entries
-from lifelong_core.store.spool.segments import SpoolFullError
 from lifelong_core.store.spool.spool import Spool
 from lifelong_core.values.errors import ConflictError, InvalidInputError, UnavailableError
 from lifelong_service.prediction.prediction_log import PredictionLog
@@ -350,24 +349,6 @@ def test_a_promise_that_was_not_kept_is_none(bench: Bench) -> None:
         bench.append(entry())
     bench.log.new_environments.ensure("b", creator="gateway")
     assert bench.store.environments.list() == ["b", "default"]
-
-
-@only_sqlite
-def test_a_full_spool_refuses_and_keeps_what_it_has(bench: Bench) -> None:
-    bench.log._spool._maximum_bytes = 2000
-    with bench.away():
-        bench.append(entry())
-        with pytest.raises(SpoolFullError) as caught:
-            bench.append(entry(rows=100))
-        assert caught.value.retry_after_seconds >= 1
-        assert bench.log.failure is not None
-        bench.append(entry())
-        assert bench.log.failure is None
-        with pytest.raises(SpoolFullError):
-            bench.append(entry(rows=100))
-    eventually(lambda: bench.log.problem is None)
-    assert bench.log.failure is None
-    assert bench.is_all_logged_once()
 
 
 @only_sqlite
