@@ -42,36 +42,6 @@ def refused(service: Service, path: str, body: dict[str, Any], status: int) -> d
     return answer.json()["error"]
 
 
-def test_list_and_show(service: Service) -> None:
-    client = service.client
-    assert client.get(PROPOSALS).json() == {"proposals": []}
-    first, second = propose(service), propose(service, "site-b", "realised_performance")
-    shown = client.get(f"{PROPOSALS}/{first.id}").json()
-    assert (shown["task"], shown["model"], shown["environment"], shown["state"]) == (
-        "skin",
-        "linear@1",
-        "site-a",
-        "open",
-    )
-    assert shown["details"]["missed"][0]["metric"] == "assumption_p_value"
-    assert "scanner" in shown["details"]["look_first"]
-    assert shown["command"] == f"lifelong retrain skin --data FOLDER --proposal {first.id}"
-    listed = client.get(PROPOSALS).json()["proposals"]
-    assert [one["id"] for one in listed] == [str(second.id), str(first.id)]
-    assert listed[1] == shown
-    for query, expected in (
-        ("environment=site-a", [first]),
-        ("reason=realised_performance", [second]),
-        ("state=open&limit=1", [second]),
-        ("task=other", []),
-        ("state=dismissed", []),
-    ):
-        found = client.get(f"{PROPOSALS}?{query}").json()["proposals"]
-        assert [one["id"] for one in found] == [str(one.id) for one in expected], query
-    assert client.get(f"{PROPOSALS}/{new_prediction_id()}").status_code == 404
-    assert client.get(f"{PROPOSALS}?reason=weather").json()["error"]["field"] == "reason"
-
-
 def test_accept_with_the_job_of_the_retraining(service: Service) -> None:
     proposal = propose(service)
     job = service.store.jobs.submit("retrain", {"task": "skin"}, actor="ann")
@@ -85,12 +55,6 @@ def test_accept_with_the_job_of_the_retraining(service: Service) -> None:
     assert "accepted by admin-token" in error["message"]
     entry = service.client.get("/v1/admin/audit?action=proposals.accept").json()["audit"][0]
     assert (entry["subject"], entry["details"]["job"]) == ("linear@1/site-a", str(job.id))
-
-
-def test_accept_without_a_job(service: Service) -> None:
-    proposal = propose(service)
-    accepted = service.client.post(f"{PROPOSALS}/{proposal.id}/accept", json={}).json()
-    assert (accepted["state"], accepted["job"]) == ("accepted", None)
 
 
 @pytest.mark.parametrize(("kind", "task"), [("retrain", "other"), ("validate", "skin")])
