@@ -17,9 +17,9 @@ import numpy as np
 from benchmarks.datasets import shared_task, with_labels
 from benchmarks.machine import describe
 from lifelong_core.deploy import AdaptationPolicy, LabeledLogits, PostProcessingHead, ShiftEvidence, fit_head
-from lifelong_core.deploy.shift.sequential.betting import bucket_scores
-from lifelong_core.deploy.shift.sequential.evidence import update_evidence
-from lifelong_core.deploy.shift.sequential.reference import ScoreReference
+from lifelong_core.deploy.shift.betting import bucket_scores
+from lifelong_core.deploy.shift.evidence import update_evidence
+from lifelong_core.deploy.shift.reference import ScoreReference
 
 SEED = 0
 HOURS_PER_YEAR = 8760

@@ -48,7 +48,7 @@ class Architecture:
 
     def _exported(self) -> bytes:
         from benchmarks.onnx_parity import random_model
-        from lifelong_core.develop.training.export.onnx_export import export_onnx
+        from lifelong_core.develop.training.export.exported_model import export_onnx
 
         module = random_model(self.name, **self.arguments)
         return export_onnx(module, channels=3, height=self.edge, width=self.edge)

@@ -19,10 +19,12 @@ from torch import nn
 
 from benchmarks.machine import describe
 from lifelong_core.develop.evaluation_transforms import declare_missing_operators
+from lifelong_core.develop.training.export.exported_model import (
+    check_parity,
+    export_onnx,
+    training_preprocessing,
+)
 from lifelong_core.develop.training.export.onnx_classifier import OnnxClassifier
-from lifelong_core.develop.training.export.onnx_export import export_onnx
-from lifelong_core.develop.training.export.parity import check_parity
-from lifelong_core.develop.training.export.preprocessing import training_preprocessing
 from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.images import decode, preprocess
 from lifelong_core.values.errors import InvalidInputError

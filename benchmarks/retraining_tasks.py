@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 
 from lifelong_core.develop.features.sources.entry import Entry, Opened
 from lifelong_core.develop.training.data.prepared import PreparedImages, prepare_images
-from lifelong_core.develop.training.export.preprocessing import training_preprocessing
+from lifelong_core.develop.training.export.exported_model import training_preprocessing
 from lifelong_core.develop.training.recipe import Recipe, SplitName
 
 EDGE = 32

@@ -20,9 +20,8 @@ from lifelong_core.develop.training.optimisation.classifier import compute_on, t
 from lifelong_core.develop.training.optimisation.losses import split_logits
 from lifelong_core.develop.training.optimisation.state import Checkpoint, read_checkpoint
 from lifelong_core.develop.training.phases import Training, train
-from lifelong_core.develop.training.policy import LIGHT, AugmentationPolicy
 from lifelong_core.develop.training.progress import ProgressReport
-from lifelong_core.develop.training.recipe import Optimisation, Recipe
+from lifelong_core.develop.training.recipe import LIGHT, AugmentationPolicy, Optimisation, Recipe
 from lifelong_core.values.errors import InvalidInputError
 
 SEEDS = 3

@@ -21,8 +21,8 @@ from benchmarks.many_populations import CLASSES, EVEN, draw, installation, log
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import FittedQuantifier, LabeledLogits
 from lifelong_core.deploy.fitted_calibration import FittedCalibration
-from lifelong_core.deploy.shift.sequential.betting import bucket_scores
-from lifelong_core.deploy.shift.sequential.evidence import update_evidence
+from lifelong_core.deploy.shift.betting import bucket_scores
+from lifelong_core.deploy.shift.evidence import update_evidence
 from lifelong_core.store import Model, Store
 from lifelong_monitor.cycle.occasion import due_before, interval_of
 from lifelong_monitor.cycle.reports import report_of

@@ -24,7 +24,7 @@ import torch
 from benchmarks.machine import describe
 from lifelong_core.develop.training.augmentation.transform import policy_transform
 from lifelong_core.develop.training.data.prepared import PreparedImages
-from lifelong_core.develop.training.export.preprocessing import training_preprocessing
+from lifelong_core.develop.training.export.exported_model import training_preprocessing
 from lifelong_core.develop.training.optimisation.batches import TrainingBatches
 from lifelong_core.develop.training.optimisation.classifier import (
     Computing,
@@ -33,8 +33,7 @@ from lifelong_core.develop.training.optimisation.classifier import (
     training_device,
 )
 from lifelong_core.develop.training.optimisation.trainer import Phase, train_phase
-from lifelong_core.develop.training.policy import LIGHT
-from lifelong_core.develop.training.recipe import Optimisation, Recipe
+from lifelong_core.develop.training.recipe import LIGHT, Optimisation, Recipe
 
 from timm.loss import LabelSmoothingCrossEntropy  # isort: skip - after the classifier, which makes it importable
 from timm.optim import create_optimizer_v2  # isort: skip

@@ -73,7 +73,7 @@ WORKLOADS = {workload.name: workload for workload in (TINY, RESNET)}
 def export(workload: Workload, file: Path) -> None:
     """Write the graph of a classifier with random weights, whose decisions differ between the images."""
     from benchmarks.onnx_parity import random_model
-    from lifelong_core.develop.training.export.onnx_export import export_onnx
+    from lifelong_core.develop.training.export.exported_model import export_onnx
 
     module = _tiny() if workload.name == TINY.name else random_model(workload.name)
     _spread_logits(module, workload)

@@ -42,9 +42,9 @@ from lifelong_core.deploy.performance.performance_estimate import PerformanceEst
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
 from lifelong_core.deploy.quantification.prevalence_estimate import PrevalenceEstimate
 from lifelong_core.deploy.quantification.registry import QUANTIFIERS, Quantifier, quantifier
-from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.deploy.quantification.window_summary import WindowSummary
 from lifelong_core.deploy.shift.change_points import ChangePoint
-from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence
+from lifelong_core.deploy.shift.evidence import ShiftEvidence
 from lifelong_core.deploy.shift.shift_test import ShiftTest
 
 if TYPE_CHECKING:

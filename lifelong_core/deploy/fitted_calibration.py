@@ -6,7 +6,7 @@ from lifelong_core.deploy.head import HeadOutput, PostProcessingHead
 from lifelong_core.deploy.head_fitting import HeldOutHeads, held_out_heads
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
-from lifelong_core.deploy.shift.sequential.reference import ScoreReference
+from lifelong_core.deploy.shift.reference import ScoreReference
 
 
 class FittedCalibration:

@@ -31,7 +31,7 @@ from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifi
 from lifelong_core.deploy.quantification.prevalence_estimate import Analysis, PrevalenceEstimate
 from lifelong_core.deploy.quantification.registry import quantifier
 from lifelong_core.deploy.quantification.uncertainty import label_doubt
-from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence, samples_to_alarm, update_evidence
+from lifelong_core.deploy.shift.evidence import ShiftEvidence, samples_to_alarm, update_evidence
 from lifelong_core.deploy.shift.shift_test import ShiftTest, prevalence_shift_test, sequential_shift_test
 from lifelong_core.values.errors import InvalidInputError, UnidentifiableError
 

@@ -18,7 +18,7 @@ from lifelong_core.deploy.performance.performance_estimate import PerformanceEst
 from lifelong_core.deploy.performance.unlabelled_window import UnlabelledWindow
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
 from lifelong_core.deploy.quantification.prevalence_estimate import Analysis
-from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.deploy.quantification.window_summary import WindowSummary
 
 if TYPE_CHECKING:
     from lifelong_core.deploy.performance.derived_metrics import RequestedMetrics

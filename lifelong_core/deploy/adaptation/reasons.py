@@ -13,8 +13,8 @@ from lifelong_core.deploy.label_shift.result import AssumptionTest
 from lifelong_core.deploy.performance.warnings import JudgedMetric
 from lifelong_core.deploy.quantification.prevalence_estimate import PrevalenceEstimate
 from lifelong_core.deploy.shift.change_points import ChangePoint
+from lifelong_core.deploy.shift.evidence import MOST_MISSING
 from lifelong_core.deploy.shift.fluctuation import Pattern
-from lifelong_core.deploy.shift.sequential.evidence import MOST_MISSING
 from lifelong_core.deploy.shift.shift_test import ShiftTest
 from lifelong_core.values.arrays import Floats
 from lifelong_core.values.errors import InvalidInputError

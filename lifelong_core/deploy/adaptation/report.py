@@ -17,7 +17,7 @@ from lifelong_core.deploy.label_shift.result import AssumptionTest
 from lifelong_core.deploy.performance.performance_estimate import PerformanceEstimate
 from lifelong_core.deploy.quantification.prevalence_estimate import PrevalenceEstimate
 from lifelong_core.deploy.shift.change_points import ChangePoint
-from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence
+from lifelong_core.deploy.shift.evidence import ShiftEvidence
 from lifelong_core.deploy.shift.shift_test import ShiftTest
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, as_parameter, read_only

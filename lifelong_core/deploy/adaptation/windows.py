@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.label_shift.assumption_test import AssumptionReference
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
-from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.deploy.quantification.window_summary import WindowSummary
+from lifelong_core.deploy.shift.betting import BucketScores, bucket_scores
 from lifelong_core.deploy.shift.change_points import ChangePoint, Segmentation, find_change_points
 from lifelong_core.deploy.shift.fluctuation import Pattern
 from lifelong_core.deploy.shift.ordered_window import OrderedWindow
-from lifelong_core.deploy.shift.sequential.betting import BucketScores, bucket_scores
 from lifelong_core.values.arrays import Floats, Integers, Logits, as_groups, as_logits, as_parameter
 from lifelong_core.values.errors import InvalidInputError
 

@@ -20,8 +20,8 @@ from lifelong_core.deploy.performance.performance_estimate import ASSUMPTIONS, A
 from lifelong_core.deploy.performance.unlabelled_window import UnlabelledWindow
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
 from lifelong_core.deploy.quantification.registry import quantifier
-from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.deploy.quantification.uncertainty import Clusters
+from lifelong_core.deploy.quantification.window_summary import WindowSummary
 from lifelong_core.values.arrays import Floats, Logits, as_groups, as_logits
 from lifelong_core.values.errors import InvalidInputError
 

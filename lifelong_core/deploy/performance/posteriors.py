@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.performance.effects import Effects, TrueClasses
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
-from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.deploy.quantification.window_summary import WindowSummary
 from lifelong_core.values.arrays import Floats, Integers, Logits, as_logits
 
 

@@ -14,7 +14,7 @@ from lifelong_core.deploy.performance.posteriors import JudgedWindow, WindowPost
 from lifelong_core.deploy.performance.ranking import DecisionRates
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
 from lifelong_core.deploy.quantification.prevalence_estimate import Analysis
-from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.deploy.quantification.window_summary import WindowSummary
 from lifelong_core.values.arrays import Floats, Logits, as_logits
 
 STANDARD_ERRORS = 2.0

@@ -7,5 +7,5 @@
 - `kdey`: KDEyML, and the kernel densities; `kdey_divergence`: KDEyHD, KDEyCS
 - `uncertainty`: variances by influence functions
 - `cautions`: whether the calibration set separates the classes; limits of every estimate from it
-- `summaries`: windows in bounded memory
+- `window_summary`: a window in bounded memory, by `codebook` and `group_sketch`
 """

@@ -16,8 +16,8 @@ from lifelong_core.deploy.numerics.newton import minimize_convex
 from lifelong_core.deploy.numerics.simplex import MixtureLinearisation, mixture_weights, smooth
 from lifelong_core.deploy.quantification.counting import ScoreAdaptedCount
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
-from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.deploy.quantification.uncertainty import Influence, pseudo_weights
+from lifelong_core.deploy.quantification.window_summary import WindowSummary
 from lifelong_core.values.arrays import Floats, Logits, centre_rows, softmax
 
 FOLDS = 5

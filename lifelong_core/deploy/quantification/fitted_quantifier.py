@@ -19,15 +19,15 @@ from lifelong_core.deploy.labeled import LabeledLogits, check_every_class
 from lifelong_core.deploy.numerics.newton import member_sums
 from lifelong_core.deploy.numerics.simplex import smooth
 from lifelong_core.deploy.quantification.cautions import MINIMUM_SEPARATION, Separation, find_cautions
+from lifelong_core.deploy.quantification.codebook import Codebook, LogitScale
+from lifelong_core.deploy.quantification.group_sketch import GroupSketch
 from lifelong_core.deploy.quantification.prevalence_estimate import Analysis, PrevalenceEstimate, t_interval
-from lifelong_core.deploy.quantification.summaries.codebook import Codebook, LogitScale
-from lifelong_core.deploy.quantification.summaries.group_sketch import GroupSketch
-from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.deploy.quantification.uncertainty import (
     Clusters,
     Influence,
     combine,
 )
+from lifelong_core.deploy.quantification.window_summary import WindowSummary
 from lifelong_core.values.arrays import Floats, Logits, as_groups, as_logits, centre_rows
 from lifelong_core.values.errors import InvalidInputError, UnidentifiableError
 

@@ -32,8 +32,8 @@ from lifelong_core.deploy.quantification.kdey_divergence import (
     KernelDensityCauchySchwarz,
     KernelDensityHellinger,
 )
-from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
 from lifelong_core.deploy.quantification.uncertainty import Influence
+from lifelong_core.deploy.quantification.window_summary import WindowSummary
 from lifelong_core.values.arrays import Floats, Logits, as_parameter, softmax
 from lifelong_core.values.errors import InvalidInputError
 

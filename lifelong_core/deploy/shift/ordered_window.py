@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 
 from lifelong_core.deploy.numerics.newton import member_sums
 from lifelong_core.deploy.quantification.fitted_quantifier import FittedQuantifier
-from lifelong_core.deploy.quantification.summaries.group_sketch import Hashes
-from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.deploy.quantification.group_sketch import Hashes
+from lifelong_core.deploy.quantification.window_summary import WindowSummary
 from lifelong_core.values.arrays import Floats, Integers, as_groups, as_logits
 from lifelong_core.values.scientific import SparseMatrix, sparse_rows
 

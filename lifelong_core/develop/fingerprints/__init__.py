@@ -6,5 +6,5 @@
 - `kinds`: a fingerprint of any kind from its file.
 - `distances`: the methods under their names, and `distance`.
 - `disclosure`: what a fingerprint reveals of its images.
-- `private_histogram`, `privacy`: differentially private histograms and their guarantee.
+- `private_histogram`: differentially private histograms.
 """

@@ -3,8 +3,7 @@
 from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.fingerprints.fisher import FisherFingerprint, KeywordFingerprint
 from lifelong_core.develop.fingerprints.gaussian import GaussianFingerprint
-from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
-from lifelong_core.develop.fingerprints.privacy import Privacy
+from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint, Privacy
 from lifelong_core.values.documents import FrozenDocument
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference
-from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint, normalise_features
-from lifelong_core.develop.fingerprints.privacy import Privacy
+from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint, Privacy, normalise_features
 from lifelong_core.values.arrays import Floats, Integers
 from lifelong_core.values.errors import ConfigurationError, InvalidInputError
 

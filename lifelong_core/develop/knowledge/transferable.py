@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, Training
-from lifelong_core.develop.training.policy import AugmentationPolicy
+from lifelong_core.develop.training.recipe import AugmentationPolicy
 from lifelong_core.metrics import METRICS
 from lifelong_core.values.errors import InvalidInputError
 

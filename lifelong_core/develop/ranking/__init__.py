@@ -2,8 +2,7 @@
 
 - `rank_sources`: ranks the sources of one target; the entrance.
 - `suggestion`: the result: suggestions with intervals and evidence, which is also put in sentences.
-- `question`: what is known of the target and its possible sources.
-- `forecast`: expected gains with intervals.
+- `question`: what is known of the target and its possible sources; their expected gains with intervals.
 - `source_distances`: distances to a target from fingerprints or publications.
 - `features`: features of a pair of tasks.
 - `standardised_gains`: what a ranker learns from; track records.

@@ -12,10 +12,11 @@ from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.knowledge.entry import Scenario, TaskCard, TransferOutcomes, dataset_of
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.ranking.features import DISTANCES
-from lifelong_core.develop.ranking.ranker import mean_baseline
+from lifelong_core.develop.ranking.ranker import ScenarioRanker, mean_baseline
 from lifelong_core.develop.ranking.source_distances import source_distances
 from lifelong_core.develop.ranking.standardised_gains import gain_variances, gains
 from lifelong_core.values.arrays import Floats
+from lifelong_core.values.scientific import normal_quantile
 
 
 @dataclass(frozen=True)
@@ -120,3 +121,51 @@ def _track_records(outcomes: TransferOutcomes, target: TaskCard, gain: Floats) -
         for name, mean, count in zip(outcomes.tasks, means, counts, strict=True)
         if count
     }
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Gains of K sources, shape (K,) each."""
+
+    expected: Floats
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(cls, ranker: ScenarioRanker, question: Question, measure: str, confidence: float) -> Self:
+        """Predict the gains; where this very transfer was measured, the measurement corrects the prediction.
+
+        Prediction and measurement are weighted by their precision: the mean square of the ranker's residuals on data
+        sets that were left out, and the variance between repetitions (see `gain_variances`).
+        """
+        model = ranker.gains[measure]
+        scores, has_record = ranker.score(question.sources, question.target, question.distances)
+        expected = model.expected_gains(scores, question.baseline)
+        known = question.baseline is not None
+        limits = np.array(
+            [
+                model.residual_limits(confidence, is_measured=bool(flag), baseline_known=known)
+                for flag in (False, True)
+            ]
+        )[has_record.astype(int)]
+        low, high = expected + limits[:, 0], expected + limits[:, 1]
+        surprise = np.nan_to_num(question.measured_gains - expected)
+        # A surprising measurement shows that the residuals understate the error of this prediction.
+        residual_variance = model.residual_variance(baseline_known=known)
+        spread = np.maximum(residual_variance, surprise**2)
+        # Of single measurements the noise is not known, but the residuals contain it.
+        noise = np.where(
+            np.isnan(question.measured_variances), residual_variance, question.measured_variances
+        )
+        trust = np.where(
+            np.isnan(question.measured_gains) | (spread == 0),
+            0.0,
+            spread / np.maximum(spread + noise, 1e-300),
+        )
+        corrected = expected + trust * surprise
+        half = float(normal_quantile((1 + confidence) / 2)) * np.sqrt(trust * noise)
+        return cls(
+            corrected,
+            np.where(trust > 0, corrected - half, low),
+            np.where(trust > 0, corrected + half, high),
+        )

@@ -9,8 +9,7 @@ from lifelong_core.develop.fingerprints.fingerprint import Fingerprint
 from lifelong_core.develop.knowledge.entry import SCENARIOS, Scenario, TaskCard
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.ranking.features import card_similarity
-from lifelong_core.develop.ranking.forecast import Forecast
-from lifelong_core.develop.ranking.question import Question
+from lifelong_core.develop.ranking.question import Forecast, Question
 from lifelong_core.develop.ranking.ranker import FittedRanker, ScenarioRanker
 from lifelong_core.develop.ranking.suggestion import (
     Evidence,

@@ -2,7 +2,7 @@
 
 Free of torch, so that every process may import them:
 
-- `recipe`: how to train, as a value; `policy`: an augmentation policy.
+- `recipe`: how to train, and an augmentation policy, as values.
 - `from_suggestion`: the recipe that follows a suggestion of the knowledge base.
 - `plan`: what a training would do, how long it takes and what it needs.
 - `progress`: how far a training is, by its steps.

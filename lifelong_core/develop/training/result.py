@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from lifelong_core.develop.training.policy import AugmentationPolicy, SubPolicy
-from lifelong_core.develop.training.recipe import Recipe, SplitName
+from lifelong_core.develop.training.recipe import AugmentationPolicy, Recipe, SplitName, SubPolicy
 from lifelong_core.values.documents import Frozen, FrozenDocument
 from lifelong_core.values.preprocessing import Preprocessing
 

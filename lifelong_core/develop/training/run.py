@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from lifelong_core.develop.features.backbone import limit_threads
 from lifelong_core.develop.features.sources.entry import ImageSource
 from lifelong_core.develop.training.data.prepared import PreparedImages, prepare_images
-from lifelong_core.develop.training.export.exported_model import export_model
+from lifelong_core.develop.training.export.exported_model import export_model, training_preprocessing
 from lifelong_core.develop.training.export.onnx_classifier import OnnxClassifier
-from lifelong_core.develop.training.export.preprocessing import training_preprocessing
 from lifelong_core.develop.training.from_suggestion import check_source_data
 from lifelong_core.develop.training.optimisation.classifier import (
     compute_on,

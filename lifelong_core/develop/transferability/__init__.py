@@ -2,7 +2,6 @@
 
 - `meta_metrics`: gain, improvement, percentile, regret, multi-shot and weightedtau of one ranking.
 - `method_rankings`: win rate, setup stability and bootstrapped rankings of several methods.
-- `order`: comparisons of all entries of a row.
 
 Three rules hold for all meta metrics:
 

@@ -5,9 +5,8 @@ computed at once.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from lifelong_core.develop.transferability.order import as_floats, count, places, signs
 from lifelong_core.values.arrays import Floats, Integers, Mask
 from lifelong_core.values.errors import InvalidInputError
 
@@ -207,3 +206,30 @@ def _shots(k: int) -> int:
     if k < 1:
         raise InvalidInputError(f"expected at least 1, got {k}.", field="k")
     return k
+
+
+def as_floats(values: ArrayLike) -> Floats:
+    """The values as float64."""
+    return np.asarray(values, dtype=np.float64)
+
+
+def places(values: Floats) -> tuple[Integers, Integers]:
+    """For each entry, how many entries of its row are larger, and how many are equal (itself included); 0 for nan.
+
+    Examples:
+        >>> [one.tolist() for one in places(np.array([5.0, 7.0, np.nan, 5.0]))]
+        [[1, 0, 0, 1], [2, 1, 0, 2]]
+    """
+    other, own = values[..., np.newaxis, :], values[..., :, np.newaxis]
+    return count(other > own), count(other == own)
+
+
+def count(mask: Mask) -> Integers:
+    """Number of true entries along the last axis."""
+    return np.asarray(np.sum(mask, axis=-1), dtype=np.int64)
+
+
+def signs(values: Floats) -> NDArray[np.int8]:
+    """Order of each pair, shape (..., n, n): 1 if the first is larger, -1 if smaller, 0 if equal or nan."""
+    own, other = values[..., :, np.newaxis], values[..., np.newaxis, :]
+    return (own > other).astype(np.int8) - (own < other).astype(np.int8)

@@ -7,7 +7,7 @@ positively oriented: negate `regret`.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.develop.transferability.order import as_floats, places, signs
+from lifelong_core.develop.transferability.meta_metrics import as_floats, places, signs
 from lifelong_core.values.arrays import Floats, Mask
 from lifelong_core.values.errors import InvalidInputError
 

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from lifelong_core.deploy import FittedQuantifier
-from lifelong_core.deploy.quantification.summaries.codebook import MOST_CELLS
-from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.deploy.quantification.codebook import MOST_CELLS
+from lifelong_core.deploy.quantification.window_summary import WindowSummary
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.log.commit_order import read_log_position

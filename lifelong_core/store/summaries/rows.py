@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from lifelong_core.deploy import FittedQuantifier
-from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.deploy.quantification.window_summary import WindowSummary
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.log.commit_order import rows_behind, rows_of
 from lifelong_core.store.log.identifiers import EPOCH, first_id_of, logged_on

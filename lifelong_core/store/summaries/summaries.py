@@ -19,7 +19,7 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lifelong_core.deploy import FittedQuantifier
-from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.deploy.quantification.window_summary import WindowSummary
 from lifelong_core.entities.registry import Model
 from lifelong_core.store.engine.database import Database
 from lifelong_core.store.engine.leases import Lease, hold_lease

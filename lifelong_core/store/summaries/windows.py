@@ -9,7 +9,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from lifelong_core.deploy import FittedQuantifier
-from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.deploy.quantification.window_summary import WindowSummary
 from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.schema import tables

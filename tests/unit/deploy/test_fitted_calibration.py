@@ -4,7 +4,7 @@ import pytest
 from lifelong_core.deploy import LabeledLogits, fit_head, head_fitting, quantifier
 from lifelong_core.deploy.fitted_calibration import FittedCalibration
 from lifelong_core.deploy.head_fitting import FOLDS, held_out_output
-from lifelong_core.deploy.shift.sequential.reference import ScoreReference
+from lifelong_core.deploy.shift.reference import ScoreReference
 
 COSTS = [[0, 1, 2], [1, 0, 1], [4, 2, 0]]
 TARGET = (0.6, 0.3, 0.1)

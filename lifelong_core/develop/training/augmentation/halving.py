@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lifelong_core.develop.training.augmentation.transform import policy_transform
 from lifelong_core.develop.training.optimisation.batches import generator_of
 from lifelong_core.develop.training.optimisation.losses import score
-from lifelong_core.develop.training.policy import AugmentationPolicy, SubPolicy
+from lifelong_core.develop.training.recipe import AugmentationPolicy, SubPolicy
 from lifelong_core.develop.training.result import TriedSubPolicy
 
 # pyright: reportUnknownMemberType=false

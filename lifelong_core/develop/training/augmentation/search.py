@@ -38,7 +38,7 @@ from lifelong_core.develop.training.augmentation.transform import (
     random_crop,
 )
 from lifelong_core.develop.training.data.prepared import PreparedImages, hold_out, prepare_images
-from lifelong_core.develop.training.export.preprocessing import training_preprocessing
+from lifelong_core.develop.training.export.exported_model import training_preprocessing
 from lifelong_core.develop.training.optimisation.batches import generator_of
 from lifelong_core.develop.training.optimisation.classifier import (
     Computing,
@@ -51,9 +51,8 @@ from lifelong_core.develop.training.optimisation.classifier import (
 )
 from lifelong_core.develop.training.optimisation.state import read_checkpoint
 from lifelong_core.develop.training.phases import Training, report_reading, train
-from lifelong_core.develop.training.policy import AugmentationPolicy, SubPolicy
 from lifelong_core.develop.training.progress import ProgressReport, TrainingProgress
-from lifelong_core.develop.training.recipe import Recipe
+from lifelong_core.develop.training.recipe import AugmentationPolicy, Recipe, SubPolicy
 from lifelong_core.develop.training.result import SearchOutcome, TriedSubPolicy
 from lifelong_core.values.errors import InvalidInputError
 

@@ -10,7 +10,7 @@ from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as F  # noqa: N812 - its usual name
 
 from lifelong_core.develop.evaluation_transforms import declare_missing_operators
-from lifelong_core.develop.training.policy import AugmentationPolicy, Operation, Step, SubPolicy
+from lifelong_core.develop.training.recipe import AugmentationPolicy, Operation, Step, SubPolicy
 
 # pyright: reportUnknownMemberType=false
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.develop.features.decoding import DecodedImage, decode_entry
-from lifelong_core.develop.features.extraction import steady_process
+from lifelong_core.develop.features.extraction import DecodedImage, decode_entry, steady_process
 from lifelong_core.develop.features.sources.entry import Entry, ImageSource
 from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, Limits
 from lifelong_core.runtime.cores import usable_cores

@@ -17,8 +17,8 @@ from lifelong_core.deploy import (
 )
 from lifelong_core.deploy.adaptation.reasons import not_enough_evidence
 from lifelong_core.deploy.adaptation.target_prevalence import add_pseudo_samples
-from lifelong_core.deploy.shift.sequential.evidence import MOST_MISSING, samples_to_alarm, update_evidence
-from lifelong_core.deploy.shift.sequential.reference import ScoreReference
+from lifelong_core.deploy.shift.evidence import MOST_MISSING, samples_to_alarm, update_evidence
+from lifelong_core.deploy.shift.reference import ScoreReference
 from lifelong_core.deploy.shift.shift_test import sequential_shift_test
 from lifelong_core.values.errors import InvalidInputError
 

@@ -5,7 +5,7 @@ import pytest
 
 from lifelong_core.deploy import LabeledLogits, quantifier
 from lifelong_core.deploy.performance.unlabelled_window import match_scale
-from lifelong_core.deploy.quantification.summaries.codebook import LogitScale
+from lifelong_core.deploy.quantification.codebook import LogitScale
 from lifelong_core.values.errors import InvalidInputError
 
 

@@ -9,7 +9,7 @@ from torch import nn
 
 from lifelong_core.develop.features.backbone import Backbone
 from lifelong_core.develop.features.collection import LabelledFeatures
-from lifelong_core.develop.features.decoding import DecodedImage
+from lifelong_core.develop.features.extraction import DecodedImage
 from lifelong_core.develop.features.fisher import embed_task, embedded_kernels, fit_head
 from lifelong_core.develop.features.sources.entry import Entry
 from lifelong_core.develop.fingerprints.extractor import ExtractorReference

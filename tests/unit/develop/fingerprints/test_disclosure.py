@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.develop.fingerprints.disclosure import Disclosure, disclosure
-from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
-from lifelong_core.develop.fingerprints.privacy import Privacy
+from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint, Privacy
 from lifelong_core.develop.fingerprints.private_histogram import make_private
 from tests.unit.develop.fingerprints.examples import (
     EXTRACTOR,

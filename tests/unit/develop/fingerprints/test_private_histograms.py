@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from lifelong_core.develop.fingerprints.distances.registry import METHODS
-from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
+from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint, Privacy
 from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
-from lifelong_core.develop.fingerprints.privacy import Privacy
 from lifelong_core.develop.fingerprints.private_histogram import (
     add_noise,
     divide_bins,

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from lifelong_core.develop.fingerprints.distances.binned_kld import BinnedKLD, Weighting
-from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint
-from lifelong_core.develop.fingerprints.privacy import Privacy
+from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint, Privacy
 from lifelong_core.develop.knowledge.index_file import IndexFile, remove_other_indexes
 from lifelong_core.develop.knowledge.query_index import QueryIndex
 from lifelong_core.values.errors import InvalidInputError

@@ -4,9 +4,16 @@ from typing import Any
 
 import pytest
 
-from lifelong_core.develop.training.policy import LIGHT, AugmentationPolicy, Step
 from lifelong_core.develop.training.progress import TrainingProgress
-from lifelong_core.develop.training.recipe import SPLITS, Optimisation, Recipe, Shares
+from lifelong_core.develop.training.recipe import (
+    LIGHT,
+    SPLITS,
+    AugmentationPolicy,
+    Optimisation,
+    Recipe,
+    Shares,
+    Step,
+)
 from lifelong_core.develop.training.result import EpochRecord, Parity, SplitFacts, TrainingResult
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.preprocessing import Preprocessing

@@ -11,8 +11,7 @@ from lifelong_core.develop.training.from_suggestion import (
     parse_suggestion,
     recipe_from_suggestion,
 )
-from lifelong_core.develop.training.policy import AugmentationPolicy, Step
-from lifelong_core.develop.training.recipe import Optimisation, Recipe
+from lifelong_core.develop.training.recipe import AugmentationPolicy, Optimisation, Recipe, Step
 from lifelong_core.values.errors import InvalidInputError
 
 POLICY = AugmentationPolicy(

@@ -17,7 +17,7 @@ from lifelong_core.deploy.performance.performance_estimate import (
     PerformanceWarning,
 )
 from lifelong_core.deploy.shift.change_points import ChangePoint
-from lifelong_core.deploy.shift.sequential.evidence import ShiftEvidence
+from lifelong_core.deploy.shift.evidence import ShiftEvidence
 from lifelong_core.entities.cycles import Cycle
 from lifelong_monitor.cycle.estimates import WantedEstimate
 from lifelong_monitor.cycle.reports import Inputs

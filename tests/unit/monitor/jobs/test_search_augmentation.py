@@ -7,8 +7,7 @@ import pytest
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.knowledge.transferable import searched_policy
-from lifelong_core.develop.training.policy import AugmentationPolicy
-from lifelong_core.develop.training.recipe import Optimisation, Recipe
+from lifelong_core.develop.training.recipe import AugmentationPolicy, Optimisation, Recipe
 from lifelong_core.develop.training.result import SearchOutcome
 from lifelong_core.store import Store
 from lifelong_core.store.trainings.asking import complete_retraining

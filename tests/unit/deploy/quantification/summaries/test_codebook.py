@@ -10,7 +10,7 @@ LEARN = """
 import hashlib
 import numpy as np
 from lifelong_core.deploy import LabeledLogits
-from lifelong_core.deploy.quantification.summaries.codebook import Codebook
+from lifelong_core.deploy.quantification.codebook import Codebook
 
 rng = np.random.default_rng(3)
 labels = np.tile(np.arange(3), 120)

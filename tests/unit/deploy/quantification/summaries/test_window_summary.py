@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import QUANTIFIERS, LabeledLogits, quantifier
-from lifelong_core.deploy.quantification.summaries.codebook import MOST_CELLS, Codebook
-from lifelong_core.deploy.quantification.summaries.group_sketch import GroupSketch
-from lifelong_core.deploy.quantification.summaries.window_summary import WindowSummary
+from lifelong_core.deploy.quantification.codebook import MOST_CELLS, Codebook
+from lifelong_core.deploy.quantification.group_sketch import GroupSketch
+from lifelong_core.deploy.quantification.window_summary import WindowSummary
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.npz import read_npz, write_npz
 from tests.unit.deploy.conftest import GaussianPopulation
@@ -78,8 +78,8 @@ def test_the_error_on_real_logits_is_a_fraction_of_the_intervals(shared_logits, 
 
 def test_fewer_cells_would_not_do(monkeypatch):
     """Positive control of the two tests above."""
-    monkeypatch.setattr("lifelong_core.deploy.quantification.summaries.codebook.MOST_CELLS", 3)
-    monkeypatch.setattr("lifelong_core.deploy.quantification.summaries.codebook._COARSE_CELLS", 3)
+    monkeypatch.setattr("lifelong_core.deploy.quantification.codebook.MOST_CELLS", 3)
+    monkeypatch.setattr("lifelong_core.deploy.quantification.codebook._COARSE_CELLS", 3)
     window = draw(3000)
     quantify = quantifier("MLLS").fit(fitted("MLLS").calibration)
     exact, summarized = quantify.estimate(window), quantify.estimate(quantify.summarize(window))
@@ -122,7 +122,7 @@ def test_groups_that_cross_buckets_are_joined(method):
 
 def test_of_many_groups_a_sample_gives_the_design_effect(monkeypatch):
     """500 of 3,000 groups are kept: the standard error of the design effect is sqrt(2 / 500), 6 %."""
-    monkeypatch.setattr("lifelong_core.deploy.quantification.summaries.group_sketch.MOST_GROUPS", 500)
+    monkeypatch.setattr("lifelong_core.deploy.quantification.group_sketch.MOST_GROUPS", 500)
     quantify, window = fitted("PACC"), np.repeat(draw(3000), 3, axis=0)
     keys = np.repeat(np.arange(3000), 3)
     parts = np.array_split(np.random.default_rng(0).permutation(9000), 4)
@@ -141,7 +141,7 @@ def test_of_many_groups_a_sample_gives_the_design_effect(monkeypatch):
 
 
 def test_a_few_very_large_groups_are_cut_to_the_budget(monkeypatch):
-    monkeypatch.setattr("lifelong_core.deploy.quantification.summaries.group_sketch.MOST_ENTRIES", 2500)
+    monkeypatch.setattr("lifelong_core.deploy.quantification.group_sketch.MOST_ENTRIES", 2500)
     quantify, window = fitted("PACC"), draw(4000)
     keys = np.arange(4000) % 10
     buckets = [quantify.summarize(window[part::4], keys[part::4]) for part in range(4)]
@@ -156,7 +156,7 @@ def test_a_few_very_large_groups_are_cut_to_the_budget(monkeypatch):
 
 def test_a_group_that_one_part_has_lost_is_not_kept_by_another_that_holds_little_of_it(monkeypatch):
     """Ten entries fit: of three groups in four cells each the third is lost, though one of its cells would fit."""
-    monkeypatch.setattr("lifelong_core.deploy.quantification.summaries.group_sketch.MOST_ENTRIES", 10)
+    monkeypatch.setattr("lifelong_core.deploy.quantification.group_sketch.MOST_ENTRIES", 10)
     keys, cells = np.repeat(np.arange(3), 4), np.tile(np.arange(4), 3)
     most = GroupSketch.of(keys, cells)
     assert most.hashes.size == 2

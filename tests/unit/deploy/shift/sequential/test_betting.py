@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import fit_head
-from lifelong_core.deploy.shift.sequential.betting import (
+from lifelong_core.deploy.shift.betting import (
     LARGEST_STAKE,
     SHIFTS,
     BucketScores,
@@ -15,7 +15,7 @@ from lifelong_core.deploy.shift.sequential.betting import (
     log_growth,
     precision,
 )
-from lifelong_core.deploy.shift.sequential.reference import ScoreReference
+from lifelong_core.deploy.shift.reference import ScoreReference
 
 SCORES = np.array([[0.9, 0.06, 0.04], [0.1, 0.7, 0.2], [0.05, 0.15, 0.8], [0.3, 0.4, 0.3]])
 """All the scores that occur in a small world, with these probabilities:"""

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from lifelong_core.deploy import PostProcessingHead, fit_head
-from lifelong_core.deploy.shift.sequential import evidence as module
-from lifelong_core.deploy.shift.sequential.betting import BucketScores, bucket_scores
-from lifelong_core.deploy.shift.sequential.evidence import LARGEST_LOG_CAPITAL, ShiftEvidence, update_evidence
-from lifelong_core.deploy.shift.sequential.reference import ScoreReference
+from lifelong_core.deploy.shift import evidence as module
+from lifelong_core.deploy.shift.betting import BucketScores, bucket_scores
+from lifelong_core.deploy.shift.evidence import LARGEST_LOG_CAPITAL, ShiftEvidence, update_evidence
+from lifelong_core.deploy.shift.reference import ScoreReference
 from lifelong_core.values.errors import InvalidInputError
 
 ALARM = np.log(175_200)

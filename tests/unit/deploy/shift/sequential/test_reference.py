@@ -6,8 +6,8 @@ import pytest
 
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead, fit_head
 from lifelong_core.deploy.labeled import stratified_folds
-from lifelong_core.deploy.shift.sequential.betting import precision
-from lifelong_core.deploy.shift.sequential.reference import ScoreReference
+from lifelong_core.deploy.shift.betting import precision
+from lifelong_core.deploy.shift.reference import ScoreReference
 from lifelong_core.values.errors import InvalidInputError, UnidentifiableError
 
 PREVALENCE = np.array([0.6, 0.3, 0.1])

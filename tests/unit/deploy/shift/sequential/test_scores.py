@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lifelong_core.deploy import PostProcessingHead
-from lifelong_core.deploy.shift.sequential.betting import BucketScores, bucket_scores
+from lifelong_core.deploy.shift.betting import BucketScores, bucket_scores
 from lifelong_core.values.errors import InvalidInputError
 
 HEAD = PostProcessingHead(1.5, [0.3, -0.1, -0.2], 1 - np.eye(3), [0.5, 0.3, 0.2], ("a", "b", "c"))

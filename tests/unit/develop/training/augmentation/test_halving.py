@@ -6,7 +6,7 @@ import torch
 
 from lifelong_core.develop.training.augmentation.halving import Scorer, halve, in_turn, plan_rounds
 from lifelong_core.develop.training.augmentation.transform import STRENGTHS, draw_candidates, effective_steps
-from lifelong_core.develop.training.policy import Step
+from lifelong_core.develop.training.recipe import Step
 
 LABELS = np.array([0, 1, 2, 0, 1, 0])
 

@@ -7,7 +7,7 @@ import torch
 
 from lifelong_core.develop.evaluation_transforms import declare_missing_operators
 from lifelong_core.develop.training.augmentation.transform import OPERATIONS, WITHOUT_STRENGTH
-from lifelong_core.develop.training.policy import Operation
+from lifelong_core.develop.training.recipe import Operation
 
 declare_missing_operators()
 from torchvision.transforms import InterpolationMode  # noqa: E402 - needs torchvision, see above

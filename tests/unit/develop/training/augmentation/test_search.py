@@ -14,8 +14,8 @@ from lifelong_core.develop.features.sources.entry import ImageSource
 from lifelong_core.develop.training.augmentation import search
 from lifelong_core.develop.training.augmentation.halving import read_state, search_key
 from lifelong_core.develop.training.augmentation.search import KEPT, PROBABILITY, search_policy
-from lifelong_core.develop.training.policy import LIGHT, AugmentationPolicy
 from lifelong_core.develop.training.progress import TrainingProgress
+from lifelong_core.develop.training.recipe import LIGHT, AugmentationPolicy
 from lifelong_core.develop.training.result import SearchOutcome
 from lifelong_core.values.errors import InvalidInputError
 from tests.unit.develop.training.optimisation.drawn import draw, recipe

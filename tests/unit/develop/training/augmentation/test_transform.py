@@ -12,7 +12,7 @@ from lifelong_core.develop.training.augmentation.transform import (
     policy_transform,
     random_crop,
 )
-from lifelong_core.develop.training.policy import AugmentationPolicy, Step
+from lifelong_core.develop.training.recipe import AugmentationPolicy, Step
 
 HARMFUL = AugmentationPolicy(
     sub_policies=(

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.onnx_parity import ARCHITECTURES, measure
-from lifelong_core.develop.training.export.preprocessing import training_preprocessing
+from lifelong_core.develop.training.export.exported_model import training_preprocessing
 from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.preprocessing import CentreCrop, Resize

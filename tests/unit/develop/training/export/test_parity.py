@@ -10,9 +10,8 @@ import torch
 from PIL import Image
 from torch import nn
 
+from lifelong_core.develop.training.export.exported_model import RELATIVE_TOLERANCE, check_parity, export_onnx
 from lifelong_core.develop.training.export.onnx_classifier import OnnxClassifier
-from lifelong_core.develop.training.export.onnx_export import export_onnx
-from lifelong_core.develop.training.export.parity import RELATIVE_TOLERANCE, check_parity
 from lifelong_core.images import decode, preprocess
 from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
 from lifelong_core.values.preprocessing import CentreCrop, Preprocessing, Resize

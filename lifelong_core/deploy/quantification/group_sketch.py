@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.deploy.quantification.summaries.codebook import MOST_CELLS
+from lifelong_core.deploy.quantification.codebook import MOST_CELLS
 from lifelong_core.deploy.quantification.uncertainty import Clusters
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Integers, read_only

@@ -8,8 +8,8 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.deploy.quantification.summaries.codebook import MOST_CELLS
-from lifelong_core.deploy.quantification.summaries.group_sketch import ARRAYS, GroupSketch
+from lifelong_core.deploy.quantification.codebook import MOST_CELLS
+from lifelong_core.deploy.quantification.group_sketch import ARRAYS, GroupSketch
 from lifelong_core.deploy.quantification.uncertainty import Clusters
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, Integers, Logits, read_only

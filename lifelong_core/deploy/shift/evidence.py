@@ -24,14 +24,14 @@ from typing import Any, Self, cast
 import numpy as np
 
 from lifelong_core.deploy.documents import take_fields
-from lifelong_core.deploy.shift.sequential.betting import (
+from lifelong_core.deploy.shift.betting import (
     BucketScores,
     fixed_bets,
     learned_bets,
     log_growth,
     precision,
 )
-from lifelong_core.deploy.shift.sequential.reference import ScoreReference
+from lifelong_core.deploy.shift.reference import ScoreReference
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import LARGEST_NUMBER, Floats, as_parameter, read_only
 from lifelong_core.values.errors import InvalidInputError
@@ -198,8 +198,8 @@ def update_evidence(
     Examples:
         >>> import numpy as np
         >>> from lifelong_core.deploy import LabeledLogits, fit_head
-        >>> from lifelong_core.deploy.shift.sequential.reference import ScoreReference
-        >>> from lifelong_core.deploy.shift.sequential.betting import bucket_scores
+        >>> from lifelong_core.deploy.shift.reference import ScoreReference
+        >>> from lifelong_core.deploy.shift.betting import bucket_scores
         >>> rng = np.random.default_rng(0)
         >>> def sample(*counts):
         ...     labels = rng.permutation(np.repeat(np.arange(len(counts)), counts))

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.numerics.newton import member_sums
-from lifelong_core.deploy.shift.sequential.reference import ScoreReference
+from lifelong_core.deploy.shift.reference import ScoreReference
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, as_groups, as_logits, as_parameter, read_only
 from lifelong_core.values.errors import InvalidInputError
