@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, Self, cast
 
+import numpy as np
+
 from lifelong_core.values.errors import InvalidInputError
 
 
@@ -56,11 +58,15 @@ def take_fields(
 
 
 class FlatDocument:
-    """Mixin for frozen dataclasses whose fields are JSON values."""
+    """Mixin for frozen dataclasses whose fields are JSON values or arrays."""
 
     def to_document(self) -> dict[str, Any]:
         """All fields as JSON values; every number survives the round trip exactly."""
-        return {"schema_version": 1, **asdict(self)}  # type: ignore[arg-type] # only dataclasses mix this in
+        values = asdict(self)  # type: ignore[arg-type] # only dataclasses mix this in
+        plain = {
+            name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()
+        }
+        return {"schema_version": 1, **plain}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:

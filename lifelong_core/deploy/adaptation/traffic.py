@@ -6,13 +6,13 @@ day, and not for ever; a sender that sends once gains nothing by waiting.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any, Self, cast
+from typing import cast
 
 import numpy as np
 
-from lifelong_core.deploy.documents import take_fields
+from lifelong_core.deploy.documents import FlatDocument
 from lifelong_core.values.arrays import as_parameter
 from lifelong_core.values.errors import InvalidInputError
 
@@ -48,7 +48,7 @@ _RANGES = {
 
 
 @dataclass(frozen=True)
-class Traffic:
+class Traffic(FlatDocument):
     """Senders and rates of a window's predictions, compared with the usual ones.
 
     Examples:
@@ -109,19 +109,6 @@ class Traffic:
     def is_burst(self) -> bool:
         """Whether much of the window came at an unusual rate."""
         return self.burst_share is not None and self.burst_share >= BURST_SHARE
-
-    def to_document(self) -> dict[str, Any]:
-        """The traffic as JSON values."""
-        return {"schema_version": 1, **asdict(self)}
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Self:
-        """Read what `to_document` wrote.
-
-        Raises:
-            InvalidInputError: a field is missing, unknown or has an illegal value.
-        """
-        return cls(**take_fields(document, 1, required=tuple(item.name for item in fields(cls))))
 
 
 def in_other_days(days: Mapping[date, int]) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from lifelong_core.deploy.checks import as_level
-from lifelong_core.deploy.documents import take_fields
+from lifelong_core.deploy.documents import FlatDocument, take_fields
 from lifelong_core.deploy.labeled import LabeledLogits
 from lifelong_core.deploy.quantification.uncertainty import (
     Clusters,
@@ -22,7 +22,7 @@ from lifelong_core.values.scientific import t_quantile
 
 
 @dataclass(frozen=True, eq=False)
-class PrevalenceEstimate(ArrayValue):
+class PrevalenceEstimate(FlatDocument, ArrayValue):
     """The prevalence of a population, estimated from a window of its unlabelled samples (thesis Def. 6.6)."""
 
     prevalence: Floats
@@ -80,19 +80,7 @@ class PrevalenceEstimate(ArrayValue):
 
     def to_document(self) -> dict[str, Any]:
         """The estimate as JSON values; every number survives the round trip exactly."""
-        return {
-            "schema_version": 1,
-            "prevalence": self.prevalence.tolist(),
-            "low": self.low.tolist(),
-            "high": self.high.tolist(),
-            "confidence": self.confidence,
-            "n": self.n,
-            "effective_n": self.effective_n,
-            "method": self.method,
-            "covariance": self.covariance.tolist(),
-            "degrees_of_freedom": self.degrees_of_freedom.tolist(),
-            "cautions": list(self.cautions),
-        }
+        return {**super().to_document(), "cautions": list(self.cautions)}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:

@@ -16,14 +16,14 @@ beyond their sampling error. This is approximate, because the scatter must be es
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import numpy as np
 
-from lifelong_core.deploy.documents import take_fields
+from lifelong_core.deploy.documents import FlatDocument
 from lifelong_core.deploy.shift.betting import (
     BucketScores,
     fixed_bets,
@@ -59,7 +59,7 @@ LARGEST_RISE = 5.0
 
 
 @dataclass(frozen=True, eq=False)
-class ShiftEvidence(ArrayValue):
+class ShiftEvidence(FlatDocument, ArrayValue):
     """State of the sequential test after some looks; its size does not depend on their number."""
 
     key: str
@@ -154,23 +154,6 @@ class ShiftEvidence(ArrayValue):
     def dispersion(self) -> float:
         """Variance of the means of successive buckets relative to that of their samples, at least 1."""
         return max(1.0, self.scatter / self.scatter_looks)
-
-    def to_document(self) -> dict[str, Any]:
-        """The evidence as JSON values; every number survives the round trip exactly."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {
-            "schema_version": 1,
-            **{name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()},
-        }
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Self:
-        """Read a document of `to_document`.
-
-        Raises:
-            InvalidInputError: a field is missing, unknown or has an illegal value.
-        """
-        return cls(**take_fields(document, 1, required=tuple(cls.__dataclass_fields__)))
 
 
 def update_evidence(

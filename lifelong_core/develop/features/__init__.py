@@ -3,7 +3,7 @@
 - `task`: from images to the fingerprints and facts of a task; `result`: what that gives.
 - `reference`: makes the extractor reference that institutions share.
 - `sources`: images in folders, tables and archives; `sampling`: a random sample of them.
-- `backbone`, `dicom`, `extraction`: the model; from files to its input and to features, batch by batch; `collection`: what is kept of them,
-  and their intrinsic dimension.
+- `backbone`, `dicom`, `extraction`: the model; from files to its input and to features, batch by batch.
+- `collection`: what is kept of them, and their intrinsic dimension.
 - `fisher`: the Fisher embedding.
 """
