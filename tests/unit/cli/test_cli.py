@@ -132,16 +132,17 @@ def test_a_mode_is_added_to_a_file_without_touching_its_lines(run, tmp_path, bef
     assert file.read_text() == '# ours\nworkers = 4\n\n[policy]\nmode = "propose"\n'
 
 
-@pytest.mark.parametrize(
-    "policy",
-    ["[policy]\nminimum_gain = 0.01  # agreed\n", 'policy.mode = "auto"\n', '[policy]\nmode = "propose"'],
-)
-def test_a_file_with_a_policy_is_left_alone_and_the_line_is_told(run, tmp_path, policy):
-    file = tmp_path / "lifelong.toml"
-    file.write_text(policy)
-    with pytest.raises(LifelongError, match=r'mode = "shadow" under \[policy\]'):
-        run("init", "--mode", "shadow")
-    assert file.read_text() == policy
+def test_a_file_with_a_policy_is_left_alone_and_the_line_is_told(run, tmp_path) -> None:
+    for policy in (
+        "[policy]\nminimum_gain = 0.01  # agreed\n",
+        'policy.mode = "auto"\n',
+        '[policy]\nmode = "propose"',
+    ):
+        file = tmp_path / "lifelong.toml"
+        file.write_text(policy)
+        with pytest.raises(LifelongError, match=r'mode = "shadow" under \[policy\]'):
+            run("init", "--mode", "shadow")
+        assert file.read_text() == policy
 
 
 def test_a_variable_that_overrides_the_mode_is_told(run, monkeypatch):
@@ -312,16 +313,16 @@ def test_roll_back_to_a_stated_version_of_one_place(run, served, tmp_path):
     assert (newest["version"], newest["reason"], newest["follows_default"]) == (1, "rollback", False)
 
 
-@pytest.mark.parametrize("command", ["rollback", "publish", "pin", "unpin", "history"])
-def test_an_unset_variable_does_not_name_the_default_head(run, served, tmp_path, command):
-    file = tmp_path / "head.json"
-    file.write_text(run("heads", "show", "net", "1"))
-    further = {"publish": [str(file)], "pin": ["--reason", "why"]}.get(command, [])
-    with pytest.raises(LifelongError, match="the name is empty") as refused:
-        run("heads", command, "net", *further, "--environment", "")
-    assert refused.value.field == "--environment"
-    (only,) = json.loads(run("heads", "list", "net", "--json"))
-    assert (only["active_in"], only["pinned_in"]) == ("(default head)", "")
+def test_an_unset_variable_does_not_name_the_default_head(run, served, tmp_path) -> None:
+    for command in ("rollback", "publish", "pin", "unpin", "history"):
+        file = tmp_path / "head.json"
+        file.write_text(run("heads", "show", "net", "1"))
+        further = {"publish": [str(file)], "pin": ["--reason", "why"]}.get(command, [])
+        with pytest.raises(LifelongError, match="the name is empty") as refused:
+            run("heads", command, "net", *further, "--environment", "")
+        assert refused.value.field == "--environment"
+        (only,) = json.loads(run("heads", "list", "net", "--json"))
+        assert (only["active_in"], only["pinned_in"]) == ("(default head)", "")
 
 
 def test_nothing_is_changed_that_changed_since_one_looked(run, served, tmp_path):
@@ -578,20 +579,17 @@ def test_tokens_are_created_and_revoked(run, served):
     assert tokens["first-admin"]["revoked_at"] is None
 
 
-@pytest.mark.parametrize(
-    ("arguments", "field"),
-    [
+def test_a_mistake_names_the_option(run, served) -> None:
+    for arguments, field in (
         (("models", "add", "net", "--task", "triage"), "--onnx"),
         (("tasks", "add", "Bad Name", "--classes", "a,b"), "NAME"),
         (("tasks", "add", "x", "--classes", "a,b", "--costs", "nowhere.json"), "--costs"),
         (("tasks", "add", "x", "--classes", "a,b", "--costs", "[[0, 1]]"), "costs"),
         (("heads", "list", "nowhere"), "model"),
-    ],
-)
-def test_a_mistake_names_the_option(run, served, arguments, field):
-    with pytest.raises(LifelongError) as caught:
-        run(*arguments)
-    assert caught.value.field == field
+    ):
+        with pytest.raises(LifelongError) as caught:
+            run(*arguments)
+        assert caught.value.field == field
 
 
 def test_an_installation_that_was_never_made_says_how_to_make_it(run):

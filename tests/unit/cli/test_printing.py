@@ -30,19 +30,19 @@ def said(*arguments: str, status: int = 0) -> str:
     return result.output
 
 
-@pytest.mark.parametrize("field", ["dataset", "modality", "keywords", "licence"])
-def test_an_entry_commands_no_terminal(installed, field: str) -> None:
-    installed("knowledge", "list")
-    value = (HOSTILE,) if field == "keywords" else HOSTILE
-    entry = make_entry("moles")
-    with open_store() as store:
-        changed = {field: value}
-        card = entry.card if field == "licence" else entry.card.model_copy(update=changed)
-        kept = entry.model_copy(update={"card": card, **(changed if field == "licence" else {})})
-        store.knowledge.put(kept, actor="tests")
-    assert SHOWN in re.sub(r"\s", "", said("knowledge", "show", "moles"))
-    document = json.loads(said("knowledge", "show", "moles", "--json"))
-    assert document["entry"] == kept.to_document()
+def test_an_entry_commands_no_terminal(installed) -> None:
+    for field in ("dataset", "modality", "keywords", "licence"):
+        installed("knowledge", "list")
+        value = (HOSTILE,) if field == "keywords" else HOSTILE
+        entry = make_entry("moles")
+        with open_store() as store:
+            changed = {field: value}
+            card = entry.card if field == "licence" else entry.card.model_copy(update=changed)
+            kept = entry.model_copy(update={"card": card, **(changed if field == "licence" else {})})
+            store.knowledge.put(kept, actor="tests")
+        assert SHOWN in re.sub(r"\s", "", said("knowledge", "show", "moles"))
+        document = json.loads(said("knowledge", "show", "moles", "--json"))
+        assert document["entry"] == kept.to_document()
 
 
 def test_a_fingerprint_and_its_name_command_no_terminal(installed, tmp_path: Path) -> None:

@@ -59,9 +59,8 @@ def test_the_head_decides_by_the_rule_that_is_given(run, tmp_path, given):
     assert PostProcessingHead.from_json((tmp_path / "new.json").read_text()).decision_rule == Argmax()
 
 
-@pytest.mark.parametrize(
-    ("options", "field"),
-    [
+def test_a_rule_that_cannot_be_read_is_named(run, tmp_path) -> None:
+    for options, field in (
         (("--decision-rule", "nowhere.json"), "--decision-rule"),
         (("--decision-rule", "{"), "--decision-rule"),
         (
@@ -69,13 +68,11 @@ def test_the_head_decides_by_the_rule_that_is_given(run, tmp_path, given):
             "decision_rule.metric",
         ),
         (("--decision-rule", "argmax", "--head", "head.json"), "--decision-rule"),
-    ],
-)
-def test_a_rule_that_cannot_be_read_is_named(run, tmp_path, options, field):
-    (tmp_path / "head.json").write_text("{}")
-    with pytest.raises(LifelongError) as refused:
-        run("calibration.npz", "same.npy", *options)
-    assert refused.value.field == field
+    ):
+        (tmp_path / "head.json").write_text("{}")
+        with pytest.raises(LifelongError) as refused:
+            run("calibration.npz", "same.npy", *options)
+        assert refused.value.field == field
 
 
 def test_a_window_like_before_keeps_and_writes_nothing(run, tmp_path):
@@ -221,13 +218,13 @@ def test_a_plan_from_single_cases_says_how_many_there_are(run, tmp_path):
     assert strict["cases_needed"] is None
 
 
-@pytest.mark.parametrize("half_width", ["0.0001", "0.00001", "1e-12"])
-def test_a_plan_names_no_absurd_number_of_cases(run, half_width):
-    text = run("plan", "calibration.npz", "--half-width", half_width)
-    assert "No calibration set of realistic size reaches" in text
-    assert "Add about" not in text
-    found = json.loads(run("plan", "calibration.npz", "--half-width", half_width, "--json"))
-    assert (found["cases_needed"], found["size_needed_then"]) == (None, None)
+def test_a_plan_names_no_absurd_number_of_cases(run) -> None:
+    for half_width in ("0.0001", "0.00001", "1e-12"):
+        text = run("plan", "calibration.npz", "--half-width", half_width)
+        assert "No calibration set of realistic size reaches" in text
+        assert "Add about" not in text
+        found = json.loads(run("plan", "calibration.npz", "--half-width", half_width, "--json"))
+        assert (found["cases_needed"], found["size_needed_then"]) == (None, None)
 
 
 def test_class_names_in_brackets_are_no_markup(run):
@@ -281,12 +278,12 @@ def test_a_window_cut_short_is_an_error_of_its_file(run, tmp_path):
         run("calibration.npz", "cut.npz")
 
 
-@pytest.mark.parametrize("arguments", [("bare.npz", "same.npy"), ("plan", "bare.npz"), ("plan", "one.npz")])
-def test_errors_in_the_calibration_set_name_its_file(run, tmp_path, arguments):
-    np.savez(tmp_path / "bare.npz", logits=np.zeros((5, 2)))
-    np.savez(tmp_path / "one.npz", logits=np.zeros((5, 2)), labels=np.zeros(5, int))
-    with pytest.raises(LifelongError, match=r"(bare|one)\.npz: "):
-        run(*arguments)
+def test_errors_in_the_calibration_set_name_its_file(run, tmp_path) -> None:
+    for arguments in (("bare.npz", "same.npy"), ("plan", "bare.npz"), ("plan", "one.npz")):
+        np.savez(tmp_path / "bare.npz", logits=np.zeros((5, 2)))
+        np.savez(tmp_path / "one.npz", logits=np.zeros((5, 2)), labels=np.zeros(5, int))
+        with pytest.raises(LifelongError, match=r"(bare|one)\.npz: "):
+            run(*arguments)
 
 
 def test_a_plan_without_any_data_is_a_rule_of_thumb(run):
@@ -307,9 +304,8 @@ def test_many_classes_fit_into_a_terminal(run):
     assert max(len(line) for line in text.splitlines()) < 120
 
 
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
+def test_arguments_that_do_not_belong_together_are_refused(run) -> None:
+    for arguments, part in (
         (("calibration.npz",), "WINDOW"),
         (("plan",), "--accuracy"),
         (("plan", "calibration.npz", "same.npy"), "same.npy"),
@@ -317,15 +313,12 @@ def test_many_classes_fit_into_a_terminal(run):
         (("plan", "calibration.npz", "--costs", "[[0,1],[1,0]]"), "--costs"),
         (("calibration.npz", "same.npy", "--half-width", "0.1"), "--half-width"),
         (("calibration.npz", "nowhere.npy"), "nowhere.npy"),
-    ],
-)
-def test_arguments_that_do_not_belong_together_are_refused(run, arguments, part):
-    assert part in run(*arguments, exit_code=2)
+    ):
+        assert part in run(*arguments, exit_code=2)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "field"),
-    [
+def test_a_mistake_names_the_field(run, tmp_path) -> None:
+    for arguments, field in (
         (("calibration.npz", "calibration.npz", "--policy", '{"levle": 1}'), "--policy"),
         (("calibration.npz", "same.npy", "--policy", "nowhere.json"), "--policy"),
         (("calibration.npz", "same.npy", "--policy", '{"level": 2}'), "level"),
@@ -344,14 +337,12 @@ def test_arguments_that_do_not_belong_together_are_refused(run, arguments, part)
         (("plan", "calibration.npz", "--prevalence", "0.5,0.6"), "prevalence"),
         (("plan", "calibration.npz", "--half-width", "0"), "half_width"),
         (("plan", "--classes", "2", "--accuracy", "0.4"), "accuracy"),
-    ],
-)
-def test_a_mistake_names_the_field(run, tmp_path, arguments, field):
-    (tmp_path / "text.txt").write_text("no array")
-    (tmp_path / "head.json").write_text(fit_head(draw([40, 40], 0), [[0, 1], [1, 0]]).to_json())
-    with pytest.raises(LifelongError) as caught:
-        run(*arguments)
-    assert caught.value.field == field
+    ):
+        (tmp_path / "text.txt").write_text("no array")
+        (tmp_path / "head.json").write_text(fit_head(draw([40, 40], 0), [[0, 1], [1, 0]]).to_json())
+        with pytest.raises(LifelongError) as caught:
+            run(*arguments)
+        assert caught.value.field == field
 
 
 def test_the_order_of_the_rows_counts_only_where_it_is_given(run, tmp_path):
@@ -396,15 +387,17 @@ def test_changes_of_a_series_are_found_and_not_taken_for_sorted_rows(run, tmp_pa
     assert len(report["change_points"]) == len(parts) - 1
 
 
-@pytest.mark.parametrize(
-    "options", [("--times", "missing"), ("--times", "short.npy"), ("--times", "times.npy", "--order", "none")]
-)
-def test_times_that_do_not_fit_are_named(run, tmp_path, options):
-    np.save(tmp_path / "short.npy", np.arange(3.0))
-    np.save(tmp_path / "times.npy", np.arange(1000.0))
-    with pytest.raises(LifelongError) as caught:
-        run("calibration.npz", "same.npy", *options)
-    assert caught.value.field in {"--times", "--order"}
+def test_times_that_do_not_fit_are_named(run, tmp_path) -> None:
+    for options in (
+        ("--times", "missing"),
+        ("--times", "short.npy"),
+        ("--times", "times.npy", "--order", "none"),
+    ):
+        np.save(tmp_path / "short.npy", np.arange(3.0))
+        np.save(tmp_path / "times.npy", np.arange(1000.0))
+        with pytest.raises(LifelongError) as caught:
+            run("calibration.npz", "same.npy", *options)
+        assert caught.value.field in {"--times", "--order"}
 
 
 def test_tables_give_the_same_answer_as_arrays_whatever_the_order_of_their_columns(run, tmp_path):

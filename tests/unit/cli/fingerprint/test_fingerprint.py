@@ -150,22 +150,18 @@ def test_an_existing_output_is_kept(folder: Path) -> None:
         make(folder, "one", "--output", "one.npz")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "field"),
-    [
+def test_wrong_options_are_named(folder: Path) -> None:
+    for arguments, field in (
         (("--output", "a.npz"), "IMAGES"),
         (("one", "--output", "missing/a.npz"), "--output"),
         (("one", "--card", "c.json", "--output", "a.npz"), "--card"),
         (("one", "--pretrained", "--output", "a.npz"), "--weights"),
         (("one", "--method", "bKLD", "--output", "a.npz"), "method"),
         (("one", "--method", "Manual", "--output", "a.npz"), "--keyword"),
-    ],
-    ids=["images", "output", "card", "weights", "method", "keyword"],
-)
-def test_wrong_options_are_named(folder: Path, arguments: tuple[str, ...], field: str) -> None:
-    with pytest.raises(InvalidInputError) as raised:
-        make(folder, *arguments)
-    assert raised.value.field == field
+    ):
+        with pytest.raises(InvalidInputError) as raised:
+            make(folder, *arguments)
+        assert raised.value.field == field
 
 
 def test_other_files_are_refused(folder: Path) -> None:

@@ -275,12 +275,12 @@ def test_data_must_be_of_the_classes_that_have_names():
     assert kept().fingerprint.class_imbalance is True  # the third class never occurs
 
 
-@pytest.mark.parametrize("shares", ["a,b", "", "0.5", "0.5,0.6", "0.2,0.3,0.5", "-1,2"])
-def test_shares_that_are_none_are_refused(shares):
-    np.savez("data.npz", labels=[0, 1, 1])
-    with pytest.raises(InvalidInputError) as caught:
-        ask("s", options=("--data", "data.npz", "--prevalence", shares))
-    assert caught.value.field == "--prevalence"
+def test_shares_that_are_none_are_refused() -> None:
+    for shares in ("a,b", "", "0.5", "0.5,0.6", "0.2,0.3,0.5", "-1,2"):
+        np.savez("data.npz", labels=[0, 1, 1])
+        with pytest.raises(InvalidInputError) as caught:
+            ask("s", options=("--data", "data.npz", "--prevalence", shares))
+        assert caught.value.field == "--prevalence"
 
 
 def test_shares_may_be_given_in_per_cent():
@@ -315,9 +315,8 @@ def test_json_is_alone_on_standard_output():
     assert "Which class is the one" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
+def test_a_script_is_told_what_is_missing_or_wrong() -> None:
+    for changes, said in (
         ({"decision_rule": None, "costs": None}, "FP2.6 (decision_rule)"),
         ({"target_value": 2}, "target_value: answers.yaml: expected a number of at most 1, got 2."),
         ({"decision_rule": None, "costs": None}, "Without --answers, lifelong recommend asks"),
@@ -345,19 +344,17 @@ def test_json_is_alone_on_standard_output():
             },
             "these choices are open: DG2.3 (BA or MCC or NEC)",
         ),
-    ],
-)
-def test_a_script_is_told_what_is_missing_or_wrong(changes, said):
-    with pytest.raises(InvalidInputError) as caught:
-        script({**SCREENING, **changes})
-    assert said in str(caught.value)
+    ):
+        with pytest.raises(InvalidInputError) as caught:
+            script({**SCREENING, **changes})
+        assert said in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"[1]", b"{", b"\xff\xfe"])
-def test_a_file_without_answers_is_refused(content):
-    Path("answers.yaml").write_bytes(content)
-    with pytest.raises(InvalidInputError, match="answers"):
-        ask(options=("--answers", "answers.yaml"))
+def test_a_file_without_answers_is_refused() -> None:
+    for content in (b"", b"[1]", b"{", b"\xff\xfe"):
+        Path("answers.yaml").write_bytes(content)
+        with pytest.raises(InvalidInputError, match="answers"):
+            ask(options=("--answers", "answers.yaml"))
 
 
 def test_a_damaged_state_is_not_overwritten():
@@ -374,19 +371,16 @@ def test_a_state_that_cannot_be_kept_is_said_before_anything_is_asked(folder):
     assert caught.value.field == "--state"
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
+def test_options_that_do_not_go_together_are_refused() -> None:
+    for options in (
         ("--threshold", "BA=0.8"),
         ("--yes",),
         ("--prevalence", "0.9,0.1"),
         ("--answers", "answers.yaml", "--restart"),
         ("--answers", "answers.yaml", "--data", "answers.yaml"),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(options):
-    Path("answers.yaml").touch()
-    assert "Error" in ask(options=options, status=2).stderr
+    ):
+        Path("answers.yaml").touch()
+        assert "Error" in ask(options=options, status=2).stderr
 
 
 def test_names_must_fit_the_answers():
@@ -685,12 +679,12 @@ def test_the_prompt_says_that_enter_accepts_a_proposal():
     assert kept().fingerprint.dependent_cases is False
 
 
-@pytest.mark.parametrize("given", ["nofile.csv", "costs/no file.tsv", "linear.csv", "x" * 300])
-def test_costs_that_are_no_file_and_no_rule_are_named(given):
-    with pytest.raises(InvalidInputError, match="no such file, and no rule") as caught:
-        script({name: value for name, value in SCREENING.items() if name != "costs"}, "--costs", given)
-    assert caught.value.field == "--costs"
-    assert "all 1 but 1 -> 0 = 50" in caught.value.hint
+def test_costs_that_are_no_file_and_no_rule_are_named() -> None:
+    for given in ("nofile.csv", "costs/no file.tsv", "linear.csv", "x" * 300):
+        with pytest.raises(InvalidInputError, match="no such file, and no rule") as caught:
+            script({name: value for name, value in SCREENING.items() if name != "costs"}, "--costs", given)
+        assert caught.value.field == "--costs"
+        assert "all 1 but 1 -> 0 = 50" in caught.value.hint
 
 
 def test_a_rule_may_be_longer_than_a_path():

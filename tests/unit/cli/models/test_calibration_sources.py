@@ -122,27 +122,25 @@ def test_groups_come_from_names(folder):
         assert caught.value.field == "--group-pattern"
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
+def test_a_table_of_logits_is_read(tmp_path) -> None:
+    for header in (
         "label,logit_0,logit_1,group",
         "label,logit_basal cell,logit_malignant,group",
         "group,label,basal cell,malignant",
-    ],
-)
-def test_a_table_of_logits_is_read(tmp_path, header):
-    row = {"label": "malignant", "group": "ann", "a": "1.5", "b": "-2"}
-    values = [
-        row.get(name, "-2" if name.endswith(("1", "malignant")) else "1.5") for name in header.split(",")
-    ]
-    path = tmp_path / "logits.csv"
-    path.write_text("\n".join([header, ",".join(values), ",".join(values).replace("ann", "bob")]))
-    assert read_labelled_logits(path, CLASSES) == LabeledLogits([[1.5, -2.0]] * 2, [1, 1], np.array([0, 1]))
+    ):
+        row = {"label": "malignant", "group": "ann", "a": "1.5", "b": "-2"}
+        values = [
+            row.get(name, "-2" if name.endswith(("1", "malignant")) else "1.5") for name in header.split(",")
+        ]
+        path = tmp_path / "logits.csv"
+        path.write_text("\n".join([header, ",".join(values), ",".join(values).replace("ann", "bob")]))
+        assert read_labelled_logits(path, CLASSES) == LabeledLogits(
+            [[1.5, -2.0]] * 2, [1, 1], np.array([0, 1])
+        )
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
+def test_a_table_that_does_not_fit_is_named(tmp_path) -> None:
+    for content, problem in (
         ("label,logit_0\n0,1\n", "expected a column for each class"),
         ("label,logit_0,logit_1,logit_2\n0,1,2,3\n", "no class for the column 'logit_2'"),
         ("label,logit_0,logit_1\nbenign,1,2\n", "row 2: 'benign' is no class"),
@@ -150,14 +148,12 @@ def test_a_table_of_logits_is_read(tmp_path, header):
         ("label,logit_0,logit_1\n0,1\n", "row 2 has another number of values"),
         ("label,logit_0,logit_1\n", "no row"),
         ("logit_0,logit_1\n1,2\n", "lacks the column 'label'"),
-    ],
-)
-def test_a_table_that_does_not_fit_is_named(tmp_path, content, problem):
-    path = tmp_path / "logits.csv"
-    path.write_text(content)
-    with pytest.raises(InvalidInputError, match=problem) as caught:
-        read_labelled_logits(path, CLASSES)
-    assert str(path) in caught.value.message
+    ):
+        path = tmp_path / "logits.csv"
+        path.write_text(content)
+        with pytest.raises(InvalidInputError, match=problem) as caught:
+            read_labelled_logits(path, CLASSES)
+        assert str(path) in caught.value.message
 
 
 def test_folders_belong_to_their_class_in_any_form_of_unicode(tmp_path):
@@ -173,17 +169,19 @@ def test_folders_belong_to_their_class_in_any_form_of_unicode(tmp_path):
         labelled_images(tmp_path / "NFC", ("Läsion", "Nävus"))
 
 
-@pytest.mark.parametrize("missing", ["", " ", "nan", "NaN", "None", "null", "NA"])
-def test_cases_without_a_group_are_independent(tmp_path, missing):
-    path = tmp_path / "logits.csv"
-    rows = [f"0,1,2,{group}" for group in ("ann", missing, "ann", missing)]
-    path.write_text("\n".join(["label,logit_0,logit_1,group", *rows]))
-    assert read_labelled_logits(path, ("a", "b")).groups.tolist() == [0, 1, 0, 2]
-    np.savez(tmp_path / "x.npz", logits=[[1, 2]] * 4, labels=[0] * 4, groups=["ann", missing, "ann", missing])
-    assert read_labelled_logits(tmp_path / "x.npz", ("a", "b")).groups.tolist() == [0, 1, 0, 2]
-    table = tmp_path / "groups.csv"
-    table.write_text(f"file,group\n1.png,ann\n2.png,{missing}\n3.png,ann\n4.png,{missing}\n")
-    assert groups_from_csv(table, [f"a/{k}.png" for k in range(1, 5)]).tolist() == [0, 1, 0, 2]
+def test_cases_without_a_group_are_independent(tmp_path) -> None:
+    for missing in ("", " ", "nan", "NaN", "None", "null", "NA"):
+        path = tmp_path / "logits.csv"
+        rows = [f"0,1,2,{group}" for group in ("ann", missing, "ann", missing)]
+        path.write_text("\n".join(["label,logit_0,logit_1,group", *rows]))
+        assert read_labelled_logits(path, ("a", "b")).groups.tolist() == [0, 1, 0, 2]
+        np.savez(
+            tmp_path / "x.npz", logits=[[1, 2]] * 4, labels=[0] * 4, groups=["ann", missing, "ann", missing]
+        )
+        assert read_labelled_logits(tmp_path / "x.npz", ("a", "b")).groups.tolist() == [0, 1, 0, 2]
+        table = tmp_path / "groups.csv"
+        table.write_text(f"file,group\n1.png,ann\n2.png,{missing}\n3.png,ann\n4.png,{missing}\n")
+        assert groups_from_csv(table, [f"a/{k}.png" for k in range(1, 5)]).tolist() == [0, 1, 0, 2]
 
 
 def test_numbers_of_groups_may_be_missing():
@@ -191,40 +189,34 @@ def test_numbers_of_groups_may_be_missing():
     assert np.unique(LabeledLogits([[1, 2]] * 4, [0] * 4, groups).groups).size == 3
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_tables_of_any_spreadsheet_are_read(tmp_path) -> None:
+    for text in (
         "\ufefflabel;logit_0;logit_1;group\r\nb;-1,5;2;ann\r\n",
         "label\tlogit_0\tlogit_1\tgroup\nb\t-1,5\t2,0\tann\n",
         'sep=;\n"label";"logit_0";"logit_1";"group";\n"b";"-1,5";"2,0";"ann";\n;;;;\n',
         'label,logit_0,logit_1,group\n\n"b","-1.5",2,ann\n',
         "label;logit;group\n1;3,5;ann\n",
-    ],
-)
-def test_tables_of_any_spreadsheet_are_read(tmp_path, text):
-    path = tmp_path / "table.csv"
-    path.write_bytes(text.encode())
-    labelled = read_labelled_logits(path, ("a", "b"))
-    assert (labelled.logits[:, 1] - labelled.logits[:, 0]).tolist() == [3.5]
-    assert labelled.labels.tolist() == [1]
+    ):
+        path = tmp_path / "table.csv"
+        path.write_bytes(text.encode())
+        labelled = read_labelled_logits(path, ("a", "b"))
+        assert (labelled.logits[:, 1] - labelled.logits[:, 0]).tolist() == [3.5]
+        assert labelled.labels.tolist() == [1]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
+def test_tables_that_may_mean_two_things_are_refused(tmp_path) -> None:
+    for text, problem in (
         ("label;logit_0;logit_1\n0;1.234;0,5\n", "some numbers have a comma and others a point"),
         ("label,logit\n0,1,5\n", "another number of values than the header"),
         ("label,logit_0,logit_0\n0,1,5\n", "two columns 'logit_0'"),
         ("label,logit_0\n0,1\n", "expected a column for each class"),
         ("0;1,5;2,5\n1;1,5;2,5\n", "expected a column for each class"),
         ("label,logit_0,logit_1\n2,1,5\n", "'2' is no class"),
-    ],
-)
-def test_tables_that_may_mean_two_things_are_refused(tmp_path, text, problem):
-    path = tmp_path / "table.csv"
-    path.write_text(text)
-    with pytest.raises(InvalidInputError, match=problem):
-        read_labelled_logits(path, ("a", "b"))
+    ):
+        path = tmp_path / "table.csv"
+        path.write_text(text)
+        with pytest.raises(InvalidInputError, match=problem):
+            read_labelled_logits(path, ("a", "b"))
 
 
 def test_a_number_in_a_table_is_the_class_of_that_name(tmp_path):

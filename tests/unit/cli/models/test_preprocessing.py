@@ -41,11 +41,11 @@ def test_size_of_the_input(installed: Run) -> None:
     assert json.loads(installed(*COMMAND, "timm/resnet34", "--test-size"))["centre_crop"]["height"] == 288
 
 
-@pytest.mark.parametrize("option", [("--size", "512"), ("--test-size",)])
-def test_size_is_for_timm_alone(installed: Run, option: tuple[str, ...]) -> None:
-    with pytest.raises(LifelongError, match="only timm/NAME") as caught:
-        installed(*COMMAND, "torchvision/resnet34", *option)
-    assert caught.value.field == option[0]
+def test_size_is_for_timm_alone(installed: Run) -> None:
+    for option in (("--size", "512"), ("--test-size",)):
+        with pytest.raises(LifelongError, match="only timm/NAME") as caught:
+            installed(*COMMAND, "torchvision/resnet34", *option)
+        assert caught.value.field == option[0]
 
 
 def test_document_of_a_data_config(installed: Run, tmp_path: Path) -> None:
@@ -56,29 +56,26 @@ def test_document_of_a_data_config(installed: Run, tmp_path: Path) -> None:
     assert "centre_crop" not in document
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
+def test_a_file_that_is_no_data_config(installed: Run, tmp_path: Path) -> None:
+    for content, message in (
         ("{", "not JSON"),
         ("[1]", "no JSON object"),
         ('{"crop_mod": "squash"}', "crop_mod: .*Did you mean crop_mode"),
         ('{"crop_pct": "high"}', "crop_pct: expected a number"),
         ('{"crop_mode": "border"}', "crop_mode: .*pads the image"),
-    ],
-)
-def test_a_file_that_is_no_data_config(installed: Run, tmp_path: Path, content: str, message: str) -> None:
-    file = tmp_path / "data_config.json"
-    file.write_text(content)
-    with pytest.raises(LifelongError) as caught:
-        installed(*COMMAND, str(file))
-    assert re.search(message, str(caught.value))
+    ):
+        file = tmp_path / "data_config.json"
+        file.write_text(content)
+        with pytest.raises(LifelongError) as caught:
+            installed(*COMMAND, str(file))
+        assert re.search(message, str(caught.value))
 
 
-@pytest.mark.parametrize("source", ["resnet34", "timm", "timm/", "keras/resnet50"])
-def test_a_source_that_is_nothing(installed: Run, source: str) -> None:
-    with pytest.raises(LifelongError, match="there is no file") as caught:
-        installed(*COMMAND, source)
-    assert "timm/NAME" in str(caught.value.hint)
+def test_a_source_that_is_nothing(installed: Run) -> None:
+    for source in ("resnet34", "timm", "timm/", "keras/resnet50"):
+        with pytest.raises(LifelongError, match="there is no file") as caught:
+            installed(*COMMAND, source)
+        assert "timm/NAME" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("library", ["timm", "torchvision"])
@@ -91,22 +88,17 @@ def test_without_the_extra_it_says_what_to_install(
     assert ".[develop]" in str(caught.value.hint)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "field", "message"),
-    [
+def test_a_model_is_either_a_graph_or_external(installed: Run, tmp_path: Path) -> None:
+    for arguments, field, message in (
         ((), "--onnx", "a model needs its graph"),
         (("--external", "--onnx", "some.file"), "--onnx", "an external model"),
         (("--external", "--preprocessing", "some.file"), "--preprocessing", "an external model"),
-    ],
-)
-def test_a_model_is_either_a_graph_or_external(
-    installed: Run, tmp_path: Path, arguments: tuple[str, ...], field: str, message: str
-) -> None:
-    (tmp_path / "some.file").touch()
-    with pytest.raises(LifelongError, match=message) as caught:
-        installed("models", "add", "net", "--task", "lesions", *arguments)
-    assert caught.value.field == field
-    assert "--external" in str(caught.value.hint)
+    ):
+        (tmp_path / "some.file").touch()
+        with pytest.raises(LifelongError, match=message) as caught:
+            installed("models", "add", "net", "--task", "lesions", *arguments)
+        assert caught.value.field == field
+        assert "--external" in str(caught.value.hint)
 
 
 HUGGING_FACE = {

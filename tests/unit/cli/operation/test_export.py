@@ -104,15 +104,15 @@ def test_a_csv_file_has_a_column_for_each_class(
         assert row["label"] == ("2" if index % 2 == 0 and index < 24 else "")
 
 
-@pytest.mark.parametrize("name", ["log.xlsx", "log", "csv", "log.parquet.gz", "log.csv.zip"])
 def test_a_name_of_no_known_format_is_refused(
-    store: Store, installed: Callable[..., str], tmp_path: Path, name: str
-):
-    log(store, predictions(1))
-    with pytest.raises(InvalidInputError, match=r"\.parquet, \.csv or \.csv\.gz") as refused:
-        installed(*ARGUMENTS[:-1], name)
-    assert refused.value.field == "--output"
-    assert not (tmp_path / name).exists()
+    store: Store, installed: Callable[..., str], tmp_path: Path
+) -> None:
+    for name in ("log.xlsx", "log", "csv", "log.parquet.gz", "log.csv.zip"):
+        log(store, predictions(1))
+        with pytest.raises(InvalidInputError, match=r"\.parquet, \.csv or \.csv\.gz") as refused:
+            installed(*ARGUMENTS[:-1], name)
+        assert refused.value.field == "--output"
+        assert not (tmp_path / name).exists()
 
 
 def test_models_with_other_class_names_need_a_csv_file_each(store: Store, installed: Callable[..., str]):
@@ -249,26 +249,17 @@ def test_a_file_is_replaced_only_on_demand_and_only_as_a_whole(
     assert rows_of(tmp_path / "log.parquet") == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
+def test_a_mistake_leaves_no_file(store: Store, installed: Callable[..., str], tmp_path: Path) -> None:
+    for arguments, error in (
         (("nowhere",), NotFoundError),
         (("default",), NotFoundError),
         (("clinic", "--model", "nowhere"), NotFoundError),
         (("clinic", "--output", "no/folder.parquet"), ConfigurationError),
-    ],
-)
-def test_a_mistake_leaves_no_file(
-    store: Store,
-    installed: Callable[..., str],
-    tmp_path: Path,
-    arguments: tuple[str, ...],
-    error: type[Exception],
-):
-    before = sorted(tmp_path.iterdir())
-    with pytest.raises(error):
-        installed("export", *ARGUMENTS[2:], *arguments)
-    assert sorted(tmp_path.iterdir()) == before
+    ):
+        before = sorted(tmp_path.iterdir())
+        with pytest.raises(error):
+            installed("export", *ARGUMENTS[2:], *arguments)
+        assert sorted(tmp_path.iterdir()) == before
 
 
 def test_names_in_a_csv_file_are_no_formulas_and_exact_in_parquet(

@@ -74,9 +74,8 @@ def test_what_it_means_is_no_command_to_the_terminal():
     assert r"Red\x1b[31m." in said
 
 
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
+def test_errors_name_the_entry() -> None:
+    for entry, message in (
         ("users_metrics", "--metric: expected MODULE:NAME, got 'users_metrics'"),
         ("users_metrics:a b", "--metric: expected MODULE:NAME"),
         ("no_such_module:X", "--metric: no_such_module cannot be imported .ModuleNotFoundError"),
@@ -84,8 +83,6 @@ def test_what_it_means_is_no_command_to_the_terminal():
         ("users_metrics:WRONG", "--metric: users_metrics:WRONG has no such name"),
         ("users_metrics:right", "--metric: users_metrics:right is a function, no CustomMetric"),
         ("users_mistake:RIGHT", "--metric: users_mistake:RIGHT: acronym: BA is a metric of the pool"),
-    ],
-)
-def test_errors_name_the_entry(entry, message):
-    with pytest.raises(InvalidInputError, match=message):
-        run("--metric", entry)
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            run("--metric", entry)

@@ -192,21 +192,18 @@ def test_wrong_numbers_after_a_good_header_are_an_input_error():
         run()
 
 
-@pytest.mark.parametrize(
-    ("labels", "told"),
-    [
+def test_wrong_labels_are_named() -> None:
+    for labels, told in (
         (None, "lacks the array labels"),
         (np.zeros((5, 4), np.uint8), "expected whole numbers of shape"),
         (np.zeros((4, 5)), "expected whole numbers of shape"),
         (np.full((4, 5), 255, np.uint8), r"classes in 0\.\.2, got 255"),
-    ],
-)
-def test_wrong_labels_are_named(labels, told):
-    given = {} if labels is None else {"labels": labels}
-    Path("calibration/03.npz").write_bytes(arrays(probabilities=HALF, **given))
-    with pytest.raises(InvalidInputError, match=told) as refused:
-        run()
-    assert "calibration/03.npz" in refused.value.message
+    ):
+        given = {} if labels is None else {"labels": labels}
+        Path("calibration/03.npz").write_bytes(arrays(probabilities=HALF, **given))
+        with pytest.raises(InvalidInputError, match=told) as refused:
+            run()
+        assert "calibration/03.npz" in refused.value.message
 
 
 def test_an_error_is_one_line():

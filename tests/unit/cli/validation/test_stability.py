@@ -95,9 +95,8 @@ def test_a_report_without_any_defined_score():
     assert "Localization stability of 2 classifiers" in Path("empty.html").read_text()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_errors_name_file_and_field() -> None:
+    for arguments, message in (
         (["seed-0.npy", "labels.npy"], "labels: labels.npy: expected shape .images, height, width."),
         (["seed-0.npy", "labels.csv"], "labels: labels.csv is no npy or npz file"),
         (["seed-0.npy", "two.npz"], "two: two.npz: expected the array maps, or one array only"),
@@ -110,33 +109,28 @@ def test_a_report_without_any_defined_score():
             ["seed-0", "seed-1", "--labels", "wrong.csv"],
             "--labels: wrong.csv: expected 0 or 1 for im0, got 'yes'",
         ),
-    ],
-)
-def test_errors_name_file_and_field(arguments, message):
-    np.savez("two.npz", a=np.zeros((6, 4, 4)), b=np.zeros((6, 4, 4)))
-    for folder in ("empty", "fewer", "twice"):
-        Path(folder).mkdir()
-    np.save("fewer/im0.npy", np.zeros((4, 4)))
-    for suffix in (".npy", ".npz"):
-        Path(f"twice/im0{suffix}").write_bytes(Path("two.npz").read_bytes())
-    Path("short.csv").write_text("file,label\nim0,1\n")
-    Path("wrong.csv").write_text("file,label\n" + "".join(f"im{image},yes\n" for image in range(6)))
-    with pytest.raises(InvalidInputError, match=message):
-        CliRunner().invoke(cli, ["stability", *arguments], catch_exceptions=False)
+    ):
+        np.savez("two.npz", a=np.zeros((6, 4, 4)), b=np.zeros((6, 4, 4)))
+        for folder in ("empty", "fewer", "twice"):
+            Path(folder).mkdir()
+        np.save("fewer/im0.npy", np.zeros((4, 4)))
+        for suffix in (".npy", ".npz"):
+            Path(f"twice/im0{suffix}").write_bytes(Path("two.npz").read_bytes())
+        Path("short.csv").write_text("file,label\nim0,1\n")
+        Path("wrong.csv").write_text("file,label\n" + "".join(f"im{image},yes\n" for image in range(6)))
+        with pytest.raises(InvalidInputError, match=message):
+            CliRunner().invoke(cli, ["stability", *arguments], catch_exceptions=False)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_wrong_calls_say_what_is_wrong() -> None:
+    for arguments, message in (
         (["seed-0.npy"], "at least two classifiers"),
         (["seed-0.npy", "no.npy"], "there is no file or folder 'no.npy'"),
         (["a=seed-0.npy", "a=seed-1.npy"], "two classifiers have the name a"),
-    ],
-)
-def test_wrong_calls_say_what_is_wrong(arguments, message):
-    result = CliRunner().invoke(cli, ["stability", *arguments])
-    assert result.exit_code == 2
-    assert message in result.output
+    ):
+        result = CliRunner().invoke(cli, ["stability", *arguments])
+        assert result.exit_code == 2
+        assert message in result.output
 
 
 def test_help_shows_the_formats():

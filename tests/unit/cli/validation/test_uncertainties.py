@@ -66,18 +66,15 @@ def test_it_is_what_the_library_computes():
     assert found("--uncertainties", "u.npy", *options) == expected
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_csv_file_is_read_like_a_npy_file() -> None:
+    for text in (
         "\n".join(map(str, UNCERTAIN)),
         "\n".join(["uncertainty", *map(str, UNCERTAIN), ""]),
         "\ufeff" + "\r\n".join(["name,Uncertainty", *(f"image {u:g},{u}" for u in UNCERTAIN)]),
         "\r\n".join(["name;Uncertainty", *(f"image;{u}".replace(".", ",") for u in UNCERTAIN)]),
-    ],
-)
-def test_a_csv_file_is_read_like_a_npy_file(text):
-    Path("u.csv").write_text(text, encoding="utf-8")
-    assert found("--uncertainties", "u.csv") == found("--uncertainties", "test=u.npy")
+    ):
+        Path("u.csv").write_text(text, encoding="utf-8")
+        assert found("--uncertainties", "u.csv") == found("--uncertainties", "test=u.npy")
 
 
 def test_uncertainties_may_be_an_array_of_the_data():
@@ -177,20 +174,17 @@ def test_files_of_members_that_cannot_be_read():
     assert refused.value.field == "members.2"
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
+def test_settings_that_do_not_fit_are_named_by_their_option() -> None:
+    for option, value in (
         ("--sigma", "0,x"),
         ("--sigma", "0.2,0.1"),
         ("--sigma", "-1"),
         ("--damping", "0,1,2,3,4,5,6"),
         ("--uncertainty-threshold", "1"),
-    ],
-)
-def test_settings_that_do_not_fit_are_named_by_their_option(option, value):
-    with pytest.raises(InvalidInputError) as refused:
-        run("--uncertainties", "u.npy", option, value)
-    assert refused.value.field == option
+    ):
+        with pytest.raises(InvalidInputError) as refused:
+            run("--uncertainties", "u.npy", option, value)
+        assert refused.value.field == option
 
 
 def test_uncertainties_given_twice_are_refused():
@@ -200,20 +194,17 @@ def test_uncertainties_given_twice_are_refused():
         run("--uncertainties", "u.npy", data="members.npz")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
+def test_options_that_do_not_fit() -> None:
+    for options in (
         ("--uncertainties", "nowhere.npy"),
         ("--uncertainties", "other=u.npy"),
         ("--uncertainties", "u.npy", "--uncertainties", "u.npy"),
         ("--sigma", "0.1"),
         ("--uncertainties", "u.npy", "--uncertainty-kind", "spread"),
-    ],
-)
-def test_options_that_do_not_fit(options):
-    arguments = ["validate", "test.npz", "--recommendation", "found.json", *options]
-    result = CliRunner().invoke(cli, arguments)
-    assert result.exit_code == click.UsageError.exit_code
+    ):
+        arguments = ["validate", "test.npz", "--recommendation", "found.json", *options]
+        result = CliRunner().invoke(cli, arguments)
+        assert result.exit_code == click.UsageError.exit_code
 
 
 def test_members_also_choose_the_cut_offs():

@@ -262,9 +262,8 @@ def test_a_task_knows_what_its_models_are_judged_by(installed):
     )
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
+def test_options_that_do_not_go_together_are_refused() -> None:
+    for options in (
         (),
         ("good.npz",),
         ("--recommendation", "found.json"),
@@ -281,15 +280,12 @@ def test_a_task_knows_what_its_models_are_judged_by(installed):
             "--cut-offs",
             "good=tuning.npz",
         ),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(options):
-    assert "Error" in run(*options, status=2).stderr
+    ):
+        assert "Error" in run(*options, status=2).stderr
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
+def test_what_does_not_fit_is_named() -> None:
+    for options, said in (
         (("found.json", "--recommendation", "found.json"), "expected an npz file"),
         (("good.npz", "--recommendation", "good.npz"), "this is not JSON"),
         (("nolabels.npz", "--recommendation", "found.json"), "lacks this array"),
@@ -307,16 +303,14 @@ def test_options_that_do_not_go_together_are_refused(options):
             ("good.npz", "--recommendation", "found.json", "--html", "missing/../found.json/x"),
             "cannot be written",
         ),
-    ],
-)
-def test_what_does_not_fit_is_named(options, said):
-    np.savez("nolabels.npz", logits=np.zeros((2, 2)))
-    np.savez("flat.npz", labels=[0, 1], logits=[0.1, 0.2])
-    np.savez("words.npz", labels=[0, 1], logits=[["high", "low"], ["low", "high"]])
-    np.savez("both.npz", labels=[0, 1], logits=np.zeros((2, 2)), probabilities=np.full((2, 2), 0.5))
-    with pytest.raises(InvalidInputError) as caught:
-        run(*options)
-    assert said in str(caught.value)
+    ):
+        np.savez("nolabels.npz", logits=np.zeros((2, 2)))
+        np.savez("flat.npz", labels=[0, 1], logits=[0.1, 0.2])
+        np.savez("words.npz", labels=[0, 1], logits=[["high", "low"], ["low", "high"]])
+        np.savez("both.npz", labels=[0, 1], logits=np.zeros((2, 2)), probabilities=np.full((2, 2), 0.5))
+        with pytest.raises(InvalidInputError) as caught:
+            run(*options)
+        assert said in str(caught.value)
 
 
 def test_calibration_errors_are_printed_beside_those_of_calibrated_predictions(monkeypatch):
