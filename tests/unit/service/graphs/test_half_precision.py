@@ -1,15 +1,12 @@
 """Graphs are converted to half precision before they are stored; the change of the logits is measured."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto
 
-from lifelong_core.configuration.settings import Settings
-from lifelong_core.runtime.graph_check import check_graph
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_service.graphs.half_precision import largest_difference, to_half_precision
@@ -72,20 +69,6 @@ def test_logits_that_are_not_finite_are_no_small_difference() -> None:
     after = load_classifier(onnx_graphs.square_root(), centred, classes=3)
     with pytest.raises(InvalidInputError, match="NaN or infinity") as error:
         largest_difference(before, after, centred)
-    assert error.value.field == "precision"
-
-
-def test_the_check_returns_the_converted_graph_with_the_difference(tmp_path: Path) -> None:
-    file = tmp_path / "graph.onnx"
-    file.write_bytes(onnx_graphs.scaled(1 / 3))
-    checked = check_graph(file, GREY, classes=3, settings=Settings(), precision="half")
-    assert checked.content == to_half_precision(file.read_bytes())
-    assert checked.half_difference is not None
-    assert 0 < checked.half_difference < 0.01
-    assert check_graph(file, GREY, classes=3, settings=Settings()).half_difference is None
-    file.write_bytes(to_half_precision(onnx_graphs.linear()))
-    with pytest.raises(InvalidInputError, match="no float32 weights") as error:
-        check_graph(file, GREY, classes=3, settings=Settings(), precision="half")
     assert error.value.field == "precision"
 
 

@@ -369,17 +369,6 @@ def test_when_a_batch_fails_only_the_guilty_request_does(service: Service) -> No
     assert service.logged() == 3
 
 
-def test_environments_are_created_up_to_the_limit(registered: None, serve: Callable[..., Service]) -> None:
-    service = serve(maximum_environments=2)  # `default` is there from the beginning
-    assert service.client.post("/v1/predict?environment=second", content=png()).status_code == 200
-    refused = service.client.post("/v1/predict?environment=third", content=png())
-    assert refused.status_code == 409
-    assert refused.json()["error"]["field"] == "environment"
-    assert service.client.post("/v1/predict?environment=second", content=png()).status_code == 200
-    assert service.client.post("/v1/predict?environment=default", content=png()).status_code == 200
-    assert service.logged() == 3
-
-
 def test_a_bad_request_creates_no_environment(service: Service) -> None:
     service.client.post("/v1/predict?environment=ghost", content=b"text")
     assert "ghost" not in service.store.environments.list()

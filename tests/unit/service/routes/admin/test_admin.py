@@ -176,14 +176,6 @@ def test_external_data_comes_from_the_upload_alone(service: Service) -> None:
     np.testing.assert_allclose(rows, expected, atol=1e-5)
 
 
-def test_an_external_model_is_a_document(service: Service) -> None:
-    answer = service.client.post(
-        "/v1/admin/models", json={"task": "skin", "name": "gateway", "kind": "external"}
-    )
-    assert answer.status_code == 201
-    assert answer.json()["kind"] == "external"
-
-
 def test_model_size_limit(registered: None, serve: Callable[..., Service]) -> None:
     service = serve(maximum_model_bytes=500)
     answer = add_model(service, onnx_graphs.linear())
@@ -349,12 +341,6 @@ def test_wrong_heads(service: Service) -> None:
         answer = service.client.post("/v1/admin/models/linear/heads", json={"head": head})
         assert answer.status_code == 422
         assert answer.json()["error"]["field"] == field
-
-
-def test_promotion_changes_who_answers(service: Service) -> None:
-    answer = service.client.post("/v1/admin/models/table@1/promote")
-    assert answer.json()["promoted"] is True
-    eventually(lambda: service.client.post("/v1/predict", content=png()).json()["model"] == "table")
 
 
 def test_what_does_not_exist_is_not_found(service: Service) -> None:

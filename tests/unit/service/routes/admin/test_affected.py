@@ -188,9 +188,3 @@ def test_one_list_is_made_at_a_time(service: Service) -> None:
         busy = service.client.get(url)
     assert (busy.status_code, busy.headers["retry-after"]) == (503, "1")
     assert service.client.get(url).status_code == 200
-
-
-def test_reading_needs_the_scope(service: Service) -> None:
-    url = f"/v1/admin/cycles/{swap(service, predict(service)[0]['prediction_id']).id}/affected"
-    for scope, status in (("read", 200), ("operate", 200), ("predict", 403)):
-        assert service.client.get(url, headers=service.header(scope)).status_code == status

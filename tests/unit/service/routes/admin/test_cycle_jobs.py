@@ -53,14 +53,10 @@ def test_a_cycle_that_is_asked_for_is_a_job(service: Service) -> None:
     assert (entry.actor, entry.action, entry.subject) == ("admin-token", "jobs.submit", job["id"])
 
 
-def test_a_replay_is_a_job(service: Service, recorded: Cycle) -> None:
+def test_the_result_of_a_replay_is_in_its_job(service: Service, recorded: Cycle) -> None:
     job = submitted(service.client.post(f"/v1/admin/cycles/{recorded.id}/replay"))
     assert (job["kind"], job["state"], job["created_by"]) == ("replay", "queued", "admin-token")
     assert replay_job.Payload.from_document(job["payload"]).cycle == recorded.id
-
-
-def test_the_result_of_a_replay_is_in_its_job(service: Service, recorded: Cycle) -> None:
-    job = submitted(service.client.post(f"/v1/admin/cycles/{recorded.id}/replay"))
     claimed = service.store.jobs.claim("test", lease_seconds=60)
     assert claimed is not None
     result = {"cycle": str(recorded.id), "same": True, "differences": []}

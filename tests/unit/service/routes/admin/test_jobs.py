@@ -75,13 +75,6 @@ def test_a_cancelled_job_ends_and_the_audit_log_says_by_whom(service: Service, r
     assert "cancelled by admin-token" in error_of(result)["message"]
 
 
-def test_only_an_administrator_cancels(service: Service, running: Job) -> None:
-    for scope, status in (("read", 403), ("operate", 403), ("admin", 200)):
-        headers = {"Authorization": f"Bearer {service.secrets[scope]}"}
-        answer = service.client.post(f"{JOBS}/{running.id}/cancel", headers=headers)
-        assert answer.status_code == status
-
-
 def test_the_events_of_a_job_end_with_it(service: Service, running: Job) -> None:
     service.store.jobs.succeed(running, {"model": "net@2"})
     events = events_of(follow(service, running))

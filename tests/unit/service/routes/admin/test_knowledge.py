@@ -105,19 +105,6 @@ def test_what_does_not_fit_is_named(service: Service) -> None:
         assert (answer.status_code, error_of(answer)["field"]) == (status, field)
 
 
-def test_each_call_needs_its_scope(service: Service) -> None:
-    for method, path, scope in (
-        ("PUT", f"{PATH}/moles", "read"),
-        ("DELETE", f"{PATH}/moles", "operate"),
-        ("POST", f"{PATH}/import", "read"),
-        ("GET", f"{PATH}/export", "read"),
-        ("POST", SIGNERS, "operate"),
-        ("DELETE", f"{SIGNERS}/clinic", "operate"),
-        ("GET", PATH, "predict"),
-    ):
-        assert service.client.request(method, path, headers=service.header(scope)).status_code == 403
-
-
 def test_a_damaged_entry_is_listed_and_can_be_deleted(service: Service) -> None:
     put(service)
     with service.store.database.write() as connection:

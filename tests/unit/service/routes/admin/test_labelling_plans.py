@@ -124,13 +124,3 @@ def test_a_plan_is_a_csv_file_for_clients_that_want_one(service: Service) -> Non
         assert [line["prediction_id"] for line in lines] == [str(rows[index].id) for index in (1, 4, 0)]
         assert (b"a" * 16).hex() not in answer.text
     assert service.client.get(path(), headers={"Accept": "*/*"}).json()["id"] == str(made.id)
-
-
-def test_each_call_needs_its_scope(service: Service) -> None:
-    plan(service)
-    reader, predictor = service.header("read"), service.header("predict")
-    assert service.client.post(path(), json={"size": 5}, headers=reader).status_code == 403
-    assert service.client.post(path(), json={"size": 5}, headers=service.header("operate")).status_code == 202
-    for address in (path(), PLANS):
-        assert service.client.get(address, headers=reader).status_code == 200
-        assert service.client.get(address, headers=predictor).status_code == 403

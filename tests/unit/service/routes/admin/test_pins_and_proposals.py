@@ -95,12 +95,6 @@ def test_a_misspelt_environment_is_answered_with_the_names_there_are(service: Se
         assert service.store.environments.list() == ["default", "site-a"]
 
 
-def test_unpinning_over_somebody_elses_change_is_a_conflict(service: Service) -> None:
-    service.client.post(f"{HEADS}/pin", json={"reason": "why"})
-    assert service.client.post(f"{HEADS}/unpin", json={"expected_sequence": 0}).status_code == 409
-    assert service.client.post(f"{HEADS}/unpin", json={"expected_sequence": 1}).status_code == 200
-
-
 def test_a_proposal_is_listed_approved_and_served(service: Service) -> None:
     client = service.client
     proposed, other = propose(service), propose(service, "site-b")

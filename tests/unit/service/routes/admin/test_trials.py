@@ -109,16 +109,6 @@ def test_what_does_not_exist_is_not_found(service: Service) -> None:
     assert refused(service, "POST", "/v1/admin/tasks/other/rollback", 404, json={})
 
 
-def test_a_reader_may_look_and_change_nothing(service: Service) -> None:
-    header = service.header("read")
-    for path in ("trial", "promotions"):
-        assert service.client.get(f"{TASK}/{path}", headers=header).status_code == 200
-    refused(service, "POST", f"{MODELS}/linear@2/shadow", 403, headers=header)
-    refused(service, "POST", f"{MODELS}/linear@2/canary", 403, json={"share": 1}, headers=header)
-    refused(service, "DELETE", f"{TASK}/trial", 403, headers=header)
-    refused(service, "POST", f"{TASK}/rollback", 403, json={}, headers=header)
-
-
 def test_a_canary_that_misses_its_thresholds_needs_a_reason(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
