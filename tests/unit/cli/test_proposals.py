@@ -24,7 +24,6 @@ def proposal(installed: Callable[..., str]) -> str:
         missed = MissedThreshold("TPR", 1, 0.712, 0.65, 0.77, 0.8)
         need = RetrainingNeed("realised_performance", (missed,), NOON, ("c1", "c2", "c3"))
         made = store.proposals.propose(model.id, "site-a", need)
-        assert made is not None
         return str(made.id)
 
 

@@ -21,8 +21,6 @@ def test_a_report_says_what_the_decision_rule_will_reach_now_and_with_a_new_head
     calibration, window = sample(400, 400), sample(900, 100, seed=1)
     head = fit_head(calibration, [[0, 1], [1, 0]], class_names=NAMES, decision_rule=TargetValue("PPV", 0.8))
     report = adapt(calibration, window.logits, head, AdaptationPolicy(), method="ACC")
-    assert report.criterion is not None
-    assert report.candidate_criterion is not None
     assert report.criterion.is_missed
     print_report(report, NAMES)
     shown = " ".join(capsys.readouterr().out.split())

@@ -28,7 +28,6 @@ def test_an_interview_by_its_forms_leads_to_the_metrics(console: Console) -> Non
     path, asked = begun.headers["Location"], []
     while "result" not in (answer := console.get(path)).headers.get("Location", ""):
         field = re.search(r'name="field" value="(\w+)"', answer.text)
-        assert field is not None
         asked.append(field[1])
         sent = console.send(path.partition("?")[0], "answers", field=field[1], **filled(field[1]))
         assert sent.status_code == 303, sent.text
@@ -71,7 +70,6 @@ def test_metrics_are_attached_with_their_thresholds(service: Service) -> None:
     answer = console.send(path, "attach", **form)
     assert answer.status_code == 303, answer.text
     current = console.service.store.recommendations.current("skin")
-    assert current is not None
     assert [(one.metric, one.value, one.class_index, one.by) for one in current.thresholds] == [
         ("EC", 0.4, None, "interval"),
         ("AUROC", 0.85, 2, "estimate"),

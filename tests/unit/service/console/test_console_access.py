@@ -392,7 +392,6 @@ def test_every_answer_of_the_console_has_the_headers_that_protect_it(console: Co
         assert "<script" not in answer.text
         assert not re.search(r"style=|https?://", answer.text)
     sheet = re.search(r'rel="stylesheet" href="([^"]+)"', answers[0].text)
-    assert sheet is not None
     style = console.service.client.get(sheet[1])
     assert style.headers["Content-Type"].startswith("text/css")
     assert "max-age" in style.headers["Cache-Control"]

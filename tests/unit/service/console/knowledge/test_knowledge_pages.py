@@ -151,7 +151,6 @@ def test_suggestions_are_those_of_the_api(console: Console, ranker: FittedRanker
             for reason in one.reasons:
                 assert reason in page
         lead = re.search(r'<p class="lead[^"]*">(.*?)</p>', page)
-        assert lead is not None
         wanted = expected.declined or f"{expected.recommended} of 19 source tasks"
         assert lead[1].startswith(wanted)
         assert page.count("<title>") == 1 + 2 * 20  # of the page, and of each mark in both drawings

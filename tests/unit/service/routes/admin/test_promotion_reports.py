@@ -107,7 +107,6 @@ def test_labelled_cases_of_both_models_become_a_report(service: Service, challen
         "replicates": 100,
         "level": 0.9,
     }
-    assert kept.new.labelled.groups is not None
     assert kept.new.labelled.groups.dtype.kind == "i", "group keys are not kept"
     running = claimed(service)
     service.store.jobs.succeed(running, compare.work(service.store, running))

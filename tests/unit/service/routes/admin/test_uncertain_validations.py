@@ -61,7 +61,6 @@ def done(service: Service, query: str, **body: Any) -> tuple[str, dict[str, Any]
     answer = service.client.post(f"{PATH}?replicates=100{query}", **body)
     assert answer.status_code == 202, answer.text
     job = service.store.jobs.claim("test", lease_seconds=60)
-    assert job is not None
     service.store.jobs.succeed(job, validate.work(service.store, job))
     path = f"/v1/admin/jobs/{job.id}"
     return path, service.client.get(f"{path}/result").json()

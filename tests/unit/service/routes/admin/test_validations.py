@@ -100,7 +100,6 @@ def test_a_labelled_set_becomes_a_job(judged: Service) -> None:
     np.testing.assert_array_equal(data.labelled.labels, calibration(5).labels)
     assert data.metadata["scanner"].tolist() == SCANNERS
     groups = data.labelled.groups
-    assert groups is not None
     assert groups.dtype.kind == "i", "who the patients are is not kept"
     assert len(set(zip(groups.tolist(), PATIENTS, strict=True))) == len(set(groups.tolist())) == 90
     assert judged.client.get(f"{JOBS}/{job['id']}").json() == job
