@@ -1,11 +1,19 @@
-"""The report of the demo names the window and the swap of each figure."""
+"""The demonstration: its report, late labels, figures, and its interruption."""
 
+import signal
+import subprocess
+import sys
 from dataclasses import replace
+from uuid import UUID
 
+import numpy as np
 import pytest
 
 from lifelong.demo.figures import EstimatedAccuracy, Figures
+from lifelong.demo.images import CLASS_NAMES
 from lifelong.demo.report import describe_outcome
+from lifelong.demo.traffic import LABELLED_SHARE, Answer, Answers, draw_labelled, send_labels
+from lifelong_core.values.errors import LifelongError
 
 FIGURES = Figures(
     seed=0,
@@ -94,3 +102,87 @@ def test_a_cycle_without_an_estimate_is_told():
 def test_every_swap_after_the_shift_is_told(before, swaps, told):
     said = " ".join(describe_outcome(replace(FIGURES, swaps_before_shift=before, swaps=swaps)))
     assert f"10.1 s later the monitor had made the first of {told} swaps, without a label." in said
+
+
+class Service:
+    """Stores labels; predictions of `unknown` are not in its log."""
+
+    def __init__(self, unknown=()):
+        self.labels = []
+        self.unknown = unknown
+
+    def post(self, path, document):
+        assert path == "/v1/feedback"
+        self.labels += document["labels"]
+        ids = (one["prediction_id"] for one in document["labels"])
+        return {
+            "labels": [
+                {"prediction_id": known, "outcome": "unknown" if known in self.unknown else "stored"}
+                for known in ids
+            ]
+        }
+
+
+def answers(count):
+    labels = np.arange(count) % len(CLASS_NAMES)
+    return Answers(tuple(Answer(UUID(int=i), 1, 0, (1.0, 0.0, 0.0), float(i)) for i in range(count)), labels)
+
+
+def test_the_same_seed_draws_the_same_fifth():
+    drawn = [draw_labelled(answers(2000), np.random.default_rng(seed)) for seed in (0, 0, 1)]
+    assert drawn[0].answers == drawn[1].answers != drawn[2].answers
+    assert len(drawn[0].answers) == pytest.approx(2000 * LABELLED_SHARE, rel=0.2)
+
+
+def test_each_label_has_its_class_and_the_probability_of_its_draw():
+    service, sent = Service(), []
+    send_labels(service, answers(700), sent.append)
+    assert sum(sent) == 700
+    assert [one["prediction_id"] for one in service.labels] == [str(UUID(int=i)) for i in range(700)]
+    assert [one["label"] for one in service.labels] == [CLASS_NAMES[i % 3] for i in range(700)]
+    assert {one["propensity"] for one in service.labels} == {LABELLED_SHARE}
+
+
+def test_an_unknown_prediction_is_an_error():
+    with pytest.raises(LifelongError, match=f"{UUID(int=3)} was refused"):
+        send_labels(Service(unknown={str(UUID(int=3))}), answers(9), lambda _: None)
+
+
+def test_the_accuracy_is_read_from_the_estimated_performance():
+    document = {"estimates": {"EC": [0.3, 0.2, 0.4], "AC": [0.83, 0.8, 0.86]}}
+    assert EstimatedAccuracy.from_document(document) == EstimatedAccuracy(value=0.83, low=0.8, high=0.86)
+
+
+@pytest.mark.parametrize("document", [None, {"estimates": {}}, {"estimates": {"AC": [None, None, None]}}])
+def test_a_report_without_an_accuracy_has_none(document):
+    assert EstimatedAccuracy.from_document(document) is None
+
+
+INTERRUPTED = """
+import os, signal, sys, time
+from lifelong.demo.main import interruptible
+number = int(sys.argv[1])
+try:
+    with interruptible():
+        try:
+            os.kill(os.getpid(), number)
+            time.sleep(60)
+        except BaseException:
+            print("lost", flush=True)
+        time.sleep(60)
+finally:
+    os.kill(os.getpid(), number)
+    time.sleep(1.5)
+    print("clean", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 143)])
+def test_an_interruption_that_is_lost_comes_again_and_cleaning_up_is_not_interrupted(
+    number: int, status: int
+):
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, str(int(number))], capture_output=True, text=True, timeout=30
+    )
+    assert done.stdout.split() == ["lost", "clean"]
+    assert done.returncode == status

@@ -1,4 +1,4 @@
-"""A monitor that was held up between the start of a tick and its lease, while another one went on."""
+"""When a cycle is due, and a monitor that was held up between the start of a tick and its lease."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ from lifelong_monitor.cycle.cycle import HAS_RUN, run_cycle
 from lifelong_monitor.cycle.occasion import CycleRequest, Occasion, due_before, interval_of
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.schedule.tick import Ticker
-from tests.unit.monitor.population import BALANCED, draw, predict
+from tests.unit.monitor.population import BALANCED, HOUR, draw, predict
 
 INTERVAL = timedelta(minutes=1)
 NEWEST_DUE = due_before(datetime.now(UTC), INTERVAL)
@@ -105,3 +105,36 @@ def test_a_cycle_in_the_future_comes_from_a_wrong_clock_and_stops_none(
     assert occasion.has_run(now + interval, now), "another monitor may be one tick ahead"
     assert not occasion.has_run(now + interval + timedelta(microseconds=1), now)
     assert not occasion.has_run(occasion.due_at - interval, now)
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text + "+00:00")
+
+
+@pytest.mark.parametrize(
+    ("now", "due"),
+    [
+        ("2025-03-01T10:00:00", "2025-03-01T10:00:00"),
+        ("2025-03-01T10:59:59.999999", "2025-03-01T10:00:00"),
+        ("2025-03-01T00:00:00.000001", "2025-03-01T00:00:00"),
+    ],
+)
+def test_what_is_due_is_the_last_full_hour(now: str, due: str) -> None:
+    assert due_before(at(now), HOUR) == at(due)
+
+
+def test_two_monitors_that_start_at_different_times_agree_on_what_is_due() -> None:
+    interval = interval_of(7.3)
+    base = due_before(at("2025-03-01T10:00:00"), interval)
+    assert {due_before(base + timedelta(seconds=offset), interval) for offset in (0, 0.1, 3, 7.299)} == {base}
+    assert due_before(base + timedelta(seconds=7.3), interval) == base + interval
+
+
+def test_a_time_zone_changes_nothing() -> None:
+    local = datetime(2025, 3, 1, 11, 30, tzinfo=UTC).astimezone(tz=None)
+    assert due_before(local, HOUR) == at("2025-03-01T11:00:00")
+
+
+@pytest.mark.parametrize("seconds", [1e-9, 0.5, 3600, 86400 * 3])
+def test_every_legal_interval_is_positive(seconds: float) -> None:
+    assert interval_of(seconds) > timedelta(0)

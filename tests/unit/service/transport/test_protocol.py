@@ -1,5 +1,7 @@
-"""What the connections of a worker take from uvicorn and from the kernel."""
+"""What the connections of a worker take from uvicorn, the kernel and the process."""
 
+import logging
+import resource
 import socket
 import tomllib
 from importlib.metadata import version
@@ -10,7 +12,7 @@ from packaging.requirements import Requirement
 from uvicorn.config import HTTP_PROTOCOLS
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from lifelong_service.transport import protocol
+from lifelong_service.transport import protocol, server
 
 PROJECT = Path(__file__).resolve().parents[4] / "pyproject.toml"
 METHODS = {"_start_asgi_task", "_unset_keepalive_if_required"}
@@ -49,3 +51,31 @@ def test_the_kernel_gives_up_answers_that_nobody_reads() -> None:
 def test_a_unix_socket_has_no_such_option() -> None:
     with socket.socket(socket.AF_UNIX) as connection:
         protocol._give_up_unread_answers(connection)
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "connections", "raised_to"),
+    [
+        (1024, 524_288, 1000, 1000 + 2048 + server.OTHER_FILES),
+        (1024, resource.RLIM_INFINITY, 1000, 1000 + 2048 + server.OTHER_FILES),
+        (100_000, 100_000, 1000, None),
+        (resource.RLIM_INFINITY, resource.RLIM_INFINITY, 1000, None),
+        (1024, 1024, (1024 - server.OTHER_FILES) // 2, 1024),
+        (100, 100, 1, 100),
+    ],
+)
+def test_files_are_reserved_for_all_connections(  # noqa: PLR0913, RUF100
+    soft: int,
+    hard: int,
+    connections: int,
+    raised_to: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    raised: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: raised.append(limits))
+    with caplog.at_level(logging.WARNING):
+        assert server._reserve_files(1000) == connections
+    assert raised == ([] if raised_to is None else [(raised_to, hard)])
+    assert bool(caplog.records) == (connections < 1000)
