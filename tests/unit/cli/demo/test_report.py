@@ -182,7 +182,7 @@ def test_an_interruption_that_is_lost_comes_again_and_cleaning_up_is_not_interru
     number: int, status: int
 ):
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, str(int(number))], capture_output=True, text=True, timeout=30
+        [sys.executable, "-c", INTERRUPTED, str(int(number))], capture_output=True, text=True
     )
     assert done.stdout.split() == ["lost", "clean"]
     assert done.returncode == status
