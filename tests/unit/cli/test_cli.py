@@ -133,12 +133,12 @@ def test_a_mode_is_added_to_a_file_without_touching_its_lines(run, tmp_path, bef
 
 
 def test_a_file_with_a_policy_is_left_alone_and_the_line_is_told(run, tmp_path) -> None:
+    file = tmp_path / "lifelong.toml"
     for policy in (
         "[policy]\nminimum_gain = 0.01  # agreed\n",
         'policy.mode = "auto"\n',
         '[policy]\nmode = "propose"',
     ):
-        file = tmp_path / "lifelong.toml"
         file.write_text(policy)
         with pytest.raises(LifelongError, match=r'mode = "shadow" under \[policy\]'):
             run("init", "--mode", "shadow")
@@ -314,9 +314,9 @@ def test_roll_back_to_a_stated_version_of_one_place(run, served, tmp_path):
 
 
 def test_an_unset_variable_does_not_name_the_default_head(run, served, tmp_path) -> None:
+    file = tmp_path / "head.json"
+    file.write_text(run("heads", "show", "net", "1"))
     for command in ("rollback", "publish", "pin", "unpin", "history"):
-        file = tmp_path / "head.json"
-        file.write_text(run("heads", "show", "net", "1"))
         further = {"publish": [str(file)], "pin": ["--reason", "why"]}.get(command, [])
         with pytest.raises(LifelongError, match="the name is empty") as refused:
             run("heads", command, "net", *further, "--environment", "")

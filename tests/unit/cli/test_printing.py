@@ -34,8 +34,8 @@ def said(*arguments: str, status: int = 0) -> str:
 
 
 def test_an_entry_commands_no_terminal(installed) -> None:
+    installed("knowledge", "list")
     for field in ("dataset", "modality", "keywords", "licence"):
-        installed("knowledge", "list")
         value = (HOSTILE,) if field == "keywords" else HOSTILE
         entry = make_entry("moles")
         with open_store() as store:

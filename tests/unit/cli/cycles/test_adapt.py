@@ -60,6 +60,7 @@ def test_the_head_decides_by_the_rule_that_is_given(run, tmp_path, given):
 
 
 def test_a_rule_that_cannot_be_read_is_named(run, tmp_path) -> None:
+    (tmp_path / "head.json").write_text("{}")
     for options, field in (
         (("--decision-rule", "nowhere.json"), "--decision-rule"),
         (("--decision-rule", "{"), "--decision-rule"),
@@ -69,7 +70,6 @@ def test_a_rule_that_cannot_be_read_is_named(run, tmp_path) -> None:
         ),
         (("--decision-rule", "argmax", "--head", "head.json"), "--decision-rule"),
     ):
-        (tmp_path / "head.json").write_text("{}")
         with pytest.raises(LifelongError) as refused:
             run("calibration.npz", "same.npy", *options)
         assert refused.value.field == field
@@ -278,9 +278,9 @@ def test_a_window_cut_short_is_an_error_of_its_file(run, tmp_path):
 
 
 def test_errors_in_the_calibration_set_name_its_file(run, tmp_path) -> None:
+    np.savez(tmp_path / "bare.npz", logits=np.zeros((5, 2)))
+    np.savez(tmp_path / "one.npz", logits=np.zeros((5, 2)), labels=np.zeros(5, int))
     for arguments in (("bare.npz", "same.npy"), ("plan", "bare.npz"), ("plan", "one.npz")):
-        np.savez(tmp_path / "bare.npz", logits=np.zeros((5, 2)))
-        np.savez(tmp_path / "one.npz", logits=np.zeros((5, 2)), labels=np.zeros(5, int))
         with pytest.raises(LifelongError, match=r"(bare|one)\.npz: "):
             run(*arguments)
 
@@ -317,6 +317,8 @@ def test_arguments_that_do_not_belong_together_are_refused(run) -> None:
 
 
 def test_a_mistake_names_the_field(run, tmp_path) -> None:
+    (tmp_path / "text.txt").write_text("no array")
+    (tmp_path / "head.json").write_text(fit_head(draw([40, 40], 0), [[0, 1], [1, 0]]).to_json())
     for arguments, field in (
         (("calibration.npz", "calibration.npz", "--policy", '{"levle": 1}'), "--policy"),
         (("calibration.npz", "same.npy", "--policy", "nowhere.json"), "--policy"),
@@ -337,8 +339,6 @@ def test_a_mistake_names_the_field(run, tmp_path) -> None:
         (("plan", "calibration.npz", "--half-width", "0"), "half_width"),
         (("plan", "--classes", "2", "--accuracy", "0.4"), "accuracy"),
     ):
-        (tmp_path / "text.txt").write_text("no array")
-        (tmp_path / "head.json").write_text(fit_head(draw([40, 40], 0), [[0, 1], [1, 0]]).to_json())
         with pytest.raises(LifelongError) as caught:
             run(*arguments)
         assert caught.value.field == field
@@ -387,13 +387,13 @@ def test_changes_of_a_series_are_found_and_not_taken_for_sorted_rows(run, tmp_pa
 
 
 def test_times_that_do_not_fit_are_named(run, tmp_path) -> None:
+    np.save(tmp_path / "short.npy", np.arange(3.0))
+    np.save(tmp_path / "times.npy", np.arange(1000.0))
     for options in (
         ("--times", "missing"),
         ("--times", "short.npy"),
         ("--times", "times.npy", "--order", "none"),
     ):
-        np.save(tmp_path / "short.npy", np.arange(3.0))
-        np.save(tmp_path / "times.npy", np.arange(1000.0))
         with pytest.raises(LifelongError) as caught:
             run("calibration.npz", "same.npy", *options)
         assert caught.value.field in {"--times", "--order"}

@@ -121,8 +121,8 @@ def test_a_wrong_header_sends_nothing(run: Callable[..., Any], service: Feedback
 
 
 def test_options_that_would_spoil_the_import_are_refused(run: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text(HEADER)
     for arguments, field in ((["--report", "labels.csv"], "--report"), (["--source", "s" * 65], "--source")):
-        (tmp_path / "labels.csv").write_text(HEADER)
         with pytest.raises(InvalidInputError) as refused:
             run("labels.csv", *arguments)
         assert refused.value.field == field

@@ -276,8 +276,8 @@ def test_data_must_be_of_the_classes_that_have_names():
 
 
 def test_shares_that_are_none_are_refused() -> None:
+    np.savez("data.npz", labels=[0, 1, 1])
     for shares in ("a,b", "", "0.5", "0.5,0.6", "0.2,0.3,0.5", "-1,2"):
-        np.savez("data.npz", labels=[0, 1, 1])
         with pytest.raises(InvalidInputError) as caught:
             ask("s", options=("--data", "data.npz", "--prevalence", shares))
         assert caught.value.field == "--prevalence"
@@ -372,6 +372,7 @@ def test_a_state_that_cannot_be_kept_is_said_before_anything_is_asked(folder):
 
 
 def test_options_that_do_not_go_together_are_refused() -> None:
+    Path("answers.yaml").touch()
     for options in (
         ("--threshold", "BA=0.8"),
         ("--yes",),
@@ -379,7 +380,6 @@ def test_options_that_do_not_go_together_are_refused() -> None:
         ("--answers", "answers.yaml", "--restart"),
         ("--answers", "answers.yaml", "--data", "answers.yaml"),
     ):
-        Path("answers.yaml").touch()
         assert "Error" in ask(options=options, status=2).stderr
 
 

@@ -123,12 +123,12 @@ def test_groups_come_from_names(folder):
 
 
 def test_a_table_of_logits_is_read(tmp_path) -> None:
+    row = {"label": "malignant", "group": "ann", "a": "1.5", "b": "-2"}
     for header in (
         "label,logit_0,logit_1,group",
         "label,logit_basal cell,logit_malignant,group",
         "group,label,basal cell,malignant",
     ):
-        row = {"label": "malignant", "group": "ann", "a": "1.5", "b": "-2"}
         values = [
             row.get(name, "-2" if name.endswith(("1", "malignant")) else "1.5") for name in header.split(",")
         ]
@@ -140,6 +140,7 @@ def test_a_table_of_logits_is_read(tmp_path) -> None:
 
 
 def test_a_table_that_does_not_fit_is_named(tmp_path) -> None:
+    path = tmp_path / "logits.csv"
     for content, problem in (
         ("label,logit_0\n0,1\n", "expected a column for each class"),
         ("label,logit_0,logit_1,logit_2\n0,1,2,3\n", "no class for the column 'logit_2'"),
@@ -149,7 +150,6 @@ def test_a_table_that_does_not_fit_is_named(tmp_path) -> None:
         ("label,logit_0,logit_1\n", "no row"),
         ("logit_0,logit_1\n1,2\n", "lacks the column 'label'"),
     ):
-        path = tmp_path / "logits.csv"
         path.write_text(content)
         with pytest.raises(InvalidInputError, match=problem) as caught:
             read_labelled_logits(path, CLASSES)
@@ -170,8 +170,8 @@ def test_folders_belong_to_their_class_in_any_form_of_unicode(tmp_path):
 
 
 def test_cases_without_a_group_are_independent(tmp_path) -> None:
+    path = tmp_path / "logits.csv"
     for missing in ("", " ", "nan", "NaN", "None", "null", "NA"):
-        path = tmp_path / "logits.csv"
         rows = [f"0,1,2,{group}" for group in ("ann", missing, "ann", missing)]
         path.write_text("\n".join(["label,logit_0,logit_1,group", *rows]))
         assert read_labelled_logits(path, ("a", "b")).groups.tolist() == [0, 1, 0, 2]
@@ -190,6 +190,7 @@ def test_numbers_of_groups_may_be_missing():
 
 
 def test_tables_of_any_spreadsheet_are_read(tmp_path) -> None:
+    path = tmp_path / "table.csv"
     for text in (
         "\ufefflabel;logit_0;logit_1;group\r\nb;-1,5;2;ann\r\n",
         "label\tlogit_0\tlogit_1\tgroup\nb\t-1,5\t2,0\tann\n",
@@ -197,7 +198,6 @@ def test_tables_of_any_spreadsheet_are_read(tmp_path) -> None:
         'label,logit_0,logit_1,group\n\n"b","-1.5",2,ann\n',
         "label;logit;group\n1;3,5;ann\n",
     ):
-        path = tmp_path / "table.csv"
         path.write_bytes(text.encode())
         labelled = read_labelled_logits(path, ("a", "b"))
         assert (labelled.logits[:, 1] - labelled.logits[:, 0]).tolist() == [3.5]
@@ -205,6 +205,7 @@ def test_tables_of_any_spreadsheet_are_read(tmp_path) -> None:
 
 
 def test_tables_that_may_mean_two_things_are_refused(tmp_path) -> None:
+    path = tmp_path / "table.csv"
     for text, problem in (
         ("label;logit_0;logit_1\n0;1.234;0,5\n", "some numbers have a comma and others a point"),
         ("label,logit\n0,1,5\n", "another number of values than the header"),
@@ -213,7 +214,6 @@ def test_tables_that_may_mean_two_things_are_refused(tmp_path) -> None:
         ("0;1,5;2,5\n1;1,5;2,5\n", "expected a column for each class"),
         ("label,logit_0,logit_1\n2,1,5\n", "'2' is no class"),
     ):
-        path = tmp_path / "table.csv"
         path.write_text(text)
         with pytest.raises(InvalidInputError, match=problem):
             read_labelled_logits(path, ("a", "b"))

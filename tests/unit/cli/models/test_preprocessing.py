@@ -57,6 +57,7 @@ def test_document_of_a_data_config(installed: Run, tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_data_config(installed: Run, tmp_path: Path) -> None:
+    file = tmp_path / "data_config.json"
     for content, message in (
         ("{", "not JSON"),
         ("[1]", "no JSON object"),
@@ -64,7 +65,6 @@ def test_a_file_that_is_no_data_config(installed: Run, tmp_path: Path) -> None:
         ('{"crop_pct": "high"}', "crop_pct: expected a number"),
         ('{"crop_mode": "border"}', "crop_mode: .*pads the image"),
     ):
-        file = tmp_path / "data_config.json"
         file.write_text(content)
         with pytest.raises(LifelongError) as caught:
             installed(*COMMAND, str(file))
@@ -89,12 +89,12 @@ def test_without_the_extra_it_says_what_to_install(
 
 
 def test_a_model_is_either_a_graph_or_external(installed: Run, tmp_path: Path) -> None:
+    (tmp_path / "some.file").touch()
     for arguments, field, message in (
         ((), "--onnx", "a model needs its graph"),
         (("--external", "--onnx", "some.file"), "--onnx", "an external model"),
         (("--external", "--preprocessing", "some.file"), "--preprocessing", "an external model"),
     ):
-        (tmp_path / "some.file").touch()
         with pytest.raises(LifelongError, match=message) as caught:
             installed("models", "add", "net", "--task", "lesions", *arguments)
         assert caught.value.field == field

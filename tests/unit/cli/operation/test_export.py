@@ -107,8 +107,8 @@ def test_a_csv_file_has_a_column_for_each_class(
 def test_a_name_of_no_known_format_is_refused(
     store: Store, installed: Callable[..., str], tmp_path: Path
 ) -> None:
+    log(store, predictions(1))
     for name in ("log.xlsx", "log", "csv", "log.parquet.gz", "log.csv.zip"):
-        log(store, predictions(1))
         with pytest.raises(InvalidInputError, match=r"\.parquet, \.csv or \.csv\.gz") as refused:
             installed(*ARGUMENTS[:-1], name)
         assert refused.value.field == "--output"
@@ -250,13 +250,13 @@ def test_a_file_is_replaced_only_on_demand_and_only_as_a_whole(
 
 
 def test_a_mistake_leaves_no_file(store: Store, installed: Callable[..., str], tmp_path: Path) -> None:
+    before = sorted(tmp_path.iterdir())
     for arguments, error in (
         (("nowhere",), NotFoundError),
         (("default",), NotFoundError),
         (("clinic", "--model", "nowhere"), NotFoundError),
         (("clinic", "--output", "no/folder.parquet"), ConfigurationError),
     ):
-        before = sorted(tmp_path.iterdir())
         with pytest.raises(error):
             installed("export", *ARGUMENTS[2:], *arguments)
         assert sorted(tmp_path.iterdir()) == before

@@ -96,6 +96,14 @@ def test_a_report_without_any_defined_score():
 
 
 def test_errors_name_file_and_field() -> None:
+    np.savez("two.npz", a=np.zeros((6, 4, 4)), b=np.zeros((6, 4, 4)))
+    for folder in ("empty", "fewer", "twice"):
+        Path(folder).mkdir()
+    np.save("fewer/im0.npy", np.zeros((4, 4)))
+    for suffix in (".npy", ".npz"):
+        Path(f"twice/im0{suffix}").write_bytes(Path("two.npz").read_bytes())
+    Path("short.csv").write_text("file,label\nim0,1\n")
+    Path("wrong.csv").write_text("file,label\n" + "".join(f"im{image},yes\n" for image in range(6)))
     for arguments, message in (
         (["seed-0.npy", "labels.npy"], "labels: labels.npy: expected shape .images, height, width."),
         (["seed-0.npy", "labels.csv"], "labels: labels.csv is no npy or npz file"),
@@ -110,14 +118,6 @@ def test_errors_name_file_and_field() -> None:
             "--labels: wrong.csv: expected 0 or 1 for im0, got 'yes'",
         ),
     ):
-        np.savez("two.npz", a=np.zeros((6, 4, 4)), b=np.zeros((6, 4, 4)))
-        for folder in ("empty", "fewer", "twice"):
-            Path(folder).mkdir()
-        np.save("fewer/im0.npy", np.zeros((4, 4)))
-        for suffix in (".npy", ".npz"):
-            Path(f"twice/im0{suffix}").write_bytes(Path("two.npz").read_bytes())
-        Path("short.csv").write_text("file,label\nim0,1\n")
-        Path("wrong.csv").write_text("file,label\n" + "".join(f"im{image},yes\n" for image in range(6)))
         with pytest.raises(InvalidInputError, match=message):
             CliRunner().invoke(cli, ["stability", *arguments], catch_exceptions=False)
 

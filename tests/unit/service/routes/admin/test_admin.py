@@ -1,7 +1,6 @@
 """Set-up over HTTP: tasks, models, calibration, heads; every change is in the audit log."""
 
 import json
-import time
 import zipfile
 from collections.abc import Callable
 from io import BytesIO
@@ -14,6 +13,7 @@ import pytest
 from lifelong_core.deploy import LabeledLogits
 from tests.unit.service import onnx_graphs
 from tests.unit.service.conftest import CLASS_NAMES, COSTS, GREY, Service, calibration, png
+from tests.unit.service.waiting import eventually
 
 DOCUMENT = {"task": "skin", "name": "fresh", "preprocessing": GREY.model_dump(mode="json")}
 
@@ -21,14 +21,6 @@ DOCUMENT = {"task": "skin", "name": "fresh", "preprocessing": GREY.model_dump(mo
 def add_model(service: Service, graph: bytes, **changes: Any) -> Any:
     document = json.dumps(DOCUMENT | changes)
     return service.client.post("/v1/admin/models", data={"document": document}, files={"onnx": graph})
-
-
-def eventually(check: Callable[[], bool]) -> None:
-    """Within a second, as the product promises for heads."""
-    deadline = time.monotonic() + 1
-    while not check():
-        assert time.monotonic() < deadline, "did not happen within a second"
-        time.sleep(0.01)
 
 
 def test_from_an_empty_database_to_a_served_model(serve: Callable[..., Service]) -> None:

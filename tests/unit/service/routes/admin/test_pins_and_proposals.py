@@ -83,8 +83,8 @@ def test_wrong_pins(service: Service) -> None:
 
 
 def test_a_misspelt_environment_is_answered_with_the_names_there_are(service: Service) -> None:
+    service.store.environments.ensure("site-a", limit=9)
     for call in ("pin", "unpin"):
-        service.store.environments.ensure("site-a", limit=9)
         body = {"environment": "sight-a"} | ({"reason": "why"} if call == "pin" else {})
         answer = service.client.post(f"{HEADS}/{call}", json=body)
         assert answer.status_code == 404
