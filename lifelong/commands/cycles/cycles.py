@@ -157,7 +157,7 @@ def affected(cycle: str, limit: int | None, *, as_csv: bool, as_json: bool) -> N
     if limit is None and not (as_csv or as_json):
         limit = ROWS_OF_A_TABLE
     with connect() as connection:
-        pages = _affected(connection, cycle, limit)
+        pages = read_affected(connection, cycle, limit)
         first = next(pages)  # what refuses the list does so before anything is written
         if as_csv:
             _write_csv(chain((first,), pages))
@@ -242,7 +242,7 @@ def _print_cycle(connection: Connection, cycle: CycleAnswer) -> None:
     print_cycle(cycle, connection.send(ShowModel(model=cycle.model)).classes)
 
 
-def _affected(connection: Connection, cycle: str, limit: int | None) -> Iterator[AffectedAnswer]:
+def read_affected(connection: Connection, cycle: str, limit: int | None) -> Iterator[AffectedAnswer]:
     """The affected predictions of a cycle, at most `limit`, in pages; a local store reads the period only once."""
     if isinstance(connection, LocalStore):
         store = connection.context.store

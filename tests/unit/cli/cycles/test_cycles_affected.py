@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 
 from lifelong.commands.common import open_store
+from lifelong.commands.cycles.cycle_text import print_cycle
 from lifelong_core.deploy import LabeledLogits
+from lifelong_core.entities.affected import AffectedFiguresAnswer, ChangeAnswer
+from lifelong_core.entities.cycles import CycleAnswer
 from lifelong_core.store import (
     Cycle,
     LogEntry,
@@ -145,3 +148,38 @@ def test_one_format_at_a_time(installed: Run, cycle: str) -> None:
     with pytest.raises(InvalidInputError) as refused:
         installed("cycles", "affected", cycle, "--csv", "--json")
     assert refused.value.field == "--csv"
+
+
+def test_a_cycle_names_the_decision_to_abstain(capsys: pytest.CaptureFixture[str]) -> None:
+    figures = AffectedFiguresAnswer(
+        since=NOON,
+        until=NOON,
+        predictions=10,
+        affected=3,
+        share=0.3,
+        expected_cost=1.5,
+        mean_cost=0.5,
+        changes=[ChangeAnswer(2, 0, 3, 1.5)],
+        groups=None,
+        quarantined=0,
+        other_models=0,
+        gone=None,
+        counted_at=NOON,
+    )
+    shown = CycleAnswer(
+        id=new_prediction_id(),
+        model="net@1",
+        environment="clinic-a",
+        due_at=NOON,
+        started_at=NOON,
+        finished_at=NOON,
+        outcome="swap",
+        head_version=1,
+        published_version=2,
+        window_samples=10,
+        log_position=3,
+        report={"reasons": []},
+        affected=figures,
+    )
+    print_cycle(shown, ["benign", "malignant"])
+    assert "  - abstain -> benign: 3, cost 1.5 more as made" in capsys.readouterr().out

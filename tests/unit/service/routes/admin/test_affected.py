@@ -8,6 +8,8 @@ from uuid import UUID
 import numpy as np
 import pytest
 
+from lifelong.client import Client
+from lifelong.commands.cycles import cycles as command
 from lifelong_core.deploy.adaptation.affected_decisions import find_affected
 from lifelong_core.operations import cycles as affected
 from lifelong_core.store import Cycle, logged_at, new_prediction_id
@@ -102,6 +104,25 @@ def test_the_list_is_paged_and_says_what_changes(service: Service) -> None:
             break
         assert len(page["predictions"]) == 4
     assert pages == listed
+
+
+def test_a_remote_command_reads_the_whole_list_in_pages(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = swap(service, predict(service)[0]["prediction_id"])
+    whole = service.client.get(f"/v1/admin/cycles/{done.id}/affected", params={"limit": 1000}).json()
+    monkeypatch.setattr(command, "LARGEST_PAGE", 4)
+    client = Client("http://test")
+    client._client = service.client
+
+    def read(limit: int | None) -> list[str]:
+        pages = command.read_affected(client, str(done.id)[:13], limit)
+        return [str(one.prediction_id) for page in pages for one in page.predictions]
+
+    expected = [one["prediction_id"] for one in whole["predictions"]]
+    assert len(expected) > 6
+    assert read(None) == expected
+    assert read(6) == expected[:6]
 
 
 def test_a_cycle_shows_the_figures_once_they_are_counted(service: Service) -> None:
