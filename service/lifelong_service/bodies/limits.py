@@ -12,7 +12,7 @@ from lifelong_core.values.errors import (
     PayloadTooLargeError,
     UnavailableError,
 )
-from lifelong_service.clients.body_budget import BodyShare
+from lifelong_service.clients.sharing import BodyShare
 
 TIME_LIMIT = "lifelong.time_limit"
 """Key of the scope of a request: a function that takes the new end of its time limit, in seconds of the event loop."""

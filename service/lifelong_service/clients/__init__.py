@@ -4,6 +4,6 @@
 - `authentication`: bearer tokens; look-ups of unknown tokens and sessions in the database
 - `console_sessions`: sessions of the console
 - `limits`: requests, rows, streams and simultaneous requests of each token; failed logins of each address
-- `sharing`, `body_budget`: fair shares of a bounded resource; bytes of bodies that are held at once
+- `sharing`: fair shares of a bounded resource, as the bytes of bodies that are held at once; rates with bursts
 - `refused_requests`: refusals for the audit log
 """

@@ -9,10 +9,10 @@ from lifelong_core.store.access.audit_chain import AnchorFile
 from lifelong_core.store.registry.cache import RegistryCache
 from lifelong_service import metrics
 from lifelong_service.clients.authentication import Authenticator
-from lifelong_service.clients.body_budget import BodyBudget
 from lifelong_service.clients.console_sessions import ConsoleSessions
 from lifelong_service.clients.limits import LoginLimiter, TokenLimiter
 from lifelong_service.clients.refused_requests import RefusalCounter
+from lifelong_service.clients.sharing import BodyBudget
 from lifelong_service.decoding.decoder import ImageDecoder
 from lifelong_service.decoding.process import Turns, usual_number
 from lifelong_service.graphs.captures import DEVICE

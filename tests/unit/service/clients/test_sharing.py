@@ -3,7 +3,7 @@
 import pytest
 
 from lifelong_core.values.errors import UnavailableError
-from lifelong_service.clients.body_budget import BodyBudget
+from lifelong_service.clients.sharing import BodyBudget
 
 
 def test_bytes_are_held_until_the_request_ends() -> None:
