@@ -1,6 +1,6 @@
 """`lifelong recommend`: an interview that leads from a clinical problem to the metrics that fit it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ import click
 
 from lifelong.commands.common import as_json, output_option
 from lifelong.commands.connection import connect
+from lifelong.commands.interview.attached import attach, find_task
 from lifelong.commands.interview.dialogue import Dialogue, InterviewSaved
 from lifelong.commands.interview.files import (
     DEFAULT_STATE,
@@ -20,7 +21,6 @@ from lifelong.commands.interview.files import (
 from lifelong.commands.interview.recommendation_text import print_recommendation
 from lifelong.commands.interview.screen import InterviewScreen, warn_of_costs
 from lifelong.commands.results import terminal, write_text
-from lifelong.commands.validation.attached import InForce, find_task, in_force
 from lifelong.commands.validation.option_values import parse_threshold
 from lifelong.printing import echo
 from lifelong_core.design import (
@@ -34,8 +34,6 @@ from lifelong_core.design import (
 from lifelong_core.design.interview.cost_builders import rules_hint
 from lifelong_core.design.interview.cost_rules import BEGINNINGS
 from lifelong_core.design.method.schema import Question
-from lifelong_core.entities.recommendations import NewlyAttached
-from lifelong_core.operations.recommendations import AttachRecommendation, Threshold
 from lifelong_core.values.errors import InvalidInputError
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -322,7 +320,7 @@ def _deliver(
         write_text(options["output"], recommendation.to_json(), field="--output")
         said.append(f"\nThe recommendation is in {options['output']}.")
     if options["attach"] is not None:
-        said += _attach(recommendation, options, thresholds)
+        said += attach(recommendation, options, thresholds)
     else:
         warn_of_costs(recommendation.fingerprint.costs)
     if not options["as_json"] and options["answers"] is not None:
@@ -331,68 +329,3 @@ def _deliver(
         echo(line, err=options["as_json"])
     if options["as_json"]:
         echo(recommendation.to_json())
-
-
-def _attach(
-    recommendation: Recommendation, options: dict[str, Any], thresholds: list[AcceptanceThreshold]
-) -> list[str]:
-    """Attach the recommendation, and return what it changed, in sentences."""
-    task = options["attach"]
-    with connect() as connection:
-        before = in_force(connection, task)
-        thresholds, note = (thresholds, None) if thresholds else _earlier_thresholds(before, recommendation)
-        attached = connection.send(
-            AttachRecommendation(
-                task=task,
-                recommendation=recommendation.to_document(),
-                thresholds=[Threshold(**threshold.model_dump()) for threshold in thresholds],
-                expected_version=None if note is None or before is None else before.version,
-                refit_head=options["refit_head"],
-                force_reason=options["force_because"],
-            )
-        )
-    said = f"Recommendation {attached.version} is attached to {options['attach']}"
-    count = f"{len(thresholds)} threshold{'s' if len(thresholds) > 1 else ''}"
-    limits = f" with {count}" if thresholds else ""
-    return [f"{said}{limits}.", *([] if note is None else [note]), *_effects(attached)]
-
-
-def _earlier_thresholds(
-    before: InForce | None, recommendation: Recommendation
-) -> tuple[list[AcceptanceThreshold], str | None]:
-    """The thresholds to keep where no --threshold is given, and a sentence about the earlier ones.
-
-    They stay where the recommendation in force is the same one, whatever its text and the names of its classes.
-    """
-    if before is None:
-        return [], None
-    if before.recommendation is None:  # a damaged document must not prevent a new one
-        return [], f"Version {before.version} is damaged; its thresholds are no longer in force."
-    kept = list(before.thresholds)
-    if not kept:
-        return [], None
-    count = f"{len(kept)} acceptance threshold{'s' if len(kept) > 1 else ''}"
-    if before.recommendation.is_same(recommendation):
-        return (
-            kept,
-            f"It is the same recommendation as version {before.version}, so its {count} stay in force.",
-        )
-    verb = "are" if len(kept) > 1 else "is"
-    return [], f"{count} of version {before.version} {verb} no longer in force: state them with --threshold."
-
-
-def _effects(attached: NewlyAttached) -> Iterator[str]:
-    """The rule of the task, the heads that were fitted again, and those that decide otherwise."""
-    yield f"The task decides by this rule: {attached.decision_rule_text}."
-    if attached.not_executed is not None:
-        yield f"It is not that of the answers: {attached.not_executed}"
-    for head in attached.published:
-        place = "default head" if head.environment is None else f"head of {head.environment}"
-        yield f"Published {place}, version {head.version}."
-    for head in attached.kept:
-        place = "Default head" if head.environment is None else f"Head of {head.environment}"
-        yield f"{place}, version {head.version}, stays: {head.reason}"
-    for head in attached.differing_heads:
-        yield f"Note: {head.sentence}"
-    if attached.hint is not None:
-        yield attached.hint

@@ -1,8 +1,8 @@
 """`lifelong models validate` and `lifelong models report`: how good a model is, before it is promoted."""
 
-from datetime import timedelta
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import click
 
@@ -37,26 +37,6 @@ _existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 _file = click.Path(dir_okay=False, path_type=Path)
 
 
-class Outputs(TypedDict):
-    """Options on how a job runs and where its result goes."""
-
-    replicates: int
-    level: float
-    timeout: timedelta
-    html: Path | None
-    output: Path | None
-    as_json: bool
-
-
-class UncertaintyAwareOutputs(Outputs):
-    """The same with the settings of uncertainty-aware scores; None: the default."""
-
-    sigmas: str | None
-    dampings: str | None
-    threshold: float | None
-    kind: str | None
-
-
 def _output_options(command: Any) -> Any:
     options = (
         click.option(
@@ -89,7 +69,7 @@ def validate(
     data: Path,
     environment: str | None,
     aggregate: str,
-    **outputs: Unpack[UncertaintyAwareOutputs],
+    **outputs: Any,
 ) -> None:
     """Validate MODEL (name@version) by the metrics and thresholds of its task.
 
@@ -112,7 +92,7 @@ def validate(
             replicates=outputs["replicates"],
             level=outputs["level"],
             actor=actor(),
-            uncertainty=settings_of(dict(outputs)),
+            uncertainty=settings_of(outputs),
             by_group=aggregate == "by-group",
         )
         document = _finished(store, job, outputs)
@@ -135,9 +115,7 @@ def validate(
 )
 @click.option("--origin", default="", help="Where the cases come from, in words, for the report.")
 @_output_options
-def report(
-    model: str, against: str | None, data: Path | None, origin: str, **outputs: Unpack[Outputs]
-) -> None:
+def report(model: str, against: str | None, data: Path | None, origin: str, **outputs: Any) -> None:
     """Compare MODEL (name@version) with the current one on the same labelled cases: the promotion report.
 
     The file holds logits (N, C) of MODEL, current_logits (N, C) and labels (N,), perhaps groups (N,), names (N,),
@@ -173,7 +151,7 @@ def report(
         raise click.exceptions.Exit(AGAINST)
 
 
-def _finished(store: Store, job: Job, outputs: Outputs) -> str:
+def _finished(store: Store, job: Job, outputs: Mapping[str, Any]) -> str:
     """The result of the job as JSON, when it is done; files and standard output get it where that is asked for."""
     result = finish_job(store, job, outputs["timeout"]).result or {}
     document = store.artifacts.get(result["result"]).decode()

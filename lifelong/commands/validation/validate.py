@@ -18,8 +18,8 @@ from lifelong.commands.common import (
 )
 from lifelong.commands.connection import connect
 from lifelong.commands.cycles.inputs import name_file_in_errors
+from lifelong.commands.interview.attached import find_task, readable
 from lifelong.commands.results import deliver, terminal
-from lifelong.commands.validation.attached import find_task, readable
 from lifelong.commands.validation.labelled_files import LabelledOutputs, read_outputs, with_indices
 from lifelong.commands.validation.option_values import (
     data_by_model,

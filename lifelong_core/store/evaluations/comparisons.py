@@ -168,7 +168,9 @@ def advice_against(store: Store, model: Model, promoted: Model) -> str | None:
     Raises:
         UnavailableError: the database or the artifact storage does not answer.
     """
-    newest = next((one for one in reports_of(store, model) if one.against == promoted.reference), None)
+    newest = next(
+        (report for report in reports_of(store, model) if report.against == promoted.reference), None
+    )
     if newest is None or newest.advice != "reject":
         return None
     return (
@@ -184,7 +186,7 @@ def find_report(store: Store, reference: str, job_id: UUID) -> StoredReport:
         NotFoundError: there is no such model, or none of its reports is of this job.
     """
     model = store.models.get(reference)
-    report = next((one for one in reports_of(store, model) if one.job == job_id), None)
+    report = next((found for found in reports_of(store, model) if found.job == job_id), None)
     if report is None:
         raise NotFoundError(
             f"{model.reference} has no promotion report of the job {job_id}.",

@@ -2,17 +2,16 @@
 
 from lifelong_service.console import (
     audit_log,
-    interview_forms,
-    interviews,
     jobs,
     labels,
     performance,
     proposals,
-    results,
     sessions,
     trainings,
     trials,
 )
+from lifelong_service.console.interview import forms as interview_forms
+from lifelong_service.console.interview import interviews, results
 from lifelong_service.console.knowledge import pages as knowledge_pages
 
 ROUTERS = (

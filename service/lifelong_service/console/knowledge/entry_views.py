@@ -6,9 +6,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from lifelong_core.values.errors import LifelongError, UnavailableError
+from lifelong_service.console.interview.views import DAMAGED
 from lifelong_service.console.knowledge.neighbour_views import SCENARIOS
 from lifelong_service.console.knowledge.neighbours import task_path
-from lifelong_service.console.views import DAMAGED
 
 if TYPE_CHECKING:
     from lifelong_core.develop.fingerprints.disclosure import Disclosure

@@ -311,7 +311,7 @@ def test_what_fails_inside_gets_a_page_without_details(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("secret")
 
-    monkeypatch.setattr("lifelong_service.console.interviews.summary", fail)
+    monkeypatch.setattr("lifelong_service.console.interview.interviews.summary", fail)
     console.begin()
     answer = console.get("/console")
     assert answer.status_code == 500
@@ -511,14 +511,6 @@ def test_a_number_that_is_none_is_told_how_to_write_one(console: Console) -> Non
         assert answer.status_code == 422
         assert hint in answer.text
         assert ("95 %" in answer.text) == (field == "target_prevalences")
-
-
-def test_a_ratio_fills_in_the_costs_of_two_classes(console: Console) -> None:
-    path = begun(console, ["ill", "healthy"]).partition("?")[0]
-    assert "<code>50:1</code>" in console.get(f"{path}?item=costs").text
-    console.send(path, "answers", field="target_class", value="0")
-    filled_in = console.send(path, "answers", field="costs", fill="1", rule="50:1")
-    assert re.search(r'name="value-0-1" value="50"', filled_in.text)
 
 
 def test_thresholds_in_force_are_shown_where_attaching_replaces_them(console: Console) -> None:

@@ -289,24 +289,6 @@ def test_interviews_are_listed_and_discarded_and_all_of_it_is_in_the_audit_log(s
     assert {entry.actor for entry in log} == {"admin-token"}
 
 
-def test_costs_are_answered_by_a_rule_or_a_pasted_table(service: Service) -> None:
-    interview = started(service, task="skin", answers={"unequal_severity": True, "costs_available": True})
-    ruled = answered(service, interview, costs="all 1 but malignant -> benign = 50")
-    assert ruled["answers"]["costs"] == [[0, 1, 1], [1, 0, 1], [50, 1, 0]]
-    pasted = answered(service, ruled, costs="0;1,5;1\n1;0;1\n9;1;0")
-    assert pasted["answers"]["costs"] == [[0, 1.5, 1], [1, 0, 1], [9, 1, 0]]
-    refused = post(service, pasted, "answers", answers={"costs": "all 1 but wart -> benign = 50"})
-    assert (refused.status_code, error_of(refused)["field"]) == (422, "costs")
-
-
-def test_an_answer_that_does_not_fit_is_not_offered_and_contradicts(service: Service) -> None:
-    interview = started(service, task="skin", answers={"class_scores_available": True})
-    offered = [answer["value"] for answer in interview["question"]["answers"]]
-    assert offered == ["optimization", "argmax", "cost_benefit", "none"]
-    stated = answered(service, interview, decision_rule="target_value")
-    assert [one["id"] for one in stated["contradictions"]] == ["target_value_with_many_classes"]
-
-
 def test_hostile_costs_are_refused_with_their_field(service: Service) -> None:
     interview = started(service, class_names=["a", "b"])
     for text in (

@@ -1,16 +1,13 @@
 """Recommendations of a task over HTTP: attached from an interview or a document, with their effect on heads."""
 
 import json
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
 import sqlalchemy as sa
 
-from lifelong_core.deploy import fit_head
 from lifelong_core.entities.entity import text_digest
-from lifelong_core.store import promote_calibrated
 from lifelong_core.store.schema import tables
 from tests.unit.design.interviews import ALL_ALIKE
 from tests.unit.service.conftest import CLASS_NAMES, Service, calibration, png
@@ -189,53 +186,6 @@ def test_the_head_is_fitted_anew_for_costs_and_prevalences(service: Service) -> 
         "no other costs, rule or class mix were stated"
     )
     assert [(one["version"], one["cause"]) for one in again["kept"]] == [(2, "fits")]
-
-
-def test_heads_of_environments_are_fitted_anew_but_for_those_that_are_held(service: Service) -> None:
-    of_site = fit_head(calibration(), OLD_COSTS, target_prevalence=[0.1, 0.3, 0.6], class_names=CLASS_NAMES)
-    heads = service.store.heads
-    for environment in ("clinic-a", "clinic-b"):
-        heads.publish("linear", of_site, environment=environment, actor="test")
-    heads.pin("linear", environment="clinic-b", reason="study", actor="ann")
-    found = attached(service, fingerprint=FINGERPRINT, refit_head=True)
-    assert found["published"] == [
-        {"environment": None, "version": 4},
-        {"environment": "clinic-a", "version": 5},
-    ]
-    reason = "it is pinned by ann: 'study'."
-    assert found["kept"] == [{"environment": "clinic-b", "version": 3, "cause": "pinned", "reason": reason}]
-    refitted = heads.get("linear", 5).head
-    assert refitted.costs.tolist() == COSTS
-    assert refitted.assumed_prevalence.tolist() == of_site.assumed_prevalence.tolist()
-
-    def served(environment: str) -> int:
-        answer = service.client.post(f"/v1/predict?environment={environment}", content=png())
-        return answer.json()["head_version"]
-
-    eventually(lambda: served("clinic-a") == 5)
-    assert served("clinic-b") == 3
-
-
-def test_without_a_model_or_a_calibration_set_nothing_is_refitted_and_nothing_attached(
-    service: Service,
-) -> None:
-    service.store.tasks.add("fresh", CLASS_NAMES, OLD_COSTS, actor="test")
-    body = {"fingerprint": FINGERPRINT, "refit_head": True}
-    for prepare in (lambda: None, lambda: promote_uncalibrated(service)):
-        prepare()
-        refused = service.client.post("/v1/admin/tasks/fresh/recommendations", json=body)
-        assert (refused.status_code, error_of(refused)["field"]) == (409, "refit_head")
-    assert "calibration set" in error_of(refused)["message"]
-    assert service.client.get("/v1/admin/tasks/fresh/recommendations").json() == {"recommendations": []}
-    assert "recommendations.attach" not in actions(service)
-
-
-def promote_uncalibrated(service: Service) -> None:
-    """A model that has a head, but no calibration set."""
-    model = service.store.models.add("fresh", "bare", kind="external", actor="test")
-    head = replace(service.store.heads.get("linear", 1).head, provenance={})
-    service.store.heads.publish(model.reference, head, environment=None, actor="test")
-    promote_calibrated(service.store, model.reference, actor="test")
 
 
 def test_what_does_not_fit_is_refused_and_changes_nothing(service: Service) -> None:

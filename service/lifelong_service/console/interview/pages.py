@@ -6,9 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
-from lifelong_service.console.inputs import RULE, Typed, entry_of
-from lifelong_service.console.pages import page
-from lifelong_service.console.views import (
+from lifelong_service.console.interview.inputs import RULE, Typed, entry_of
+from lifelong_service.console.interview.views import (
     answer_of_item,
     is_guide,
     item_path,
@@ -17,6 +16,7 @@ from lifelong_service.console.views import (
     question_of,
     title_of,
 )
+from lifelong_service.console.pages import page
 
 if TYPE_CHECKING:
     from lifelong_core.design.recommendation.document import GuideOutcome

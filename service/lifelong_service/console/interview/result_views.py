@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lifelong_service.console.inputs import MOST_BOXES
+from lifelong_service.console.interview.inputs import MOST_BOXES
 
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation, RecommendedMetric, Step

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from lifelong_core.values.arrays import LARGEST_NUMBER
 from lifelong_core.values.errors import InvalidInputError, LifelongError
-from lifelong_service.console.inputs import number
-from lifelong_service.console.result_views import format_range
+from lifelong_service.console.interview.inputs import number
+from lifelong_service.console.interview.result_views import format_range
 
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation, RecommendedMetric

@@ -11,9 +11,9 @@ from lifelong_core.entities.access import Scope
 from lifelong_core.operations.interviews import DiscardInterview, StartInterview
 from lifelong_core.store import Store
 from lifelong_core.values.errors import InvalidInputError, UnavailableError
+from lifelong_service.console.interview.views import DAMAGED, path_of, summary
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
-from lifelong_service.console.views import DAMAGED, path_of, summary
 from lifelong_service.guard.access import access, carry_out, worker_of
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from lifelong_core.entities.access import Scope
 from lifelong_core.entities.interviews import InterviewAnswer, InterviewRecord
 from lifelong_core.operations.interviews import AnswerQuestions, ChooseOptions, changed_by
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_service.console.inputs import RULE, answer_of, filled_costs
-from lifelong_service.console.interview_pages import interview_page, item_page, submit_label
+from lifelong_service.console.interview.inputs import RULE, answer_of, filled_costs
+from lifelong_service.console.interview.pages import interview_page, item_page, submit_label
+from lifelong_service.console.interview.views import item_path, path_of, question_of
 from lifelong_service.console.pages import see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
-from lifelong_service.console.views import item_path, path_of, question_of
 from lifelong_service.guard.access import access, actor_of, carry_out, worker_of
 
 if TYPE_CHECKING:

@@ -16,12 +16,12 @@ from lifelong_core.store import Store
 from lifelong_core.store.design.effects import effects_of
 from lifelong_core.store.heads.checks import follows_task
 from lifelong_core.values.errors import ConflictError, InvalidInputError, LifelongError
-from lifelong_service.console.interview_pages import interview_page
+from lifelong_service.console.interview.pages import interview_page
+from lifelong_service.console.interview.result_views import result_view
+from lifelong_service.console.interview.thresholds import prefilled, threshold_rows, thresholds_of
+from lifelong_service.console.interview.views import list_answers, moment, path_of, title_of
 from lifelong_service.console.pages import page, see_other
-from lifelong_service.console.result_views import result_view
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
-from lifelong_service.console.thresholds import prefilled, threshold_rows, thresholds_of
-from lifelong_service.console.views import list_answers, moment, path_of, title_of
 from lifelong_service.guard.access import access, carry_out, worker_of
 from lifelong_service.guard.errors import error_response
 

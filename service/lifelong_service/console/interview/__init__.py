@@ -1,0 +1,1 @@
+"""Pages and forms of interviews, of their results, and of acceptance thresholds."""
