@@ -76,7 +76,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
         Entry(
             "retrain", "training.retrain", "Train a model of a task, and compare it with the promoted one."
         ),
-        Entry("search-augmentation", "training.search", "Search the augmentation policy that suits a task."),
+        Entry("search-augmentation", "training.retrain", "Search the augmentation policy that suits a task."),
     ),
     "Operation": (
         Entry("doctor", "operation.doctor", "Check the whole installation."),

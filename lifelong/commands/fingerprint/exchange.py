@@ -12,12 +12,14 @@ from lifelong.commands.common import (
     task_argument,
     task_option,
 )
-from lifelong.commands.connection import connect
+from lifelong.commands.connection import LocalStore
 from lifelong.commands.fingerprint.files import read_fingerprint_file, write_file
-from lifelong.commands.knowledge.entry_files import enter, read_card
+from lifelong.commands.knowledge.entries import enter, read_card
 from lifelong.printing import echo
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
 from lifelong_core.entities.knowledge import FingerprintRecord, KnowledgeRecord
+from lifelong_core.operations.operation import Context
 from lifelong_core.values.errors import InvalidInputError, NotFoundError
 
 
@@ -43,8 +45,8 @@ def import_(file: Path, task: str | None, card: Path | None) -> None:
         raise InvalidInputError(f"the card is of {known.name}.", field="--task", hint="Leave --task out.")
     with open_store() as store:
         if known is not None:
-            with connect() as connection:
-                enter(connection, known)
+            here = LocalStore(Context(store, Settings.load(), actor(), patience_seconds=0))
+            enter(here, known)
         record = store.knowledge.put_fingerprint(name, fingerprint, actor=actor())
     echo(f"Stored the fingerprint {record.digest[:12]} ({record.kind}) of {name}.")
 

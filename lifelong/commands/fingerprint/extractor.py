@@ -2,26 +2,24 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import click
 
 from lifelong.commands.common import CommandGroup, as_json, images_argument, output_option, replace_option
 from lifelong.commands.fingerprint.files import expect_writable, read_extractor_file, write_file
-from lifelong.commands.fingerprint.options import (
+from lifelong.commands.fingerprint.reading import (
     Reading,
     expect_features,
     limits_of,
     pretrained_option,
     reading_options,
+    show_progress,
     weights_option,
 )
-from lifelong.commands.fingerprint.progress import show_progress
 from lifelong.commands.tables import wrap_text
 from lifelong.printing import echo
-
-if TYPE_CHECKING:
-    from lifelong_core.develop.fingerprints.extractor import ExtractorReference
+from lifelong_core.develop.fingerprints.extractor import ExtractorReference
 
 
 @click.group(cls=CommandGroup, short_help="Make and show the extractor reference that fingerprints share.")
@@ -100,7 +98,7 @@ def show_reference(file: Path, *, as_json: bool) -> None:
     _print(file, read_extractor_file(file), as_json=as_json)
 
 
-def _print(file: Path, reference: "ExtractorReference", *, as_json: bool) -> None:
+def _print(file: Path, reference: ExtractorReference, *, as_json: bool) -> None:
     document = reference.document
     values: dict[str, Any] = {
         "file": str(file),

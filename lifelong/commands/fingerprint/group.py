@@ -3,12 +3,10 @@
 import click
 
 from lifelong.commands.common import CommandGroup
-from lifelong.commands.fingerprint.compare import compare
 from lifelong.commands.fingerprint.exchange import export, import_
 from lifelong.commands.fingerprint.extractor import extractor
-from lifelong.commands.fingerprint.make import make
-from lifelong.commands.fingerprint.private import make_private
-from lifelong.commands.fingerprint.show import show
+from lifelong.commands.fingerprint.make import make, make_private
+from lifelong.commands.fingerprint.show import compare, show
 
 
 @click.group(cls=CommandGroup, short_help="Describe a task by its images, without sharing any.")

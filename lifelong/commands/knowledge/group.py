@@ -17,8 +17,7 @@ from lifelong.commands.common import (
     task_argument,
 )
 from lifelong.commands.connection import connect
-from lifelong.commands.knowledge.entry_files import enter, read_entry
-from lifelong.commands.knowledge.entry_text import entry_row, print_entry
+from lifelong.commands.knowledge.entries import enter, entry_row, print_entry, read_entry
 from lifelong.commands.operation_command import operation_command
 from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo

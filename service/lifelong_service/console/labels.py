@@ -1,6 +1,7 @@
 """The page of labels to get: the newest labelling plan of each population, its file, and the form for a new one."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.labelling import PlanLine
 from lifelong_core.operations.labelling_plans import (
     ShowPlan,
     WantedPlan,
@@ -18,7 +20,6 @@ from lifelong_core.operations.labelling_plans import (
     show_plan,
 )
 from lifelong_core.values.errors import ConflictError, InvalidInputError, LifelongError, NotFoundError
-from lifelong_service.console.label_views import plan_view
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.guard.access import access, context_of, worker_of
@@ -77,3 +78,82 @@ def _plans_page(
         "given": given or {"model": "", "environment": "", "size": DEFAULT_SIZE},
     }
     return page(request, "labels", status=status, error=error, **context)
+
+
+METHODS = {
+    "labelled": "With the labels of the plan",
+    "labels_alone": "Labels alone",
+    "label_free": "Without labels",
+}
+METRICS = {"EC": "Expected cost", "AC": "Accuracy"}
+WIDTHS = {
+    "planned": "with the labels of the plan",
+    "random": "with as many labels at random",
+    "label_free": "without labels (where its assumption holds)",
+}
+SCALE = 200.0
+"""Width of a drawn interval's scale."""
+
+
+@dataclass(frozen=True)
+class IntervalView:
+    """A metric by one method, with its place on the scale that all methods share."""
+
+    method: str
+    value: float | None
+    low: float | None
+    high: float | None
+    at: float | None
+    """of the value, in 0..SCALE"""
+    begin: float | None
+    end: float | None
+
+    @property
+    def width(self) -> float | None:
+        """Of the interval."""
+        return None if self.low is None or self.high is None else self.high - self.low
+
+
+def plan_view(plan: PlanLine) -> dict[str, Any]:
+    """A plan for its page."""
+    estimate, progress, widths = plan.estimate, plan.progress, plan.expected_widths
+    shown = {} if estimate is None else {name: _intervals(estimate, name) for name in METRICS}
+    return {
+        "plan": plan,
+        "path": f"/console/labels/{plan.id}.csv",
+        "fraction": progress.labelled / progress.chosen if progress.chosen else 0.0,
+        "confidence": widths["confidence"],
+        "widths": [(title, widths[name]) for name, title in WIDTHS.items() if widths[name] is not None],
+        "metrics": [(METRICS[name], rows) for name, rows in shown.items() if rows],
+        "notes": [] if estimate is None else estimate["notes"],
+        "used": 0 if estimate is None else estimate["labels"],
+    }
+
+
+def _intervals(estimate: Mapping[str, Any], metric: str) -> list[IntervalView]:
+    """The metric by each method that has it."""
+    found = {
+        title: estimate[name][metric]
+        for name, title in METHODS.items()
+        if estimate[name] is not None and metric in estimate[name]
+    }
+    ends = [number for three in found.values() for number in three.values() if number is not None]
+    if not ends:
+        return []
+    least, span = min(ends), max(ends) - min(ends)
+
+    def place(number: float | None) -> float | None:
+        if number is None:
+            return None
+        return SCALE / 2 if span == 0 else 6 + (SCALE - 12) * (number - least) / span
+
+    return [
+        IntervalView(
+            title,
+            **three,
+            at=place(three["value"]),
+            begin=place(three["low"]),
+            end=place(three["high"]),
+        )
+        for title, three in found.items()
+    ]

@@ -47,8 +47,7 @@ def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def monitored(monkeypatch: pytest.MonkeyPatch) -> None:
-    for command in ("retrain", "search"):
-        monkeypatch.setattr(f"lifelong.commands.training.{command}.expect_monitor", lambda _: None)
+    monkeypatch.setattr("lifelong.commands.training.retrain.expect_monitor", lambda _: None)
 
 
 def submitted(store: Store, kind: str) -> Job:

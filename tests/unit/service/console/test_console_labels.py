@@ -6,7 +6,7 @@ import pytest
 
 from lifelong_core.operations.labelling_plans import plan_lines
 from lifelong_core.store import NewLabel, new_prediction_id
-from lifelong_service.console.label_views import SCALE, plan_view
+from lifelong_service.console.labels import SCALE, plan_view
 from tests.unit.service.conftest import Service
 from tests.unit.service.consoles import Console
 from tests.unit.service.routes.admin.test_labelling_plans import ESTIMATE, plan

@@ -8,7 +8,7 @@ import pytest
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.develop.training.recipe import Optimisation, Recipe
 from lifelong_core.values.preprocessing import Preprocessing
-from lifelong_service.console.training_views import charts_of
+from lifelong_service.console.trainings import charts_of
 from tests.unit.develop.training.results import make_result
 from tests.unit.service.conftest import Service
 from tests.unit.service.consoles import Console

@@ -1,15 +1,19 @@
-"""Options of commands that read images."""
+"""Options of commands that read images, and their progress bar on stderr."""
 
-from collections.abc import Callable
-from importlib.util import find_spec
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
 from lifelong.commands.common import seed_option
-from lifelong_core.develop.features.sources.limits import Limits
+from lifelong.rich_console import Console
 from lifelong_core.values.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from lifelong_core.develop.features.sources.limits import Limits
+
 
 Command = Callable[..., None]
 
@@ -78,8 +82,10 @@ def reading_options(command: Command) -> Command:
     return seed_option("Seed of the draw.")(command)
 
 
-def limits_of(reading: Reading) -> Limits:
+def limits_of(reading: Reading) -> "Limits":
     """The limits of images and archives."""
+    from lifelong_core.develop.features.sources.limits import Limits
+
     return Limits(pixels=reading["maximum_pixels"])
 
 
@@ -89,9 +95,30 @@ def expect_features() -> None:
     Raises:
         ConfigurationError: one of them is missing.
     """
+    from importlib.util import find_spec
+
     missing = [name for name in ("torch", "torchvision", "timm", "pydicom") if find_spec(name) is None]
     if missing:
         raise ConfigurationError(
             f"not installed: {', '.join(missing)}.",
             hint='Install the extra, in the clone of lifelong: pip install -c constraints.txt -e ".[develop]".',
         )
+
+
+TITLES = {"list": "Finding images", "read": "Reading images", "fisher": "Drawing gradients"}
+
+
+@contextmanager
+def show_progress() -> Generator[Callable[[str, int, int | None], None]]:
+    """Give a function that takes the stage, the images so far, and their final number; drawn on a terminal only."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+        tasks = {stage: bars.add_task(title, total=None, visible=False) for stage, title in TITLES.items()}
+
+        def show(stage: str, done: int, total: int | None) -> None:
+            bars.update(tasks[stage], completed=done, total=total, visible=True)
+
+        yield show
