@@ -1,11 +1,15 @@
 """What the pages of tasks show."""
 
+from datetime import UTC, datetime
 from typing import Any
 
+from lifelong_core.decision_rules.wording import describe_rule
+from lifelong_core.deploy.criterion.expected_criterion import describe_expectation, describe_head_rule
 from lifelong_core.entities.registry import ModelRole
 from lifelong_core.store import Registry, Store, Task
+from lifelong_core.store.heads.checks import follows_task
+from lifelong_core.store.heads.outlook import describe_outlook
 from lifelong_core.store.rollouts.trials import TrialPopulation, trial_populations
-from lifelong_service.console.head_views import decision_view
 
 ROLES: dict[ModelRole, str] = {
     "promoted": "promoted: answers requests without a version",
@@ -113,3 +117,31 @@ def _population(population: TrialPopulation, task: Task) -> dict[str, Any]:
 def _reference(registry: Registry, model_id: int | None) -> str | None:
     model = None if model_id is None else registry.models.get(model_id)
     return None if model is None else model.reference
+
+
+def decision_view(store: Store, registry: Registry, task: Task) -> dict[str, Any]:
+    """The rule as a phrase, and the heads in force of the models that serve or are on trial."""
+    at = datetime.now(UTC)
+    return {
+        "rule": describe_rule(task.decision_rule, task.class_names),
+        "heads": [
+            {
+                "model": registry.models[model_id].reference,
+                "place": environment or "default head",
+                "environment": environment or "",
+                "sequence": store.heads.activations(
+                    registry.models[model_id].reference, environment=environment
+                )[-1].sequence,
+                "outlook": describe_outlook(store, registry.models[model_id], environment, at=at),
+                "version": record.version,
+                "rule": describe_head_rule(record.head),
+                "expected": describe_expectation(record.head),
+                "follows": follows_task(record.head, task),
+            }
+            for (model_id, environment), record in sorted(
+                registry.heads.items(), key=lambda item: (item[0][0], item[0][1] or "")
+            )
+            if registry.models[model_id].task_id == task.id
+            and registry.role(model_id) in ("promoted", "canary", "shadow")
+        ],
+    }
