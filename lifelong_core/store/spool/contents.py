@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+import numpy as np
+
 from lifelong_core.store.log.records import RequestKey, StoredRequest
 from lifelong_core.store.spool.segments import Segment, segment_numbers
 
@@ -92,17 +94,18 @@ class Contents:
         Raises:
             OSError: a segment cannot be read.
         """
-        requests: dict[RequestKey, StoredRequest] = {}
-        for segment in self._segments.values():
-            wanted: defaultdict[int, set[RequestKey]] = defaultdict(set)
-            for position, offset in segment.find(digests):
-                wanted[offset].add(keys[position])
-            for offset, keys_there in wanted.items():
-                for entry in segment.entries(offset):
-                    # Another key may have the same digest.
-                    if (key := entry.request) in keys_there:
-                        requests[key] = StoredRequest(key, entry.body_digest, entry.predictions)
-        return requests
+        wanted = np.array(digests, np.uint64)
+        keys_of: defaultdict[tuple[int, int], set[RequestKey]] = defaultdict(set)
+        for number, segment in self._segments.items():
+            for position, offset in segment.find(wanted):
+                keys_of[number, offset].add(keys[position])
+        return {
+            entry.request: StoredRequest(entry.request, entry.body_digest, entry.predictions)
+            for (number, offset), keys_there in keys_of.items()
+            for entry in self._segments[number].entries(offset)
+            # Another key may have the same digest.
+            if entry.request in keys_there
+        }
 
     def _are_there(self) -> bool:
         """Whether the files of the oldest and the newest segment still exist."""

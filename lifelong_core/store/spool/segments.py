@@ -9,7 +9,7 @@ import hashlib
 import os
 import re
 import struct
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,15 +139,18 @@ class Segment:
         """Whether a record of `size` bytes may be appended; the first one may be larger than a segment."""
         return not self.is_torn and (not self.size or self.size + size <= segment_bytes)
 
-    def find(self, digests: Sequence[int]) -> list[tuple[int, int]]:
+    def find(self, digests: NDArray[np.uint64]) -> list[tuple[int, int]]:
         """Return (position in `digests`, offset of the record) of each digest that is in this segment."""
-        matches = [(i, self._offsets[digest]) for i, digest in enumerate(digests) if digest in self._offsets]
+        matches: list[tuple[int, int]] = []
+        if self._offsets:
+            recent = self._offsets
+            matches = [(i, recent[digest]) for i, digest in enumerate(digests.tolist()) if digest in recent]
         known, offsets = self._index
         if known.size:
-            wanted = np.array(digests, np.uint64)
-            places = known.searchsorted(wanted)
-            hits = np.flatnonzero(known.take(places, mode="clip") == wanted)
-            matches += zip(hits.tolist(), offsets[places[hits]].tolist(), strict=True)
+            places = known.searchsorted(digests)
+            hits = known.take(places, mode="clip") == digests
+            if hits.any():
+                matches += zip(hits.nonzero()[0].tolist(), offsets[places[hits]].tolist(), strict=True)
         return matches
 
     def entries(self, offset: int) -> list[LogEntry]:
