@@ -63,13 +63,6 @@ def postgresql_server() -> Iterator["databases.PostgreSQL"]:
         yield server
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Tests that share a fixture of their module run in one process of pytest-xdist, which makes it once."""
-    definitions = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
-    if any(one.scope in ("class", "module") for found in definitions.values() for one in found):
-        item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
-
-
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
     """Count, on the very last line, the tests that were skipped because this machine lacks something."""

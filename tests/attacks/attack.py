@@ -1,6 +1,10 @@
 """An attack and its goals: limits that must hold during the attack."""
 
-from collections.abc import Callable
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -41,6 +45,33 @@ class Outcome:
     def expect_in_time(self, name: str, seconds: float, *, below: float) -> None:
         """Record a duration with its deadline, which holds on a machine without other work."""
         self.expect(name, seconds, below=below if tools.has_deadlines() else float("inf"))
+
+
+@contextmanager
+def flood(clients: int, seconds: float, send: Callable[[int, int], object]) -> Iterator[None]:
+    """Threads send one request after the other for some seconds; the block ends with the last of them.
+
+    Args:
+        clients: number of threads.
+        seconds: duration.
+        send: sends a request, by the numbers of its client and of its turn.
+    """
+    end = time.monotonic() + seconds
+
+    def run(client: int) -> None:
+        for turn in itertools.count():
+            if time.monotonic() >= end:
+                return
+            send(client, turn)
+
+    threads = [threading.Thread(target=run, args=(client,)) for client in range(clients)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        for thread in threads:
+            thread.join()
 
 
 Attack: TypeAlias = Callable[[Target, Scale], Outcome]

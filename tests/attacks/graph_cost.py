@@ -2,17 +2,14 @@
 
 import time
 from collections.abc import Callable, Mapping
-from io import BytesIO
 from typing import Final
-
-from PIL import Image
 
 from lifelong_core.store import Store, register_calibration
 from lifelong_core.values.preprocessing import Preprocessing
 from tests.attacks.attack import Outcome, Scale
 from tests.attacks.graphs import HostileGraph, branch_by_pixels, hanging_by_pixels
 from tests.attacks.target import Target
-from tests.integration.installation import labelled_logits
+from tests.integration.installation import labelled_logits, plain_image
 from tests.integration.processes import Reply, eventually, lives
 
 LIMITS: Final[Mapping[str, object]] = {
@@ -78,7 +75,5 @@ def _serving(target: Target, model: str) -> set[str]:
 
 
 def _sent(target: Target, model: str, grey: int) -> Reply:
-    file = BytesIO()
-    Image.new("L", (4, 4), grey).save(file, "PNG")
     path = f"/v1/predict?model={model}"
-    return target.service.send("POST", path, file.getvalue(), Content_Type="image/png")
+    return target.service.send("POST", path, plain_image(grey, 4), Content_Type="image/png")

@@ -1,12 +1,12 @@
 """Costly images: other requests are not slowed down."""
 
-import threading
 import time
 
 from tests import tools
-from tests.attacks.attack import Outcome, Scale
+from tests.attacks.attack import Outcome, Scale, flood
 from tests.attacks.images import CORPUS
 from tests.attacks.target import Target
+from tests.integration.processes import Reply
 
 
 def image_stall(target: Target, scale: Scale) -> Outcome:
@@ -17,16 +17,24 @@ def image_stall(target: Target, scale: Scale) -> Outcome:
     outcome = Outcome()
     corpus = {name: make() for name, make in CORPUS.items()}
     corpus = {name: data for name, data in corpus.items() if len(data) <= 20_000_000}
+    images = list(corpus.values())
+
+    def send(data: bytes) -> Reply:
+        return target.service.send("POST", "/v1/predict", data, Content_Type="application/octet-stream")
+
     with target.watched() as seen:
         slowest = 0.0
         for name, data in corpus.items():
             began = time.monotonic()
-            reply = target.service.send("POST", "/v1/predict", data, Content_Type="application/octet-stream")
+            reply = send(data)
             slowest = max(slowest, time.monotonic() - began)
             is_busy = reply.status == 503 and not tools.has_deadlines()  # then it says so, and may
             if reply.status >= 500 and not is_busy:
                 outcome.missed.append(f"{name}: {reply.status} {reply.content[:200]!r}")
-        _stream(target, list(corpus.values()), scale)
+        with flood(
+            scale.clients, scale.seconds, lambda client, turn: send(images[(client * 5 + turn) % len(images)])
+        ):
+            pass
     outcome.expect_in_time("worst single image, s", slowest, below=2.5)
     outcome.expect_in_time("innocent p99, s", seen.predictions.percentile(99), below=0.25)
     outcome.expect("innocent failures", len(seen.predictions.failures), below=1)
@@ -37,21 +45,3 @@ def image_stall(target: Target, scale: Scale) -> Outcome:
     outcome.expect("memory growth, MB", seen.growth_megabytes, below=420)
     outcome.figures["innocent requests"] = len(seen.predictions.seconds)
     return outcome
-
-
-def _stream(target: Target, corpus: list[bytes], scale: Scale) -> None:
-    end = time.monotonic() + scale.seconds
-
-    def send(first: int) -> None:
-        index = first
-        while time.monotonic() < end:
-            target.service.send(
-                "POST", "/v1/predict", corpus[index % len(corpus)], Content_Type="application/octet-stream"
-            )
-            index += 1
-
-    threads = [threading.Thread(target=send, args=(first * 5,)) for first in range(scale.clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()

@@ -1,7 +1,6 @@
 """Small documents and arrays that expand in memory: other requests are not slowed down."""
 
 import json
-import threading
 import time
 import warnings
 import zipfile
@@ -11,7 +10,7 @@ from itertools import cycle, islice, product
 import numpy as np
 
 from lifelong_service.bodies.json_documents import MAXIMUM_CONTAINERS, MAXIMUM_NAMES, MAXIMUM_VALUES
-from tests.attacks.attack import QUICK, Outcome, Scale
+from tests.attacks.attack import QUICK, Outcome, Scale, flood
 from tests.attacks.target import Target
 
 LOGITS = ("/v1/logits",)
@@ -167,7 +166,12 @@ def json_bombs(target: Target, scale: Scale) -> Outcome:
             slowest = max(slowest, time.monotonic() - began)
             if status >= 500 or status < 400:
                 outcome.missed.append(f"{path} answered {status} to {kind}: {body[:40]!r}")
-        _stream(target, corpus, scale)
+        with flood(
+            scale.clients,
+            scale.seconds,
+            lambda client, turn: _send(target, *corpus[(client * 17 + turn) % len(corpus)]),
+        ):
+            pass
     outcome.expect_in_time("worst single body, s", slowest, below=2)
     outcome.expect_in_time("innocent p99, s", seen.predictions.percentile(99), below=0.25)
     outcome.expect("innocent failures", len(seen.predictions.failures), below=1)
@@ -218,19 +222,3 @@ def _send(target: Target, path: str, kind: str, body: bytes) -> int:
         return target.service.send("POST", path, body, Content_Type=kind).status
     except OSError:  # refused by its length: the service closes the connection before it has read the body
         return 413
-
-
-def _stream(target: Target, corpus: list[tuple[str, str, bytes]], scale: Scale) -> None:
-    end = time.monotonic() + scale.seconds
-
-    def send(first: int) -> None:
-        index = first * 17
-        while time.monotonic() < end:
-            _send(target, *corpus[index % len(corpus)])
-            index += 1
-
-    threads = [threading.Thread(target=send, args=(first,)) for first in range(scale.clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()

@@ -1,12 +1,11 @@
 """Wrong logins to the console at full speed: few are verified, and a valid token still logs in."""
 
 import http.client
-import threading
 import time
 from collections import Counter
 from urllib.parse import urlencode
 
-from tests.attacks.attack import Outcome, Scale
+from tests.attacks.attack import Outcome, Scale, flood
 from tests.attacks.target import Target
 
 ATTACKER = "127.0.0.2"
@@ -19,24 +18,17 @@ _HEADERS = {"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site
 def login_flood(target: Target, scale: Scale) -> Outcome:
     """Wrong tokens from one address, while another address logs in; later a copy of its cookie is tried."""
     outcome, statuses = Outcome(), Counter[int]()
-    end = time.monotonic() + scale.seconds
     port, token = target.service.port, target.service.token or ""
 
-    def flood() -> None:
-        while time.monotonic() < end:
-            try:
-                statuses[_send(port, "/console/login", {"token": "ll_wrong"}, address=ATTACKER).status] += 1
-            except (OSError, http.client.HTTPException):
-                statuses[0] += 1
+    def send(client: int, turn: int) -> None:
+        try:
+            statuses[_send(port, "/console/login", {"token": "ll_wrong"}, address=ATTACKER).status] += 1
+        except (OSError, http.client.HTTPException):
+            statuses[0] += 1
 
-    with target.watched() as seen:
-        threads = [threading.Thread(target=flood) for _ in range(2 * scale.clients)]
-        for thread in threads:
-            thread.start()
+    with target.watched() as seen, flood(2 * scale.clients, scale.seconds, send):
         time.sleep(scale.seconds / 2)
         answer = _send(port, "/console/login", {"token": token})
-        for thread in threads:
-            thread.join()
     cookie = (answer.headers["Set-Cookie"] or "").partition(";")[0]
     outcome.expect("honest logins refused", answer.status != 303, below=1)
     looked_at = statuses.total() - statuses[429]

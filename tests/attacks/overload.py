@@ -7,6 +7,7 @@ import numpy as np
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.store import Scope, register_calibration
 from lifelong_core.values.preprocessing import Preprocessing
+from tests import tools
 from tests.attacks.attack import QUICK, Outcome, Scale
 from tests.attacks.open_loop import Sent, send_at_rate, send_in_turn, statuses
 from tests.attacks.target import Target
@@ -55,7 +56,7 @@ def overload(target: Target, scale: Scale) -> Outcome:
     outcome.expect(
         "failed share of another token",
         len(seen.predictions.failures) / max(1, len(seen.predictions.seconds)),
-        below=0.05,
+        below=0.05 if tools.has_deadlines() else 0.5,
     )
     for failure in sorted(set(seen.predictions.failures))[:3]:
         outcome.missed += [f"another token got {failure}"] if not failure.startswith("503") else []

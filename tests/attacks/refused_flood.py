@@ -2,13 +2,11 @@
 
 import http.client
 import secrets
-import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 
 from lifelong_core.store import Store
-from tests.attacks.attack import Outcome, Scale
+from tests.attacks.attack import Outcome, Scale, flood
 from tests.attacks.target import MEGABYTE, Target
 
 ADDRESSES = 200
@@ -27,17 +25,13 @@ def refused_flood(target: Target, scale: Scale) -> Outcome:
     before = _size(folder)
     answers: list[int] = []
     with target.watched() as seen:
-        end = time.monotonic() + scale.seconds
-        threads = [
-            threading.Thread(
-                target=_send, args=(target.service.port, secret, number, scale.clients, end, answers)
-            )
-            for number in range(scale.clients)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        port = target.service.port
+        with flood(
+            scale.clients,
+            scale.seconds,
+            lambda client, turn: _send(port, secret, client + turn * scale.clients, answers),
+        ):
+            pass
     target.service.terminate()
     with Store.from_settings(settings) as store:
         entries = store.audit.list(100_000, kind="refusals")
@@ -55,21 +49,17 @@ def refused_flood(target: Target, scale: Scale) -> Outcome:
     return outcome
 
 
-def _send(port: int, secret: str, number: int, clients: int, end: float, answers: list[int]) -> None:
-    """Send requests from the addresses of one client, one after the other."""
-    address = number
-    while time.monotonic() < end:
-        address = (address + clients) % ADDRESSES
-        connection = http.client.HTTPConnection(
-            "127.0.0.1", port, timeout=10, source_address=(f"127.0.1.{address + 1}", 0)
-        )
-        with suppress(OSError, http.client.HTTPException):
-            for _ in range(REQUESTS_PER_CONNECTION):
-                connection.request("GET", "/v1/admin/tasks", headers={"Authorization": f"Bearer {secret}"})
-                answer = connection.getresponse()
-                answer.read()
-                answers.append(answer.status)
-        connection.close()
+def _send(port: int, secret: str, number: int, answers: list[int]) -> None:
+    """Send some requests on a connection from one of the addresses."""
+    source = (f"127.0.1.{number % ADDRESSES + 1}", 0)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10, source_address=source)
+    with suppress(OSError, http.client.HTTPException):
+        for _ in range(REQUESTS_PER_CONNECTION):
+            connection.request("GET", "/v1/admin/tasks", headers={"Authorization": f"Bearer {secret}"})
+            answer = connection.getresponse()
+            answer.read()
+            answers.append(answer.status)
+    connection.close()
 
 
 def _size(folder: Path) -> int:

@@ -38,7 +38,7 @@ def _addresses(count: int) -> list[str]:
 
 def _greedy(target: Target) -> bytes:
     with target.installation.store() as store:
-        _, secret = store.tokens.create("greedy", [Scope.PREDICT, Scope.READ], actor="test")
+        _, secret = store.tokens.create("slow", [Scope.PREDICT, Scope.READ], actor="test")
     time.sleep(target.installation.settings.registry_poll_seconds + 1)
     return secret.encode()
 

@@ -72,10 +72,15 @@ class Observation:
 
 @dataclass(frozen=True)
 class Target:
-    """A service with two workers, and tokens."""
+    """A service with two workers, and tokens.
+
+    Attributes:
+        memory_at_start: from which the growth counts; None: from the start of an attack.
+    """
 
     service: Service
     installation: Installation
+    memory_at_start: dict[int, float] | None = None
 
     def memory(self) -> dict[int, float]:
         """Megabytes of each worker with its children, and of their parent, by process id; shared pages count once."""
@@ -92,7 +97,9 @@ class Target:
         Args:
             cookie: of a session of the console, whose start page is then asked for, too.
         """
-        observation = Observation(Witness(), Witness(), Witness(), Witness(), self.memory())
+        observation = Observation(
+            Witness(), Witness(), Witness(), Witness(), self.memory_at_start or self.memory()
+        )
         stop = threading.Event()
         innocent = image("JPEG", 224)
         threads = [
@@ -160,7 +167,8 @@ def running_target(folder: Path, **settings: object) -> Iterator[Target]:
     """
     installation = install(folder)
     command = ("prlimit", f"--nofile={OPEN_FILES}:", sys.executable, "-m", "lifelong_service")
-    with running_service(folder, installation.token, command=command, **settings) as service:
+    usual: dict[str, object] = {"keep_alive_seconds": None}
+    with running_service(folder, installation.token, command=command, **(usual | settings)) as service:
         service.wait_for_workers()
         for _ in range(20):
             service.send("POST", "/v1/predict", image("JPEG", 224), Content_Type="image/jpeg")

@@ -10,6 +10,7 @@ partial runs with the same --figures (docs/reliability.json) and --report give t
 import argparse
 import dataclasses
 import json
+import os
 import shlex
 import signal
 import sys
@@ -54,6 +55,8 @@ def main() -> int:
         for entry in SCENARIOS:
             _say(f"{entry.name:26}{', '.join(entry.databases):22}{entry.description}")
         return 0
+    if not options.quick:
+        os.environ["LIFELONG_DEADLINES"] = "true"
     # SIGTERM also ends the processes of the installation.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     kinds = KINDS if options.database == "both" else (options.database,)

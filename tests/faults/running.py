@@ -35,7 +35,11 @@ def run_all(
         keep: folder for the files of the installations, for diagnosis; None: they are deleted.
     """
     for kind in kinds:
-        entries = [one for one in SCENARIOS if kind in one.databases and (not names or one.name in names)]
+        entries = [
+            one
+            for one in SCENARIOS
+            if one.runs_on(kind, is_quick=scale.is_quick) and (not names or one.name in names)
+        ]
         with ExitStack() as stack:
             if keep is None:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lifelong-faults-")))

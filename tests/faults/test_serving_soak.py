@@ -17,6 +17,7 @@ from tests.faults.report import render
 from tests.faults.resources import Rest, Watch
 from tests.faults.scenarios.soak import MOST_GROWTH
 from tests.faults.world import World
+from tests.integration.processes import eventually
 from tests.soak.memory import Sample
 
 LEAKING_SECONDS = 8.0
@@ -24,7 +25,7 @@ LEAKING_SECONDS = 8.0
 
 @pytest.fixture(scope="module")
 def outcome() -> dict[str, Any]:
-    """Outcome of the shortened soak, two minutes of load on PostgreSQL, run by its command."""
+    """Outcome of the shortened soak, half a minute of load on PostgreSQL, run by its command."""
     command = (sys.executable, "-m", "tests.faults", "--quick", "--json")
     command += ("--scenario=serving_soak", "--database=postgresql")
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
@@ -46,7 +47,7 @@ def test_the_report_shows_each_process(outcome: dict[str, Any]) -> None:
     assert "capacity" in text
 
 
-def test_leaks_of_a_real_service_are_found(tmp_path: Path) -> None:
+def test_leaks_of_a_real_service_and_a_worker_that_ends_are_found(tmp_path: Path) -> None:
     with World("sqlite", tmp_path, None) as world:
         world.start_service(command=leaking.SERVICE)
         with Watch(world.service, interval=0.2) as watch:
@@ -54,6 +55,11 @@ def test_leaks_of_a_real_service_are_found(tmp_path: Path) -> None:
             time.sleep(LEAKING_SECONDS)
             last = watch.rest()
             until = watch.seconds
+            assert watch.ended == []
+            world.service.workers()[0].kill()
+            eventually(lambda: watch.ended, "the end of a worker to be seen")
+        (ended,) = resources.ended_processes(watch.ended)
+        assert ended.startswith("worker")
         grown = resources.grown_memory(watch.memory, after=0, until=until, most=MOST_GROWTH)
         assert [one.split(" has")[0] for one in grown] == ["the memory of worker 1", "the memory of worker 2"]
         held = resources.grown_holdings(first, last)
@@ -61,18 +67,6 @@ def test_leaks_of_a_real_service_are_found(tmp_path: Path) -> None:
             for kind in ("descriptors", "threads"):
                 assert any(one.startswith(name) and kind in one for one in held)
         assert not any(one.startswith("parent") for one in held)
-
-
-def test_a_worker_that_ends_is_found(tmp_path: Path) -> None:
-    with World("sqlite", tmp_path, None) as world:
-        world.start_service()
-        with Watch(world.service, interval=0.1) as watch:
-            world.service.workers()[0].kill()
-            deadline = time.monotonic() + 10
-            while not watch.ended and time.monotonic() < deadline:
-                time.sleep(0.1)
-        (found,) = resources.ended_processes(watch.ended)
-        assert found.startswith("worker")
 
 
 def test_growth_within_the_limits_passes() -> None:

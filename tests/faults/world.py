@@ -1,16 +1,11 @@
 """A complete installation for faults: database, service with two workers, and a monitor, all real processes."""
 
 import itertools
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import psutil
@@ -19,10 +14,12 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import LogPosition, Model, Prediction, Store, group_hash, load_group_key
 from lifelong_core.store.spool.contents import SpoolState
 from lifelong_core.store.spool.spool import Spool
+from tests import tools
 from tests.databases import database, locked
 from tests.faults.network import Network
 from tests.faults.postgresql import MortalPostgreSQL
 from tests.integration.installation import Installation, install
+from tests.integration.monitors import Monitor, start_monitor
 from tests.integration.processes import Service, eventually, lives, running_service
 from tests.ports import free_port
 
@@ -30,8 +27,6 @@ MODEL = "linear"
 CYCLE_SECONDS = 1.0
 LEASE_SECONDS = 2.0
 QUANTIFIER = "PACC"
-MONITOR = (sys.executable, "-m", "lifelong_monitor")
-NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 _PAGE = 5000
 
 
@@ -86,7 +81,7 @@ class World:
         """Restart the service on the same port, without waiting until it is ready."""
         self.stop_service()
         # One token sends the load of all scenarios, each in a separate environment.
-        settings = {"maximum_new_environments_per_hour": 1000, **arguments}
+        settings = {"maximum_new_environments_per_hour": 1000, "keep_alive_seconds": None, **arguments}
         running = running_service(
             self.folder, self.installation.token, port=self.port, database_url=self._way, **settings
         )
@@ -105,7 +100,13 @@ class World:
         with self._service_stack:
             self._service_stack = ExitStack()
             self.begin_service()
-            eventually(lambda: len(self.service.workers()) == 2, "two new workers")
+
+            def has_workers() -> bool:
+                if self.service.process.poll() is not None and not tools.has_deadlines():
+                    self.begin_service()  # the old workers held the port for longer than a start waits
+                return len(self.service.workers()) == 2
+
+            eventually(has_workers, "two new workers")
             self.service.wait_for_workers()
             return [process for process in orphans if lives(process)]
 
@@ -150,29 +151,24 @@ class World:
         self.stop_monitor()
         self.monitor = self.another_monitor(**arguments)
 
-    def another_monitor(
-        self, *, command: Sequence[str] = MONITOR, environment: Mapping[str, str] = NO_VARIABLES
-    ) -> "Monitor":
-        """Start an additional monitor; the caller ends it."""
-        variables = self._monitor_variables() | dict(environment)
-        return Monitor(command, self.folder, variables, next(self._monitors))
+    def another_monitor(self, **arguments: Any) -> Monitor:
+        """Start an additional monitor, which the caller ends; arguments as of `start_monitor`."""
+        settings = {
+            "database_url": self._way,
+            "cycle_interval_seconds": CYCLE_SECONDS,
+            "lease_seconds": LEASE_SECONDS,
+            "quantifier": QUANTIFIER,
+            "window_samples": 600,
+            "policy__unusual_traffic": "report",
+        }
+        log = f"monitor-{next(self._monitors)}.log"
+        return start_monitor(self.folder, log=log, **(settings | arguments))
 
     def stop_monitor(self) -> None:
         """Kill the installation's own monitor."""
         if self.monitor is not None:
             self.monitor.kill()
         self.monitor = None
-
-    def _monitor_variables(self) -> dict[str, str]:
-        return {
-            "LIFELONG_DATA_DIRECTORY": str(self.settings.data_directory),
-            "LIFELONG_DATABASE_URL": self._way,
-            "LIFELONG_CYCLE_INTERVAL_SECONDS": str(CYCLE_SECONDS),
-            "LIFELONG_LEASE_SECONDS": str(LEASE_SECONDS),
-            "LIFELONG_QUANTIFIER": QUANTIFIER,
-            "LIFELONG_WINDOW_SAMPLES": "600",
-            "LIFELONG_POLICY__UNUSUAL_TRAFFIC": "report",
-        }
 
     def later(self, check: Callable[[], None]) -> None:
         """Postpone a check that has to wait for the monitor."""
@@ -262,53 +258,6 @@ class World:
     def wait(self, longest: float) -> None:
         """Wait for a random time, at most `longest` seconds."""
         time.sleep(self.random.uniform(0, longest))
-
-
-class Monitor:
-    """One process of `python -m lifelong_monitor`, with its output in a separate file."""
-
-    def __init__(
-        self, command: Sequence[str], folder: Path, variables: Mapping[str, str], number: int
-    ) -> None:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")}
-        self.port = free_port()
-        self.log = folder / f"monitor-{number}.log"
-        with self.log.open("wb") as output:
-            self._process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env=kept | dict(variables) | {"LIFELONG_MONITOR_PORT": str(self.port)},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-
-    @property
-    def runs(self) -> bool:
-        return self._process.poll() is None
-
-    @property
-    def process_id(self) -> int:
-        return self._process.pid
-
-    def wait_until_it_watches(self) -> None:
-        """Wait for the first line of its output: before it there is nothing to interrupt."""
-        eventually(lambda: b"watching" in self.log.read_bytes(), "the monitor to watch")
-
-    def kill(self) -> None:
-        """Kill it and all its child processes."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-
-    def pause(self) -> None:
-        """Stop it by SIGSTOP: it holds its lease and connections, and does nothing."""
-        self._process.send_signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Continue it by SIGCONT."""
-        self._process.send_signal(signal.SIGCONT)
 
 
 def patiently(happened: Callable[[], bool], seconds: float) -> float | None:

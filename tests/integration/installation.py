@@ -57,6 +57,13 @@ def labelled_logits() -> LabeledLogits:
     return LabeledLogits(logits, labels)
 
 
+def plain_image(level: int, edge: int = onnx_graphs.EDGE) -> bytes:
+    """A PNG of one grey level."""
+    file = BytesIO()
+    Image.new("L", (edge, edge), level).save(file, "PNG")
+    return file.getvalue()
+
+
 def image(kind: str = "PNG", edge: int = 32) -> bytes:
     """A noisy grey image."""
     file = BytesIO()

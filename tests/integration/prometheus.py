@@ -1,7 +1,9 @@
 """A real Prometheus with the alert rules that are shipped."""
 
+import http.client
 import json
 import subprocess
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -25,18 +27,31 @@ class Prometheus:
     def __init__(self, port: int) -> None:
         self._address = f"http://127.0.0.1:{port}"
 
-    def get(self, path: str, **parameters: str) -> Any:
+    def get(self, path: str, **parameters: object) -> Any:
+        """An answer of its API; None: it does not run yet."""
         query = urllib.parse.urlencode(parameters)
         try:
-            with urllib.request.urlopen(f"{self._address}{path}?{query}", timeout=5) as answer:
+            with urllib.request.urlopen(f"{self._address}{path}?{query}", timeout=30) as answer:
                 return json.load(answer)["data"]
-        except (urllib.error.URLError, ConnectionError):
-            return None
+        except urllib.error.HTTPError as error:
+            if error.code != http.client.SERVICE_UNAVAILABLE:
+                raise AssertionError(f"{parameters}: {error.read().decode()}") from error
+        except OSError:
+            pass
+        return None
+
+    def query(self, expression: str, *, ranged: bool = False) -> list[Any]:
+        """The series of an expression, at present or of the last minute; one that does not parse is an error."""
+        path, times = "/api/v1/query", {}
+        if ranged:
+            path, times = "/api/v1/query_range", {"start": time.time() - 60, "end": time.time(), "step": 1}
+        data = self.get(path, query=expression, **times)
+        return data["result"] if data else []
 
     def value(self, expression: str) -> float | None:
-        """Of an expression with one series; None: it has none."""
-        data = self.get("/api/v1/query", query=expression)
-        return float(data["result"][0]["value"][1]) if data and data["result"] else None
+        """The value of the first series; None: there is none."""
+        series = self.query(expression)
+        return float(series[0]["value"][1]) if series else None
 
     def firing(self) -> set[str]:
         """Names of the alerts."""
@@ -49,13 +64,16 @@ class Prometheus:
 
 
 @contextmanager
-def prometheus(folder: Path, port_of_target: int, *, at_once: Container[str]) -> Iterator[Prometheus]:
-    """Scrapes a service or a monitor every 200 ms, with the alert rules as they are shipped but evaluated every second.
+def prometheus(
+    folder: Path, port_of_target: int, *, at_once: Container[str] = (), token: str | None = None
+) -> Iterator[Prometheus]:
+    """Scrapes a service or a monitor every second, with the alert rules as they are shipped but evaluated as often.
 
     Args:
         folder: for its files.
         port_of_target: where the metrics are.
         at_once: alerts that do not wait.
+        token: with which it scrapes; None: without one.
     """
     program = tools.program(tools.PROMETHEUS)
     rules = yaml.safe_load((PROMETHEUS / "rules.yml").read_text(encoding="utf-8"))
@@ -65,15 +83,17 @@ def prometheus(folder: Path, port_of_target: int, *, at_once: Container[str]) ->
             if rule.get("alert", "") in at_once:
                 rule["for"] = "0s"
     (folder / "rules.yml").write_text(yaml.safe_dump(rules), encoding="utf-8")
+    scraping: dict[str, Any] = {
+        "job_name": "lifelong-here",
+        "static_configs": [{"targets": [f"127.0.0.1:{port_of_target}"]}],
+    }
+    if token is not None:
+        (folder / "prometheus.token").write_text(f"{token}\n", encoding="utf-8")
+        scraping["authorization"] = {"credentials_file": "prometheus.token"}
     configuration = {
-        "global": {"scrape_interval": "200ms", "scrape_timeout": "200ms", "evaluation_interval": "1s"},
+        "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
         "rule_files": ["rules.yml"],
-        "scrape_configs": [
-            {
-                "job_name": "lifelong",
-                "static_configs": [{"targets": [f"127.0.0.1:{port_of_target}"]}],
-            }
-        ],
+        "scrape_configs": [scraping],
     }
     (folder / "prometheus.yml").write_text(yaml.safe_dump(configuration), encoding="utf-8")
     port = free_port()

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from lifelong_core.store import register_calibration
-from tests.integration.installation import image, install
+from tests.integration.installation import GREY, image, install, labelled_logits
 from tests.integration.processes import eventually, running_service
 from tests.integration.prometheus import prometheus
-from tests.unit.service.conftest import GREY, calibration
 
 AT_ONCE = ("LifelongErrorRate", "LifelongNoPredictionAnswered")
 
@@ -18,7 +17,7 @@ def test_the_first_failed_predictions_are_counted_beside_probes_that_succeed(tmp
         broken = store.models.add(
             "skin", "broken", kind="onnx", onnx=b"no graph", preprocessing=GREY, actor="test"
         )
-        register_calibration(store, broken.reference, calibration(), actor="test")
+        register_calibration(store, broken.reference, labelled_logits(), actor="test")
     with (
         running_service(tmp_path, installation.token) as service,
         prometheus(tmp_path, service.port, at_once=AT_ONCE) as monitoring,

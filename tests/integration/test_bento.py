@@ -4,16 +4,20 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
-from urllib.request import urlopen
 
 import yaml
 
 from tests import tools
 from tests.integration.installation import Installation, image, install
-from tests.integration.processes import PATIENCE_SECONDS, eventually, running_service, sockets_of
-from tests.ports import free_port
+from tests.integration.monitors import running_monitor
+from tests.integration.processes import (
+    PATIENCE_SECONDS,
+    eventually,
+    running_service,
+    sockets_of,
+    variables_of,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,13 +47,9 @@ def python_path(sources: Path) -> str:
 
 def check_command_line(sources: Path, installation: Installation, folder: Path) -> None:
     """Every command runs from the sources of the bento, and the monitor makes its cycles."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")}
     # In a folder without the packages, so that only the path of the bento leads to them.
-    variables = kept | {
-        "PYTHONPATH": python_path(sources),
-        "LIFELONG_DATA_DIRECTORY": str(installation.settings.data_directory),
-        "LIFELONG_MONITOR_PORT": str(free_port()),
-    }
+    path = {"PYTHONPATH": python_path(sources)}
+    variables = variables_of({"data_directory": installation.settings.data_directory}) | path
 
     def run(*arguments: str) -> str:
         done = subprocess.run(
@@ -58,7 +58,7 @@ def check_command_line(sources: Path, installation: Installation, folder: Path) 
             env=variables,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -73,35 +73,23 @@ def check_command_line(sources: Path, installation: Installation, folder: Path) 
     assert "tokens stay as they are" in lifelong("init")
     assert "linear@1" in lifelong("models", "list")
     assert "rules.yml" in lifelong("grafana", "export", str(folder / "monitoring"))
-    with (folder / "monitor.log").open("wb") as log:
-        monitor = subprocess.Popen(
-            [sys.executable, "-m", "lifelong", "monitor"], cwd=folder, env=variables, stdout=log, stderr=log
-        )
-    try:
-        address = f"http://127.0.0.1:{variables['LIFELONG_MONITOR_PORT']}/metrics"
-
-        def seen() -> bool:
-            assert monitor.poll() is None, (folder / "monitor.log").read_text()
-            with suppress(OSError):
-                return (
-                    b"lifelong_population_first_seen_timestamp_seconds{" in urlopen(address, timeout=5).read()
-                )
-            return False
-
-        eventually(seen, "the monitor to see the population")
+    command = (sys.executable, "-m", "lifelong", "monitor")
+    data = installation.settings.data_directory
+    usual = {"data_directory": data, "cycle_interval_seconds": None}
+    with running_monitor(folder, command=command, environment=path, **usual) as monitor:
+        seen = "lifelong_population_first_seen_timestamp_seconds{"
+        eventually(lambda: seen in monitor.metrics(), "the monitor to see the population")
         doctor = subprocess.run(
             [sys.executable, "-m", "lifelong", "doctor"],
             cwd=folder,
-            env=variables,
+            env=variables | {"LIFELONG_MONITOR_PORT": str(monitor.port)},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
         )
         assert doctor.returncode in (0, 1), doctor.stdout + doctor.stderr
         assert "ok       monitor" in doctor.stdout
-    finally:
-        monitor.terminate()
-        assert monitor.wait(PATIENCE_SECONDS) == 0
+        assert monitor.terminate() == 0
 
 
 def test_the_bento_builds_and_serves(tmp_path: Path) -> None:
@@ -115,7 +103,7 @@ def test_the_bento_builds_and_serves(tmp_path: Path) -> None:
         env=kept | home,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_SECONDS,
     )
     assert built.returncode == 0, built.stderr
     tag = built.stdout.strip().removeprefix("__tag__:")

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from lifelong_core.develop.ranking.fitting import fit_knowledge_ranker
 from lifelong_core.store import Scope
 from tests.integration.browser import Browser, running_browser
 from tests.integration.installation import install
@@ -34,6 +33,8 @@ OVERLAPS = f"""(() => {{
 @pytest.fixture(scope="module")
 def console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Browser, str]]:
     """A logged-in browser, and the address of a service whose knowledge base holds 71 tasks and a ranker."""
+    from lifelong_core.develop.ranking.fitting import fit_knowledge_ranker  # which imports scikit-learn
+
     folder: Path = tmp_path_factory.mktemp("knowledge")
     with install(folder).store() as store:
         _, secret = store.tokens.create("reader", [Scope.READ], actor="test")

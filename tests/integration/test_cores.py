@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from lifelong_core.configuration.serving_plan import plan_serving
-from lifelong_core.runtime.cores import usable_cores
 from tests.integration.installation import install
 from tests.integration.processes import Service, running_service
 
@@ -24,19 +22,6 @@ def started_with(service: Service) -> dict[str, Any]:
     lines = [json.loads(line) for line in service.log.read_text().splitlines()]
     (found,) = (line["details"] for line in lines if line["message"].startswith("starting to listen"))
     return found
-
-
-def test_the_workers_follow_from_the_cores(tmp_path: Path) -> None:
-    plan = plan_serving(usable_cores())
-    installation = install(tmp_path)
-    with running_service(tmp_path, installation.token, workers=None) as service:
-        service.wait_for_workers(plan.workers)
-        assert len(service.workers()) == plan.workers
-        assert started_with(service) == {
-            "workers": plan.workers,
-            "threads": plan.threads,
-            "cores": plan.cores,
-        }
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinities")

@@ -5,11 +5,8 @@ command line's way in, as in an installation.
 """
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -22,9 +19,9 @@ import pytest
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Scope, Store
 from lifelong_core.values.arrays import Floats, Integers
+from tests.integration.monitors import running_monitor
 from tests.integration.processes import eventually, running_service
 from tests.integration.prometheus import Prometheus, prometheus
-from tests.ports import free_port
 
 CLASS_NAMES = ["healthy", "ill"]
 STATED = (0.98, 0.02)
@@ -187,32 +184,9 @@ class Stage:
         return any(place.items() <= labels.items() for labels in self.metrics.alerts())
 
 
-@contextmanager
-def monitor(folder: Path, port: int) -> Iterator[None]:
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")}
-    settings = {
-        "data_directory": folder / "data",
-        "monitor_port": port,
-        "cycle_interval_seconds": 1,
-        "window_samples": WINDOW,
-        "quantifier": "KDEyML",
-        "policy__unusual_traffic": "report",  # the token of all these predictions is new at each site
-    }
-    variables |= {f"LIFELONG_{name.upper()}": str(value) for name, value in settings.items()}
-    with (folder / "monitor.log").open("wb") as log:
-        started = subprocess.Popen(
-            [sys.executable, "-m", "lifelong_monitor"], env=variables, cwd=folder, stdout=log, stderr=log
-        )
-        try:
-            yield
-        finally:
-            started.terminate()
-            started.wait(60)
-
-
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    folder, port = tmp_path_factory.mktemp("rules"), free_port()
+    folder = tmp_path_factory.mktemp("rules")
     settings = Settings(data_directory=folder / "data")
     Store.migrate(settings.resolved_database_url)
     with Store.from_settings(settings) as store:
@@ -220,8 +194,10 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     headers = {"Authorization": f"Bearer {token}"}
     with ExitStack() as stack:
         service = stack.enter_context(running_service(folder, token, workers=1))
-        stack.enter_context(monitor(folder, port))
-        metrics = stack.enter_context(prometheus(folder, port, at_once=ALERTS))
+        # The token of all these predictions is new at each site.
+        usual: dict[str, object] = {"quantifier": "KDEyML", "policy__unusual_traffic": "report"}
+        monitor = stack.enter_context(running_monitor(folder, window_samples=WINDOW, **usual))
+        metrics = stack.enter_context(prometheus(folder, monitor.port, at_once=ALERTS))
         service.wait_until_ready()
         address = f"http://127.0.0.1:{service.port}"
         client = stack.enter_context(httpx.Client(base_url=address, headers=headers, timeout=60))

@@ -3,22 +3,21 @@
 import os
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.databases import locked
 from tests.integration.installation import image, install
+from tests.integration.monitors import Monitor, running_monitor
 from tests.integration.processes import Service, eventually, running_service
-from tests.ports import free_port
 
 
-@pytest.fixture(params=[0o022, 0o000], ids=["022", "000"])
-def umask(request: pytest.FixtureRequest) -> Iterator[None]:
-    before = os.umask(request.param)
+@pytest.fixture
+def no_umask() -> Iterator[None]:
+    before = os.umask(0)
     yield
     os.umask(before)
 
@@ -44,38 +43,8 @@ def lifelong(data: Path, *arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@contextmanager
-def running_monitor(data: Path, port: int) -> Iterator[None]:
-    variables = {
-        "LIFELONG_DATA_DIRECTORY": str(data),
-        "LIFELONG_MONITOR_PORT": str(port),
-        "LIFELONG_CYCLE_INTERVAL_SECONDS": "1",
-    }
-    # Its output goes elsewhere: the files of whoever starts it are not its own.
-    log = data.parent / "monitor.log"
-    with log.open("wb") as output:
-        monitor = subprocess.Popen(
-            [sys.executable, "-m", "lifelong_monitor"],
-            cwd=data.parent,
-            env=os.environ | variables,
-            stderr=output,
-        )
-    try:
-        yield
-    except AssertionError as failure:
-        failure.add_note(log.read_text()[-2000:])
-        raise
-    finally:
-        monitor.terminate()
-        monitor.wait(20)
-
-
-def has_ticked(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
-            lines = answer.read().decode().splitlines()
-    except OSError:
-        return False
+def has_ticked(monitor: Monitor) -> bool:
+    lines = monitor.metrics().splitlines()
     return any(line.startswith("lifelong_cycles_total{") and not line.endswith(" 0.0") for line in lines)
 
 
@@ -84,7 +53,7 @@ def predict(service: Service, request_id: str) -> int:
     return service.send("POST", path, image(), Content_Type="image/png").status
 
 
-def test_only_their_owner_may_use_the_files(umask: None, tmp_path: Path) -> None:
+def test_only_their_owner_may_use_the_files(no_umask: None, tmp_path: Path) -> None:
     installation = install(tmp_path)
     data = installation.settings.data_directory
     lifelong(data, "init")
@@ -92,10 +61,9 @@ def test_only_their_owner_may_use_the_files(umask: None, tmp_path: Path) -> None
     with running_service(tmp_path, installation.token) as service:
         service.wait_for_workers()
         assert [predict(service, str(number)) for number in range(20)] == [200] * 20
-        # Only now: the service and the requests take free ports, too.
-        port = free_port()
-        with running_monitor(data, port):
-            eventually(lambda: has_ticked(port), "a cycle")
+        # Its output goes elsewhere: the files of whoever starts it are not its own.
+        with running_monitor(tmp_path) as monitor:
+            eventually(lambda: has_ticked(monitor), "a cycle")
         with locked(data / "lifelong.db"):
             assert predict(service, "outage") == 200
             eventually(lambda: service.send("GET", "/readyz").body["spool"]["predictions"], "the spool")

@@ -15,7 +15,7 @@ from lifelong_core.store import LogEntry, Prediction, Store, new_prediction_id
 from lifelong_monitor.realised.labelling_plan import LabellingEstimates
 from tests.integration.installation import CLASS_NAMES, Installation, install
 from tests.integration.processes import Service, eventually, running_service
-from tests.integration.test_retraining import monitor, until
+from tests.integration.test_retraining import monitor
 
 LOGGED, SIZE = 6000, 3000
 """The labels are six requests of the import."""
@@ -59,12 +59,12 @@ def make_plan(installation: Installation, service: Service, store: Store, folder
     assert asked.status == 202, asked.content
     job = UUID(asked.body["id"])
     with monitor(installation, folder / "roots" / "none") as first:
-        until(lambda: store.jobs.get(job).state != "queued", "the plan to begin")
-        children = psutil.Process(first.pid).children(recursive=True)
-        os.kill(first.pid, signal.SIGKILL)
+        eventually(lambda: store.jobs.get(job).state != "queued", "the plan to begin")
+        children = psutil.Process(first.process.pid).children(recursive=True)
+        os.kill(first.process.pid, signal.SIGKILL)
         psutil.wait_procs(children, timeout=20)
     with monitor(installation, folder / "roots" / "none"):
-        until(lambda: store.jobs.get(job).state not in ("queued", "running"), "the plan to be made")
+        eventually(lambda: store.jobs.get(job).state not in ("queued", "running"), "the plan to be made")
     assert store.jobs.get(job).state == "succeeded", store.jobs.get(job).error
     return job
 

@@ -2,18 +2,15 @@
 
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from lifelong_core.store import register_calibration
 from lifelong_core.values.preprocessing import Preprocessing
-from tests.integration.installation import image, install
+from tests.integration.installation import image, install, labelled_logits, plain_image
+from tests.integration.monitors import running_monitor
 from tests.integration.processes import eventually, running_service
-from tests.ports import free_port
 from tests.unit.service import onnx_graphs
-from tests.unit.service.conftest import calibration, png
 
 FIELDS = {"time", "level", "logger", "process", "message"}
 
@@ -37,14 +34,14 @@ def test_a_service_writes_nothing_but_json_lines(tmp_path: Path) -> None:
         model = store.models.add(
             "skin", "table", kind="onnx", onnx=graph, preprocessing=preprocessing, actor="test"
         )
-        register_calibration(store, model.reference, calibration(), actor="test")
+        register_calibration(store, model.reference, labelled_logits(), actor="test")
     with running_service(tmp_path, installation.token) as service:
         service.wait_for_workers()
         sent = {
             "good": service.send("POST", "/v1/predict", image()).status,
             "cut": service.send("POST", "/v1/predict", image("JPEG")[:200]).status,
             "bad_tiff": service.send("POST", "/v1/predict", image("TIFF")[:150]).status,
-            "white": service.send("POST", "/v1/predict?model=table", png(255)).status,
+            "white": service.send("POST", "/v1/predict?model=table", plain_image(255)).status,
             "npy": service.send("POST", "/v1/logits", b"x", Content_Type="application/x-npy").status,
             "json": service.send("POST", "/v1/logits", b"{", Content_Type="application/json").status,
             "nowhere": service.send("GET", "/nowhere").status,
@@ -71,42 +68,15 @@ def test_a_service_writes_nothing_but_json_lines(tmp_path: Path) -> None:
     assert "cannot listen" in read(refused.log)[-1]["message"]
 
 
-def test_the_console_format_is_text(tmp_path: Path) -> None:
-    installation = install(tmp_path)
-    with running_service(tmp_path, installation.token, log_format="console", workers=1) as service:
-        service.wait_until_ready()
-        assert service.terminate() == 0
-    for line in service.log.read_text().splitlines():
-        assert line.split(" ")[1] in ("INFO", "WARNING"), line
-
-
 def test_a_monitor_writes_nothing_but_json_lines(tmp_path: Path) -> None:
     installation = install(tmp_path)
-    log = tmp_path / "monitor.log"
-    environment = {
-        "LIFELONG_DATA_DIRECTORY": str(installation.settings.data_directory),
-        "LIFELONG_MONITOR_PORT": str(free_port()),
-        "LIFELONG_CYCLE_INTERVAL_SECONDS": "0.5",
-    }
     with installation.store() as store:
         store.artifacts.put(b"anything")
         job = store.jobs.submit("validate", {"nonsense": 1}, actor="test")
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "lifelong_monitor"],
-            env={"PATH": "/usr/bin:/bin", **environment},
-            cwd=tmp_path,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        with installation.store() as store:
+        with running_monitor(tmp_path, cycle_interval_seconds=0.5) as monitor:
             eventually(lambda: store.jobs.get(job.id).state == "failed", "the job to fail")
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
-    finally:
-        process.kill()
-    said = [line["message"] for line in read(log)]
+            assert monitor.terminate() == 0
+    said = [line["message"] for line in read(monitor.log)]
     assert said[0].startswith("watching in mode auto")
     assert any(str(job.id) in message for message in said)
     assert said[-1] == "stopped"

@@ -2,16 +2,10 @@
 
 import copy
 import json
-import os
 import re
 import subprocess
-import sys
-import time
-import urllib.error
-import urllib.parse
-import urllib.request
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,8 +22,9 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.store import Model, Scope, Store
 from tests import databases, tools
-from tests.integration.processes import running_service
-from tests.ports import free_port
+from tests.integration.monitors import Monitor, running_monitor
+from tests.integration.processes import eventually, running_service
+from tests.integration.prometheus import Prometheus, prometheus
 from tests.unit.monitor.population import (
     BALANCED,
     COSTS,
@@ -44,7 +39,6 @@ from tests.unit.monitor.population import (
 from tests.unit.monitor.recommendations import attach, metric, naming
 
 DASHBOARD: dict[str, Any] = json.loads(DASHBOARD_FILE.read_text(encoding="utf-8"))
-PATIENCE_SECONDS = 40.0
 _OF_THE_SERVICE = re.compile(r"lifelong_(requests|request|predictions|spool|spooled)_")
 LATE_LABELS = 450
 """Of the 600 predictions of the head that answered the shift."""
@@ -52,89 +46,21 @@ _OFTEN_ABSENT = {"candidate", "threshold"}
 """Legends of lines beside others: not every cycle considers another head, and not every metric has a threshold."""
 
 
-def until(happened: Callable[[], Any], *, what: str) -> Any:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (result := happened()):
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.1)
-    return result
-
-
 _OF_A_RULE = "lifelong_decision_rule_"
 """The task minimises a cost; tests/integration/test_decision_rules.py has tasks with other rules."""
 STATED = metric("EC", parameters={"costs": COSTS, "prevalence": BALANCED})
 
 
-@contextmanager
-def process(*command: str | Path, log: Path, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")}
-    with log.open("wb") as output:
-        started = subprocess.Popen(
-            command, env=kept | variables, cwd=log.parent, stdout=output, stderr=output
-        )
-        try:
-            yield started
-        finally:
-            started.terminate()
-            try:
-                started.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                started.kill()
-                started.wait()
-
-
-@contextmanager
-def monitor(settings: Settings, port: int, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
-    with process(
-        sys.executable,
-        "-m",
-        "lifelong_monitor",
-        log=settings.data_directory / "monitor.log",
-        LIFELONG_DATA_DIRECTORY=str(settings.data_directory),
-        LIFELONG_DATABASE_URL=settings.resolved_database_url,
-        LIFELONG_MONITOR_PORT=str(port),
-        LIFELONG_CYCLE_INTERVAL_SECONDS="1",
-        LIFELONG_WINDOW_SAMPLES=str(settings.window_samples),
-        LIFELONG_POLICY__UNUSUAL_TRAFFIC=settings.policy.unusual_traffic,
-        **variables,
-    ) as started:
-        yield started
-
-
-def scrape(url: str, secret: str = "") -> str:
-    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=5) as answer:
-            return answer.read().decode()
-    except OSError:
-        return ""
-
-
-class Prometheus:
-    """Asks a Prometheus over HTTP, as Grafana does."""
-
-    def __init__(self, port: int) -> None:
-        self._url = f"http://127.0.0.1:{port}"
-
-    def ready(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"{self._url}/-/ready", timeout=2):
-                return True
-        except OSError:
-            return False
-
-    def query(self, expression: str, *, ranged: bool) -> list[Any]:
-        """The resulting series; an expression that does not parse raises."""
-        parameters: dict[str, Any] = {"query": expression}
-        if ranged:
-            parameters |= {"start": time.time() - 60, "end": time.time(), "step": 1}
-        path = "query_range" if ranged else "query"
-        url = f"{self._url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
-        try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
-                return json.load(answer)["data"]["result"]
-        except urllib.error.HTTPError as error:
-            raise AssertionError(f"{expression}: {error.read().decode()}") from error
+def started(settings: Settings, **more: Any) -> AbstractContextManager[Monitor]:
+    """A monitor of the store of these settings."""
+    return running_monitor(
+        settings.data_directory,
+        data_directory=settings.data_directory,
+        database_url=settings.resolved_database_url,
+        window_samples=settings.window_samples,
+        policy__unusual_traffic=settings.policy.unusual_traffic,
+        **more,
+    )
 
 
 @dataclass(frozen=True)
@@ -144,36 +70,17 @@ class Watched:
     store: Store
     model: Model
     prometheus: Prometheus
-    metrics_url: str
+    monitor: Monitor
     secret: str
-    log: Path
 
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     folder = tmp_path_factory.mktemp("watched")
     settings = settings_for(folder)
-    monitor_port, prometheus_port = free_port(), free_port()
-    configuration, credentials = folder / "prometheus.yml", folder / "prometheus.token"
-    configuration.write_text(
-        json.dumps(
-            {
-                "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
-                "scrape_configs": [
-                    {
-                        "job_name": "lifelong-monitor",
-                        "static_configs": [{"targets": [f"127.0.0.1:{monitor_port}"]}],
-                        "authorization": {"credentials_file": str(credentials)},
-                    }
-                ],
-            }
-        )
-    )
-    program = tools.program(tools.PROMETHEUS)
     with ExitStack() as stack:
         store = stack.enter_context(open_store(settings))
         _, secret = store.tokens.create("prometheus", [Scope.METRICS], actor="tests")
-        credentials.write_text(f"{secret}\n")
         model = add_model(store)
         attach(
             store,
@@ -185,20 +92,10 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         store.jobs.submit("validate", {}, actor="tests")
         predict(store, model, "clinic", draw(BALANCED, 600, seed=11))
         predict(store, model, "other", draw(BALANCED, 600, seed=12))
-        stack.enter_context(
-            process(
-                program,
-                f"--config.file={configuration}",
-                f"--storage.tsdb.path={folder / 'tsdb'}",
-                f"--web.listen-address=127.0.0.1:{prometheus_port}",
-                log=folder / "prometheus.log",
-            )
-        )
-        stack.enter_context(monitor(settings, monitor_port, LIFELONG_OPEN_METRICS="false"))
-        prometheus = Prometheus(prometheus_port)
-        until(prometheus.ready, what="Prometheus")
-        url = f"http://127.0.0.1:{monitor_port}/metrics"
-        yield Watched(store, model, prometheus, url, secret, folder / "monitor.log")
+        monitor = stack.enter_context(started(settings, open_metrics="false"))
+        scraping = stack.enter_context(prometheus(folder, monitor.port, token=secret))
+        eventually(lambda: scraping.query("vector(1)"), "Prometheus")
+        yield Watched(store, model, scraping, monitor, secret)
 
 
 @dataclass(frozen=True)
@@ -219,15 +116,15 @@ def story(watched: Watched) -> Story:
     def judged(environment: str, cycles: int) -> bool:
         return len(store.cycles.list(model.id, environment)) >= cycles
 
-    until(lambda: judged("clinic", 1) and judged("other", 1), what="the first cycles")
+    eventually(lambda: judged("clinic", 1) and judged("other", 1), "the first cycles")
     predict(store, model, "clinic", draw(BALANCED, 600, seed=13))
-    until(lambda: judged("clinic", 2), what="a second cycle")
+    eventually(lambda: judged("clinic", 2), "a second cycle")
     before = {
         name: {cycle.outcome for cycle in store.cycles.list(model.id, name)} for name in ("clinic", "other")
     }
     # After the swap there is no evidence to show until a cycle judges the new head.
     evidence = 'lifelong_shift_log_e_value{environment="clinic"}'
-    until(lambda: watched.prometheus.query(evidence, ranged=False), what="the evidence in Prometheus")
+    eventually(lambda: watched.prometheus.query(evidence), "the evidence in Prometheus")
     shifted = draw(SHIFTED, 600, seed=14)
     ids = predict(store, model, "clinic", shifted)
     label(store, ids[:100], list(shifted.labels[:100]))
@@ -236,7 +133,7 @@ def story(watched: Watched) -> Story:
         last = store.cycles.last(model.id, "clinic")
         return last if last is not None and last.outcome == "swap" else None
 
-    cycle = until(swap, what="a swap")
+    cycle = eventually(swap, "a swap")
     return Story(
         before, cycle.published_version, cycle.id, np.array(cycle.report["prevalence"]["prevalence"])
     )
@@ -261,27 +158,24 @@ def test_the_shift_is_answered_by_a_head_for_its_environment(watched: Watched, s
 
 
 def test_prometheus_has_the_swap(watched: Watched, story: Story) -> None:
-    def value(expression: str) -> float | None:
-        series = watched.prometheus.query(expression, ranged=False)
-        return float(series[0]["value"][1]) if series else None
-
+    value = watched.prometheus.value
     clinic = f'{{model="{watched.model.reference}",environment="clinic"}}'
-    until(
-        lambda: value(f"lifelong_head_version{clinic}") == story.swap_version, what="the head in Prometheus"
+    eventually(
+        lambda: value(f"lifelong_head_version{clinic}") == story.swap_version, "the head in Prometheus"
     )
     assert value(f'lifelong_cycles_total{clinic[:-1]},outcome="swap"}}') == 1
     assert value(f'lifelong_prevalence_estimate{clinic[:-1]},class="benign"}}') == pytest.approx(
         story.estimate[0]
     )
-    until(lambda: value(f"lifelong_labelled_samples{clinic}") == 100, what="the labels in Prometheus")
+    eventually(lambda: value(f"lifelong_labelled_samples{clinic}") == 100, "the labels in Prometheus")
     estimate = f'{clinic[:-1]},metric="AC",class="",head="current"}}'
-    until(lambda: value(f"lifelong_estimated_performance{estimate}"), what="the estimated accuracy")
+    eventually(lambda: value(f"lifelong_estimated_performance{estimate}"), "the estimated accuracy")
     low, high = (value(f"lifelong_estimated_performance_{end}{estimate}") for end in ("low", "high"))
     assert low is not None
     assert high is not None
     assert 0.5 < low < high < 1
     accepted = f'lifelong_estimated_performance_accepted{clinic[:-1]},metric="EC",class=""}}'
-    until(lambda: value(accepted) == 1, what="the accepted cost")
+    eventually(lambda: value(accepted) == 1, "the accepted cost")
     assert value('lifelong_cycles_total{environment="other",outcome="swap"}') == 0
     assert value("lifelong_tick_errors_total") == 0
 
@@ -318,9 +212,9 @@ def panels_in_trouble(prometheus: Prometheus, dashboard: dict[str, Any], model: 
 
 
 def test_every_panel_and_annotation_gets_data(watched: Watched, story: Story) -> None:
-    until(
+    eventually(
         lambda: not panels_in_trouble(watched.prometheus, DASHBOARD, watched.model),
-        what="data on every panel",
+        "data on every panel",
     )
 
 
@@ -358,22 +252,22 @@ def test_the_swap_is_annotated_at_the_time_of_its_activation(
         figures = watched.store.swaps.figures([story.cycle_id])
         return str(figures[story.cycle_id].counts.affected) if figures else None
 
-    until(lambda: printed() in marks(), what="the annotation")
+    eventually(lambda: printed() in marks(), "the annotation")
     activation = watched.store.heads.activations(watched.model.reference, environment="clinic")[-1]
     assert marks()[printed() or ""] == {round(activation.activated_at.timestamp() * 1000)}
     assert f"{{{{{label}}}}}" in annotation["titleFormat"]
 
 
 def test_the_log_says_in_words_what_happened(watched: Watched, story: Story) -> None:
-    lines = watched.log.read_text(encoding="utf-8").splitlines()
+    lines = watched.monitor.log.read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if f"{watched.model.reference} in clinic: swap." in line]
     assert not [line for line in lines if "Traceback" in line]
 
 
 def test_promtool_finds_nothing_wrong_with_what_the_process_exports(watched: Watched, story: Story) -> None:
     promtool = tools.program(tools.PROMTOOL)
-    assert scrape(watched.metrics_url) == ""
-    exported = scrape(watched.metrics_url, watched.secret)
+    assert watched.monitor.metrics() == ""
+    exported = watched.monitor.metrics(watched.secret)
     assert "lifelong_prevalence_estimate{" in exported
     checked = subprocess.run(
         [promtool, "check", "metrics"],
@@ -391,7 +285,7 @@ def gauge(watched: Watched, name: str, **labels: str) -> float | None:
     wanted = {"model": watched.model.reference, "environment": "clinic"} | labels
     found = [
         sample.value
-        for family in text_string_to_metric_families(scrape(watched.metrics_url, watched.secret))
+        for family in text_string_to_metric_families(watched.monitor.metrics(watched.secret))
         for sample in family.samples
         if sample.name == name and wanted.items() <= sample.labels.items()
     ]
@@ -421,7 +315,7 @@ def compared(watched: Watched, story: Story) -> Iterator[Compared]:
     ids = predict(watched.store, watched.model, "clinic", logits)
     _, token = watched.store.tokens.create("clinic", [Scope.READ, Scope.FEEDBACK], actor="tests")
     path = f"/v1/admin/populations/{watched.model.reference}/clinic/performance"
-    folder = watched.log.parent
+    folder = watched.monitor.log.parent
     with (
         running_service(folder, token, data_directory=folder, workers=1) as service,
         httpx.Client(base_url=f"http://127.0.0.1:{service.port}", timeout=30) as client,
@@ -440,8 +334,8 @@ def compared(watched: Watched, story: Story) -> Iterator[Compared]:
             last = watched.store.cycles.last(watched.model.id, "clinic")
             return last is not None and last.id != story.cycle_id
 
-        until(judged, what="a cycle of the new head")
-        before = until(lambda: performance(None), what="an estimate of the new head")
+        eventually(judged, "a cycle of the new head")
+        before = eventually(lambda: performance(None), "an estimate of the new head")
         labels = [
             {"prediction_id": str(one), "label": int(true)}
             for one, true in zip(ids[:LATE_LABELS], logits.labels[:LATE_LABELS], strict=True)
@@ -450,7 +344,7 @@ def compared(watched: Watched, story: Story) -> Iterator[Compared]:
             "/v1/feedback", json={"labels": labels}, headers={"Authorization": f"Bearer {token}"}
         )
         assert answer.status_code == 200, answer.text
-        after = until(lambda: performance(LATE_LABELS), what="the comparison with the labels")
+        after = eventually(lambda: performance(LATE_LABELS), "the comparison with the labels")
         yield Compared(client, token, before, after)
 
 
@@ -481,13 +375,13 @@ def test_late_labels_confirm_the_estimate_of_the_new_head(compared: Compared) ->
 
 
 def test_the_gauges_show_the_estimate_beside_the_late_labels(watched: Watched, compared: Compared) -> None:
-    until(
+    eventually(
         lambda: gauge(watched, "lifelong_performance_labelled_samples") == LATE_LABELS,
-        what="the late labels among the gauges",
+        "the late labels among the gauges",
     )
-    until(
+    eventually(
         lambda: gauge(watched, "lifelong_labelled_samples") == LATE_LABELS + 100,
-        what="all labels among the gauges",
+        "all labels among the gauges",
     )
     for name in ("AC", "EC"):
         assert gauge(watched, "lifelong_performance_agreement", metric=name) == 1
@@ -511,10 +405,10 @@ def test_the_panel_of_agreement_shows_the_verdict(watched: Watched, compared: Co
     expression = expression.replace("$environment", "clinic")
 
     def shown() -> bool:
-        series = watched.prometheus.query(expression, ranged=False)
+        series = watched.prometheus.query(expression)
         return [one["value"][1] for one in series if one["metric"]["metric"] == legend] == ["1"]
 
-    until(shown, what="the verdict in Prometheus")
+    eventually(shown, "the verdict in Prometheus")
 
 
 def test_the_console_shows_the_estimate_beside_the_late_labels(watched: Watched, compared: Compared) -> None:
@@ -541,31 +435,30 @@ def test_the_console_shows_the_estimate_beside_the_late_labels(watched: Watched,
 def test_it_survives_an_outage_of_postgresql(tmp_path: Path) -> None:
     with databases.PostgreSQL() as server:
         url = server.create(migrated=True)
-        settings, port = settings_for(tmp_path, database_url=url), free_port()
+        settings = settings_for(tmp_path, database_url=url)
 
         def administer(statement: str) -> None:
             administrator = server.url("postgres").replace("postgresql+psycopg://", "postgresql://")
             with psycopg.connect(administrator, autocommit=True) as connection:
                 connection.execute(statement.encode())
 
-        def failed_ticks() -> float:
-            found = re.search(
-                r"^lifelong_tick_errors_total (\S+)", scrape(f"http://127.0.0.1:{port}/metrics"), re.M
-            )
-            return float(found[1]) if found else 0
-
         name = url.partition("?")[0].rpartition("/")[2]
         with open_store(settings) as store:
             model = add_model(store)
             predict(store, model, "clinic", draw(BALANCED, 600, seed=11))
-            with monitor(settings, port) as running:
-                until(store.cycles.list, what="a first cycle")
+            with started(settings) as running:
+
+                def failed_ticks() -> float:
+                    found = re.search(r"^lifelong_tick_errors_total (\S+)", running.metrics(), re.M)
+                    return float(found[1]) if found else 0
+
+                eventually(store.cycles.list, "a first cycle")
                 store.close()
                 administer(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
                 administer(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
-                until(lambda: failed_ticks() >= 2, what="failed ticks")
-                assert running.poll() is None
+                eventually(lambda: failed_ticks() >= 2, "failed ticks")
+                assert running.process.poll() is None
                 administer(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
                 predict(store, model, "clinic", draw(BALANCED, 600, seed=13))
-                until(lambda: len(store.cycles.list()) >= 2, what="a cycle after the outage")
-            assert running.returncode == 0
+                eventually(lambda: len(store.cycles.list()) >= 2, "a cycle after the outage")
+            assert running.process.returncode == 0

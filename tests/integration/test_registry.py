@@ -9,7 +9,7 @@ import psutil
 
 from lifelong_core.store import Store
 from lifelong_core.store.registry.cache import RegistryCache
-from tests import databases
+from tests import databases, tools
 from tests.integration.installation import Installation, install
 from tests.integration.processes import Connection, Load, Reply, Service, eventually, running_service
 
@@ -73,7 +73,7 @@ def swaps_are_acknowledged_in_time(service: Service, store: Store) -> None:
             version = store.heads.publish("linear", record.head, environment=None, actor="test").version
             published = time.monotonic()
             eventually(lambda version=version: running(store, version) == 2, "both acknowledgements")
-            assert time.monotonic() - published < SWAP_SECONDS
+            assert time.monotonic() - published < SWAP_SECONDS or not tools.has_deadlines()
 
 
 def test_workers_that_start_while_the_database_file_is_gone_serve_everything(tmp_path: Path) -> None:

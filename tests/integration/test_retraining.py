@@ -2,11 +2,8 @@
 
 import os
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -17,13 +14,11 @@ import pytest
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.store import Store
 from tests.integration.installation import CLASS_NAMES, Installation, install
-from tests.integration.processes import Service, running_service
-from tests.ports import free_port
+from tests.integration.monitors import Monitor, running_monitor
+from tests.integration.processes import Service, eventually, running_service
 from tests.unit.develop.training.optimisation.drawn import draw
 from tests.unit.store.design_samples import recommendation_without_costs
 
-PATIENCE_SECONDS = 240.0
-"""Two processes import torch, with low priority: on a busy machine that takes a minute each."""
 EPOCHS = 12
 RECIPE = {
     "architecture": "test_resnet",
@@ -34,40 +29,16 @@ RECIPE = {
 }
 
 
-def until(happened: Callable[[], Any], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not happened():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.05)
-
-
-@contextmanager
-def monitor(installation: Installation, images: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A monitor in a session of its own; nothing of it is left afterwards."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("LIFELONG_")}
-    folder = installation.settings.data_directory
-    with (folder / "monitor.log").open("ab") as output:
-        process = subprocess.Popen(
-            (sys.executable, "-m", "lifelong_monitor"),
-            cwd=folder,
-            env=kept
-            | {
-                "LIFELONG_DATA_DIRECTORY": str(folder),
-                "LIFELONG_IMAGE_ROOTS": f'["{images.parent}"]',
-                "LIFELONG_MONITOR_PORT": str(free_port()),
-                "LIFELONG_LEASE_SECONDS": "3",
-                "LIFELONG_JOB_POLL_SECONDS": "0.1",
-                "LIFELONG_TRAINING_DEVICES": '["cpu"]',
-            },
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
+def monitor(installation: Installation, images: Path) -> AbstractContextManager[Monitor]:
+    """A monitor that trains on the images of a folder."""
+    return running_monitor(
+        installation.settings.data_directory.parent,
+        cycle_interval_seconds=None,
+        image_roots=f'["{images.parent}"]',
+        lease_seconds=3,
+        job_poll_seconds=0.1,
+        training_devices='["cpu"]',
+    )
 
 
 @pytest.fixture(scope="module")
@@ -123,15 +94,15 @@ def test_a_killed_training_goes_on_and_gives_one_model_that_is_promoted_when_acc
         return found.checkpoint is not None
 
     with monitor(installation, images) as first, installation.store() as store:
-        until(lambda: in_the_middle(store), "the first epoch")
-        children = psutil.Process(first.pid).children(recursive=True)
-        os.kill(first.pid, signal.SIGKILL)
+        eventually(lambda: in_the_middle(store), "the first epoch")
+        children = psutil.Process(first.process.pid).children(recursive=True)
+        os.kill(first.process.pid, signal.SIGKILL)
         psutil.wait_procs(children, timeout=20)
         assert get(service, job)["state"] == "running"
         assert [model.name for model in store.models.list()] == ["linear", "remote"]
 
     with monitor(installation, images):
-        until(lambda: get(service, job)["state"] not in ("queued", "running"), "the training to end")
+        eventually(lambda: get(service, job)["state"] not in ("queued", "running"), "the training to end")
     done = get(service, job)
     assert done["state"] == "succeeded", done["error"]
     result = done["result"]
@@ -156,5 +127,5 @@ def test_a_killed_training_goes_on_and_gives_one_model_that_is_promoted_when_acc
         answers.append(service.send("POST", "/v1/predict", picture, Content_Type="image/png").body)
         return answers[-1]["model_version"] == 2
 
-    until(is_served, "the workers to serve the promoted model")
+    eventually(is_served, "the workers to serve the promoted model")
     assert (answers[-1]["model"], answers[-1]["label"]) == ("linear", CLASS_NAMES[2])

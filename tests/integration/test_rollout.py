@@ -24,7 +24,7 @@ from tests.integration.processes import Connection, Load, Reply, Service, eventu
 from tests.unit.service import onnx_graphs
 
 GROUPS = 40
-REPLIES = 200
+REPLIES = 100
 """Answers from all workers that a stage gets at least."""
 
 

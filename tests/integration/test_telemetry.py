@@ -86,30 +86,31 @@ def wait_for_a_report(folder: Path) -> None:
         time.sleep(1)
 
 
-def test_processes_that_load_models_are_silent(tmp_path: Path) -> None:
+def test_processes_that_load_models_and_a_service_that_predicts_are_silent(tmp_path: Path) -> None:
     modules = ("lifelong.cli", "lifelong_service.graphs.check_graph", "lifelong_service.graphs.classifier")
-    with ExitStack() as stack:
-        started = {
-            module: stack.enter_context(loading(f"{module}, onnxruntime", tmp_path / module))
-            for module in modules
-        }
-        wait_for_a_report(tmp_path / "control")
-        for module, (log, home) in started.items():
-            assert reached(log) == set(), module
-            assert kept_files(home) == [], module
-
-
-def test_a_service_that_predicts_is_silent(tmp_path: Path) -> None:
     installation = install(tmp_path)
     log, home = tmp_path / "calls", tmp_path / "home"
     left_out = (*SWITCHES, *CONTINUOUS_INTEGRATION)
     command = ("env", *(f"--unset={name}" for name in left_out), sys.executable, "-m", "lifelong_service")
-    with running_service(
-        tmp_path, installation.token, command=traced(log, *command), environment=surroundings(home)
-    ) as service:
-        service.wait_for_workers()
+    with ExitStack() as stack:
+        silent = {
+            module: stack.enter_context(loading(f"{module}, onnxruntime", tmp_path / module))
+            for module in modules
+        }
+        service = stack.enter_context(
+            running_service(
+                tmp_path,
+                installation.token,
+                command=traced(log, *command),
+                environment=surroundings(home),
+                workers=1,
+            )
+        )
+        service.wait_until_ready()
         assert service.send("POST", "/v1/predict", image()).status == 200
         wait_for_a_report(tmp_path / "control")
-    assert log.stat().st_size > 0
-    assert reached(log) == set()
-    assert kept_files(home) == []
+        silent["service"] = log, home
+        assert log.stat().st_size > 0
+        for name, (calls, folder) in silent.items():
+            assert reached(calls) == set(), name
+            assert kept_files(folder) == [], name

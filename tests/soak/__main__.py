@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.machine import describe
-from tests.soak.memory import KEPT_SHARE, between, growth
+from tests.soak.memory import KEPT_SHARE, between
 from tests.soak.soak import QUICK, Plan, Soaked, plan_of, soak
 
 ROWS = 6
@@ -53,12 +53,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         soaked = soak(Path(folder), plan, say=say)
     _say_row(soaked, plan, ROWS)
-    grown = {
-        name: growth(one, after=plan.warm_up_seconds, until=plan.seconds)
-        for name, one in soaked.memory.items()
-    }
+    grown = soaked.growth()
     for name, share in grown.items():
-        _say(f"{name}: {100 * share:+.1f} % after the warm-up of {plan.warm_up_seconds:g} s")
+        _say(f"{name}: {100 * share:+.1f} % after the warm-up of {soaked.warm_at:.0f} s")
     _say(f"{soaked.requests} requests, {len(soaked.failures)} failures, cycles: {soaked.cycles}")
     for failure in sorted(set(soaked.failures))[:5]:
         _say(f"  {failure}")

@@ -1,4 +1,4 @@
-"""`python -m tests.soak.leaking_monitor`: a monitor that leaks a megabyte each second, as a positive control."""
+"""`python -m tests.soak.leaking_monitor`: a monitor that leaks two megabytes each second, as a positive control."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from lifelong_monitor.__main__ import main
 def _leak() -> None:
     kept: list[bytes] = []
     while True:
-        kept.append(os.urandom(1_000_000))
+        kept.append(os.urandom(2_000_000))
         time.sleep(1)
 
 

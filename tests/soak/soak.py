@@ -18,10 +18,11 @@ import psutil
 
 from lifelong_core.design import ProblemFingerprint, recommend
 from lifelong_core.store import Cycle
-from tests.faults.world import MODEL, Monitor, World
+from tests.faults.world import MODEL, World
 from tests.integration.installation import COSTS, image
+from tests.integration.monitors import Monitor
 from tests.integration.processes import Service
-from tests.soak.memory import Sample, weigh
+from tests.soak.memory import Sample, growth, weigh
 
 ENVIRONMENTS = ("clinic-a", "clinic-b", "clinic-c", "clinic-d")
 PREVALENCES = ((1 / 3, 1 / 3, 1 / 3), (0.85, 0.1, 0.05))
@@ -39,8 +40,9 @@ class Plan:
     """Duration and size of a soak.
 
     Attributes:
-        seconds: duration of the load.
+        seconds: duration of the load; on a slow machine it lasts until the cycles after the warm-up are complete.
         warm_up_seconds: part of it in which caches and windows fill.
+        cycles: cycles of an environment that the warm-up has at least, and the time after it.
         cycle_seconds: time between two cycles of a population.
         shift_seconds: time between two changes of the class mix of an environment.
         request_seconds: time between two requests of an environment.
@@ -54,14 +56,15 @@ class Plan:
     shift_seconds: float
     request_seconds: float
     window_samples: int
+    cycles: int = 6
     has_leak: bool = False
 
 
 QUICK = Plan(
-    seconds=80,
-    warm_up_seconds=35,
+    seconds=45,
+    warm_up_seconds=21,
     cycle_seconds=1,
-    shift_seconds=10,
+    shift_seconds=6,
     request_seconds=0.25,
     window_samples=400,
     has_leak=True,
@@ -89,12 +92,23 @@ class Soaked:
         cycles: number of cycles with a window, by outcome.
         requests: number of requests with the answer 200.
         failures: other answers, and broken connections.
+        warm_at: end of the warm-up, in seconds.
+        until: end of the load, in seconds.
     """
 
     memory: dict[str, list[Sample]] = field(default_factory=dict)
     cycles: dict[str, int] = field(default_factory=dict)
     requests: int = 0
     failures: list[str] = field(default_factory=list)
+    warm_at: float = 0.0
+    until: float = 0.0
+
+    def growth(self) -> dict[str, float]:
+        """Relative growth of the kept memory of each process after the warm-up."""
+        return {
+            name: growth(samples, after=self.warm_at, until=self.until)
+            for name, samples in self.memory.items()
+        }
 
 
 def soak(folder: Path, plan: Plan, *, say: Callable[[Soaked, float], None] = lambda *_: None) -> Soaked:
@@ -110,12 +124,12 @@ def soak(folder: Path, plan: Plan, *, say: Callable[[Soaked, float], None] = lam
         _attach_recommendation(world)
         world.start_service()
         settings = {
-            "LIFELONG_CYCLE_INTERVAL_SECONDS": str(plan.cycle_seconds),
-            "LIFELONG_QUANTIFIER": "auto",
-            "LIFELONG_WINDOW_SAMPLES": str(plan.window_samples),
-            "LIFELONG_VALIDATION_SAMPLES": str(plan.window_samples),
+            "cycle_interval_seconds": plan.cycle_seconds,
+            "quantifier": "auto",
+            "window_samples": plan.window_samples,
+            "validation_samples": plan.window_samples,
         }
-        world.start_monitor(environment=settings)
+        world.start_monitor(**settings)
         monitors = {"monitor": world.monitor}
         with _leaking(world, settings, is_wanted=plan.has_leak) as leaking:
             if leaking is not None:
@@ -150,13 +164,13 @@ def _attach_recommendation(world: World) -> None:
 
 
 @contextmanager
-def _leaking(world: World, settings: Mapping[str, str], *, is_wanted: bool) -> Iterator[Monitor | None]:
+def _leaking(world: World, settings: Mapping[str, object], *, is_wanted: bool) -> Iterator[Monitor | None]:
     if not is_wanted:
         yield None
         return
     # The other monitor runs the cycles.
-    variables = {**settings, "LIFELONG_CYCLE_INTERVAL_SECONDS": "3600", "PYTHONPATH": str(REPOSITORY)}
-    monitor = world.another_monitor(command=LEAKING, environment=variables)
+    changes = {"cycle_interval_seconds": 3600, "environment": {"PYTHONPATH": str(REPOSITORY)}}
+    monitor = world.another_monitor(command=LEAKING, **(dict(settings) | changes))
     try:
         yield monitor
     finally:
@@ -172,9 +186,18 @@ def _watch(
     began: float,
 ) -> None:
     """Measure the memory of all processes until the time is over."""
-    processes = {name: psutil.Process(monitor.process_id) for name, monitor in monitors.items() if monitor}
+    processes = {name: psutil.Process(monitor.process.pid) for name, monitor in monitors.items() if monitor}
     processes |= {f"worker {number}": one for number, one in enumerate(world.service.workers(), 1)}
-    while (seconds := time.monotonic() - began) < plan.seconds:
+    measured = plan.seconds - plan.warm_up_seconds
+    warm_cycles = 0
+    while True:
+        soaked.until = seconds = time.monotonic() - began
+        if not soaked.warm_at and seconds >= plan.warm_up_seconds:
+            warm_cycles = len(_cycles(world, ENVIRONMENTS[0]))
+            soaked.warm_at = seconds if warm_cycles >= plan.cycles else 0.0
+        is_long_enough = soaked.warm_at and seconds >= soaked.warm_at + measured
+        if is_long_enough and len(_cycles(world, ENVIRONMENTS[0])) >= warm_cycles + plan.cycles:
+            return
         for name, process in processes.items():
             sample = weigh([process], seconds)
             if sample is None:

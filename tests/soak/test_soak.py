@@ -17,12 +17,11 @@ def soaked(tmp_path_factory: pytest.TempPathFactory) -> Soaked:
 
 @pytest.mark.parametrize("name", WATCHED)
 def test_no_process_grows(name: str, soaked: Soaked) -> None:
-    assert growth(soaked.memory[name], after=QUICK.warm_up_seconds, until=QUICK.seconds) < MOST_QUICK_GROWTH
+    assert soaked.growth()[name] < MOST_QUICK_GROWTH
 
 
 def test_a_leak_is_found(soaked: Soaked) -> None:
-    found = growth(soaked.memory["leaking monitor"], after=QUICK.warm_up_seconds, until=QUICK.seconds)
-    assert found > MOST_QUICK_GROWTH
+    assert soaked.growth()["leaking monitor"] > MOST_QUICK_GROWTH
 
 
 def test_the_installation_worked_meanwhile(soaked: Soaked) -> None:

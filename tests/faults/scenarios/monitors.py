@@ -85,9 +85,9 @@ def sick_monitor(world: World, scale: Scale) -> Outcome:
 @contextmanager
 def _stopped(world: World) -> Iterator[None]:
     assert world.monitor is not None
-    world.monitor.pause()
+    world.monitor.process.send_signal(signal.SIGSTOP)  # it holds its lease and its connections
     yield
-    world.monitor.resume()
+    world.monitor.process.send_signal(signal.SIGCONT)
 
 
 @contextmanager

@@ -11,10 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.faults import resources
 from tests.faults.load import Load
-from tests.faults.mixed_load import WAYS_TO_LEAVE, ImageKind, MixedLoad
+from tests.faults.mixed_load import MIXED_PERIOD, WAYS_TO_LEAVE, ImageKind, MixedLoad
 from tests.faults.resources import Rest, Watch
 from tests.faults.scenarios.swaps import distinct_head
-from tests.faults.trial import DELIVERY_SECONDS, Outcome, Scale, Trial, under_load
+from tests.faults.trial import Outcome, Scale, Trial, delivery_patience, under_load
 from tests.faults.world import MODEL, World, patiently
 from tests.soak.memory import KEPT_SHARE, PARTS, between
 
@@ -22,9 +22,13 @@ LOAD_SHARE: Final = 0.7
 """Share of the capacity that is offered."""
 MOST_GROWTH: Final = 0.05
 """Largest growth of the memory that a process keeps, from the first to the last quarter after the warm-up."""
+MOST_QUICK_GROWTH: Final = 0.1
+"""The same for the shortened form of a minute, in which one peak counts."""
 _SWAP_SECONDS: Final = 10.0
 _SHORTEST_SECONDS: Final = 2.0
 """Shortest time that a head is in force: every worker serves it within a second."""
+_MOST_SECONDS: Final = 120.0
+"""Longest prolongation of a round on a slow machine."""
 _AWAY_SECONDS: Final = 4.0
 _CLIENTS: Final = 24
 """Simultaneous clients of the saturation."""
@@ -52,7 +56,7 @@ class Plan:
 
 
 FULL: Final = Plan(saturation=20, round=150, warm_up_rounds=2, rounds=12, interval=5)
-QUICK: Final = Plan(saturation=6, round=40, warm_up_rounds=1, rounds=3, interval=1)
+QUICK: Final = Plan(saturation=3, round=10, warm_up_rounds=1, rounds=3, interval=0.5)
 
 
 def serving_soak(world: World, scale: Scale) -> Outcome:
@@ -80,7 +84,7 @@ def serving_soak(world: World, scale: Scale) -> Outcome:
     outcome.violations += resources.grown_holdings(first, last)
     if not watch.ended:
         outcome.violations += resources.grown_memory(
-            watch.memory, after=warm_at, until=until, most=MOST_GROWTH
+            watch.memory, after=warm_at, until=until, most=scale.of(MOST_GROWTH, MOST_QUICK_GROWTH)
         )
         outcome.figures["processes"] = _processes(watch, first, last, warm_at, until)
     outcome.figures = {"capacity": capacity, "offered": LOAD_SHARE * capacity} | outcome.figures
@@ -113,7 +117,7 @@ def _capacity(world: World, seconds: float, scale: Scale) -> float:
         began = time.monotonic()
         time.sleep(seconds)
         answered, passed = len(load.answers), time.monotonic() - began
-    assert patiently(lambda: world.spool().predictions == 0, DELIVERY_SECONDS) is not None
+    assert patiently(lambda: world.spool().predictions == 0, delivery_patience()) is not None
     assert answered, load.failures[:1]
     return answered / passed
 
@@ -132,6 +136,8 @@ def _round(world: World, number: int, rate: float, plan: Plan, scale: Scale) -> 
             if not trial.faults and left <= plan.round / 2 + _SWAP_SECONDS:
                 _restart(trial, is_killed=number % 2 == 1)
             time.sleep(max(0.0, min(swap_at + _SWAP_SECONDS, until) - time.monotonic()))
+        # Every kind of request, also where the machine is slow.
+        patiently(lambda: len(trial.load.answers) >= MIXED_PERIOD, _MOST_SECONDS)
         outcome = trial.conclude()
         outcome.violations += _unused_heads(trial, published)
         outcome.violations += _unanswered(trial)
