@@ -1,15 +1,22 @@
-"""Labelled outputs of a model in npz files, as `recommend` and `validate` read them."""
+"""Labelled outputs of models in npz files, as `recommend` and `validate` read them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 
 from lifelong.commands.cycles.inputs import name_file_in_errors
-from lifelong.commands.validation.uncertainty_files import as_probabilities_of
+from lifelong.commands.validation.option_values import file_by_model, files_by_model
+from lifelong.commands.validation.uncertainty_files import (
+    as_probabilities_of,
+    read_member,
+    read_uncertainties,
+)
 from lifelong_core.deploy.labelled_set import MEMBER_NAMES, METADATA_PREFIX, take_members
+from lifelong_core.design import ModelOutputs
 from lifelong_core.values.arrays import expect_logits, read_labels, softmax, with_both_columns
 from lifelong_core.values.class_labels import composed
 from lifelong_core.values.errors import InvalidInputError
@@ -106,6 +113,87 @@ def read_outputs(path: Path) -> LabelledOutputs:
         if name.startswith(METADATA_PREFIX)
     }
     return LabelledOutputs(**found, metadata=metadata or None, members=tuple(members) or None)
+
+
+def model_outputs(
+    read: dict[str, LabelledOutputs], names: Sequence[str] | None, options: Mapping[str, Any]
+) -> dict[str, ModelOutputs]:
+    """The outputs of each model with those of --cut-offs, --uncertainties and --members.
+
+    Args:
+        read: the labelled data of each model.
+        names: of the classes.
+        options: of the command `validate`.
+
+    Raises:
+        InvalidInputError: models have other samples, uncertainties were given twice, or a file cannot be read.
+        click.UsageError: an option names no model.
+    """
+    _check_same_samples(read)
+    read = _with_uncertainties(read, options)
+    cut_offs = file_by_model(list(read), options["cut_offs"], "--cut-offs")
+    others = {name: with_indices(read_outputs(path), names) for name, path in cut_offs.items()}
+    score_prevalence = _shares(options["score_prevalence"])
+    return {
+        name: ModelOutputs(
+            probabilities=data.probabilities,
+            logits=data.logits,
+            decisions=data.decisions,
+            cut_off_data=(others[name].labels, others[name].scores) if name in others else None,
+            score_prevalence=score_prevalence,
+            uncertainties=data.uncertainties,
+            members=data.members,
+        )
+        for name, data in read.items()
+    }
+
+
+def _check_same_samples(read: dict[str, LabelledOutputs]) -> None:
+    """Check that all models have the same samples in the same order."""
+    first = next(iter(read.values()))
+    for name, data in read.items():
+        if not np.array_equal(data.labels, first.labels):
+            raise InvalidInputError(
+                f"the labels of {name} are others than those of {next(iter(read))}.",
+                field="DATA",
+                hint="Give the outputs of all models on the same samples, in the same order.",
+            )
+
+
+def _with_uncertainties(
+    read: dict[str, LabelledOutputs], options: Mapping[str, Any]
+) -> dict[str, LabelledOutputs]:
+    """The data with the uncertainties and members of further files."""
+    changed = dict(read)
+    given = file_by_model(list(read), options["uncertainties"], "--uncertainties")
+    drawn = files_by_model(list(read), options["members"], "--members")
+    for name in dict.fromkeys((*given, *drawn)):
+        data = read[name]
+        sources = (name in given, name in drawn, data.uncertainties is not None, data.members is not None)
+        if sum(sources) > 1:
+            raise InvalidInputError(
+                f"the uncertainties of {name} were given more than once.",
+                field="uncertainties",
+                hint="Give one of --uncertainties, --members, and arrays of the labelled data.",
+            )
+        if name in given:
+            changed[name] = replace(data, uncertainties=read_uncertainties(given[name]))
+        else:
+            members = tuple(read_member(path) for path in drawn[name])
+            changed[name] = replace(data, members=members)
+    return changed
+
+
+def _shares(text: str | None) -> list[float] | None:
+    """Numbers separated by commas."""
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise click.UsageError(
+            f"--score-prevalence takes numbers separated by commas, such as 0.9,0.1; got {text[:80]!r}."
+        ) from error
 
 
 def _names_in(array: Any) -> tuple[str, ...]:

@@ -1,13 +1,11 @@
 """`lifelong validate`: the recommended metrics of models on labelled data, without a service."""
 
 import re
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from lifelong.commands.common import (
     as_json,
@@ -20,16 +18,18 @@ from lifelong.commands.connection import connect
 from lifelong.commands.cycles.inputs import name_file_in_errors
 from lifelong.commands.interview.attached import find_task, readable
 from lifelong.commands.results import deliver, terminal
-from lifelong.commands.validation.labelled_files import LabelledOutputs, read_outputs, with_indices
+from lifelong.commands.validation.labelled_files import (
+    LabelledOutputs,
+    model_outputs,
+    read_outputs,
+    with_indices,
+)
 from lifelong.commands.validation.option_values import (
     data_by_model,
-    file_by_model,
-    files_by_model,
     load_metrics,
     parse_threshold,
 )
 from lifelong.commands.validation.options import aggregate_option, settings_of, uncertainty_options
-from lifelong.commands.validation.uncertainty_files import read_member, read_uncertainties
 from lifelong.commands.validation.validation_text import print_comparison, print_validation
 from lifelong.printing import echo
 from lifelong_core.design import (
@@ -210,8 +210,7 @@ def _found(
     options: dict[str, Any],
 ) -> ValidationResult | ModelComparison:
     first = next(iter(read.values()))
-    _check_same_samples(read)
-    outputs = _outputs(_with_uncertainties(read, options), names, options)
+    outputs = model_outputs(read, names, options)
     uncertainty = settings_of(options)
     if uncertainty is not None and not any(_has_uncertainties(one) for one in outputs.values()):
         raise click.UsageError(
@@ -235,28 +234,10 @@ def _found(
     return validate_one(
         recommendation,
         first.labels,
-        probabilities=only.probabilities,
-        logits=only.logits,
-        decisions=only.decisions,
-        cut_off_data=only.cut_off_data,
-        score_prevalence=only.score_prevalence,
-        uncertainties=only.uncertainties,
-        members=only.members,
         name=name,
+        **vars(only),
         **setting,
     )
-
-
-def _check_same_samples(read: dict[str, LabelledOutputs]) -> None:
-    """Check that all models have the same samples in the same order."""
-    first = next(iter(read.values()))
-    for name, data in read.items():
-        if not np.array_equal(data.labels, first.labels):
-            raise InvalidInputError(
-                f"the labels of {name} are others than those of {next(iter(read))}.",
-                field="DATA",
-                hint="Give the outputs of all models on the same samples, in the same order.",
-            )
 
 
 def _has_uncertainties(outputs: ModelOutputs) -> bool:
@@ -271,62 +252,6 @@ def _needs_cut_offs(recommendation: Recommendation, read: dict[str, LabelledOutp
         return False
     classes = recommendation.fingerprint.number_of_classes or 2
     return needs_other_cases(recommended_rule(recommendation), classes)
-
-
-def _with_uncertainties(
-    read: dict[str, LabelledOutputs], options: dict[str, Any]
-) -> dict[str, LabelledOutputs]:
-    """The data with the uncertainties and members of further files."""
-    changed = dict(read)
-    given = file_by_model(list(read), options["uncertainties"], "--uncertainties")
-    drawn = files_by_model(list(read), options["members"], "--members")
-    for name in dict.fromkeys((*given, *drawn)):
-        data = read[name]
-        sources = (name in given, name in drawn, data.uncertainties is not None, data.members is not None)
-        if sum(sources) > 1:
-            raise InvalidInputError(
-                f"the uncertainties of {name} were given more than once.",
-                field="uncertainties",
-                hint="Give one of --uncertainties, --members, and arrays of the labelled data.",
-            )
-        if name in given:
-            changed[name] = replace(data, uncertainties=read_uncertainties(given[name]))
-        else:
-            members = tuple(read_member(path) for path in drawn[name])
-            changed[name] = replace(data, members=members)
-    return changed
-
-
-def _outputs(
-    read: dict[str, LabelledOutputs], names: tuple[str, ...] | None, options: dict[str, Any]
-) -> dict[str, ModelOutputs]:
-    cut_offs = file_by_model(list(read), options["cut_offs"], "--cut-offs")
-    others = {name: with_indices(read_outputs(path), names) for name, path in cut_offs.items()}
-    score_prevalence = _shares(options["score_prevalence"])
-    return {
-        name: ModelOutputs(
-            probabilities=data.probabilities,
-            logits=data.logits,
-            decisions=data.decisions,
-            cut_off_data=(others[name].labels, others[name].scores) if name in others else None,
-            score_prevalence=score_prevalence,
-            uncertainties=data.uncertainties,
-            members=data.members,
-        )
-        for name, data in read.items()
-    }
-
-
-def _shares(text: str | None) -> list[float] | None:
-    """Numbers separated by commas."""
-    if text is None:
-        return None
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError as error:
-        raise click.UsageError(
-            f"--score-prevalence takes numbers separated by commas, such as 0.9,0.1; got {text[:80]!r}."
-        ) from error
 
 
 def _accepted(found: ValidationResult | ModelComparison) -> bool:
