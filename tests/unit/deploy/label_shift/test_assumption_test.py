@@ -346,7 +346,7 @@ def test_no_figure_is_given_for_samples_between_the_classes_or_noise(shared_logi
     assert all(item.amount is None and not any(map(str.isdigit, item.text)) for item in found)
 
 
-@pytest.mark.parametrize("factor", [0.5, 0.7, 0.85, 0.9, 1.1, 1.2, 1.4])
+@pytest.mark.parametrize("factor", [0.5, 0.85, 1.2, 1.4])
 @pytest.mark.parametrize("task", ["cifar10_resnet50", "lapgyn4_surgical_actions"])
 def test_what_is_said_of_the_factor_is_true(shared_logits, real_reference, task, factor):
     calibration = shared_logits(task).calibration

@@ -2,15 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lifelong_core.deploy import LabeledLogits, quantifier
 from lifelong_core.deploy.calibration.choice import fit_calibration
 from lifelong_core.deploy.calibration.matrix_scaling import Layout, LogitFeatures, MatrixProblem, Ridge
 from lifelong_core.deploy.numerics.simplex import mixture_weights, smooth
 from lifelong_core.deploy.quantification.uncertainty import Influence
-from tests.unit.costly import costly
 
 NOISE = np.array([[1.0, 1.6, 0.0], [0.0, 0.5, 0.0], [0.0, 0.0, 1.0]])
 """Correlated noise: the posterior needs a matrix."""
@@ -178,23 +175,6 @@ def test_copied_calibration_patients_count_once():
     alone, grouped, naive = errors
     assert grouped == pytest.approx(alone, rel=0.35)
     assert naive < 0.7 * grouped
-
-
-@costly
-@given(seed=st.integers(0, 10_000), classes=st.sampled_from([2, 3, 6]))
-def test_permuting_the_classes_permutes_the_estimate_and_its_interval(seed, classes):
-    rng = np.random.default_rng(seed)
-    labels = np.concatenate([np.arange(classes).repeat(2), rng.integers(classes, size=150)])
-    mixing = np.eye(classes) + 0.5 * rng.normal(size=(classes, classes))
-    logits = 2 * np.eye(classes)[labels] + rng.normal(size=(labels.size, classes)) @ mixing
-    rows = logits[rng.integers(labels.size, size=80)] + 0.3
-    order = rng.permutation(classes)
-    one = quantifier("auto").fit(LabeledLogits(logits, labels)).estimate(rows)
-    renamed = LabeledLogits(logits[:, order], np.argsort(order)[labels])
-    other = quantifier("auto").fit(renamed).estimate(rows[:, order])
-    assert other.prevalence == pytest.approx(one.prevalence[order], abs=1e-6)
-    assert other.low == pytest.approx(one.low[order], abs=1e-6)
-    assert other.high == pytest.approx(one.high[order], abs=1e-6)
 
 
 def test_a_constant_per_row_changes_nothing():

@@ -38,9 +38,7 @@ def assert_on_the_simplex(prevalence):
 
 
 @every_method
-@pytest.mark.parametrize(
-    ("classes", "scale"), [(2, 1.0), (2, 1e4 / 3), (3, 0.1), (8, 1e4 / 3), (30, 0.1), (30, 1.0)]
-)
+@pytest.mark.parametrize(("classes", "scale"), [(2, 1e4 / 3), (3, 0.1), (8, 1e4 / 3), (30, 0.1)])
 def test_estimates_lie_on_the_simplex_inside_their_intervals(method, classes, scale):
     calibration, window = task(classes, scale=scale, samples=20 * classes)
     if (method, classes, scale) == ("HDy", 30, 0.1):
@@ -358,7 +356,6 @@ def test_the_bandwidth_has_a_lower_limit(bandwidth):
     assert caught.value.field == "bandwidth"
 
 
-@every_method
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
@@ -369,8 +366,9 @@ def test_the_bandwidth_has_a_lower_limit(bandwidth):
         ({"logits": [[0.0, 1.0, 2.0]], "confidence": 1.0}, "confidence"),
     ],
 )
-def test_bad_windows_are_named(method, arguments, field):
-    fitted = fit(method, task(3)[0])
+def test_bad_windows_are_named(arguments, field):
+    """All methods check them in the same place."""
+    fitted = fit("auto", task(3)[0])
     with pytest.raises(InvalidInputError) as caught:
         fitted.estimate(**arguments)
     assert caught.value.field == field
