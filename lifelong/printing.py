@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from lifelong_core.values.names import escape_controls
+from lifelong_core.values.control_characters import escape_controls
 
 
 def echo(text: object = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lifelong.printing import echo
-from lifelong_core.values.names import escape_controls
+from lifelong_core.values.control_characters import escape_controls
 
 GAP = "  "
 WIDEST = 10_000

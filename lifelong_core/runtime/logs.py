@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Literal, TypeAlias, cast
 
 from lifelong_core.runtime.redaction import redact
-from lifelong_core.values.names import escape_controls
+from lifelong_core.values.control_characters import escape_controls
 
 LogFormat: TypeAlias = Literal["json", "console"]
 

@@ -14,8 +14,8 @@ from lifelong_core.design.interview.answer_texts import parse_number
 from lifelong_core.metrics import CustomMetric
 from lifelong_core.values.arrays import LARGEST_NUMBER
 from lifelong_core.values.class_labels import class_index, describe_labels
+from lifelong_core.values.control_characters import escape_controls
 from lifelong_core.values.errors import InvalidInputError
-from lifelong_core.values.names import escape_controls
 
 METRIC = "--metric"
 METRIC_HINT = (

@@ -47,8 +47,8 @@ from lifelong_core.design.recommendation.stated_rule import recommended_rule
 from lifelong_core.design.report.pages import comparison_html, validation_html
 from lifelong_core.design.validation.decisions.decide import needs_other_cases
 from lifelong_core.values.class_labels import composed
+from lifelong_core.values.control_characters import escape_controls
 from lifelong_core.values.errors import InvalidInputError
-from lifelong_core.values.names import escape_controls
 
 existing_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 file = click.Path(dir_okay=False, path_type=Path)

@@ -20,9 +20,10 @@ from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.knowledge.signing import SIGNATURE_BYTES, SigningKey, is_signed_by
+from lifelong_core.values.control_characters import escape_controls
 from lifelong_core.values.documents import Frozen, FrozenDocument
 from lifelong_core.values.errors import InvalidInputError, PayloadTooLargeError
-from lifelong_core.values.names import Name, escape_controls
+from lifelong_core.values.names import Name
 from lifelong_core.values.npz import DAMAGED_HINT, read_npz, write_npz
 from lifelong_core.values.validation_errors import read_json
 

@@ -21,8 +21,8 @@ from lifelong_core.store.engine.documents import values_text
 from lifelong_core.store.engine.statements import ArtifactRepository
 from lifelong_core.store.jobs.rows import change_job, existing_job, job_of, lock_job, state_of_jobs
 from lifelong_core.store.schema import tables
+from lifelong_core.values.control_characters import escape_controls
 from lifelong_core.values.errors import ConflictError, NotFoundError, UnavailableError
-from lifelong_core.values.names import escape_controls
 
 LARGEST_PROGRESS = 8 * 2**10
 

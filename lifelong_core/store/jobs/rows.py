@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from lifelong_core.entities.jobs import Job, JobsState
 from lifelong_core.store.engine.columns import Row, read_record
 from lifelong_core.store.schema import tables
+from lifelong_core.values.control_characters import escape_controls
 from lifelong_core.values.errors import ConflictError, LifelongError, NotFoundError
-from lifelong_core.values.names import escape_controls
 
 LONGEST_TEXTS = {"message": 2000, "field": 200, "hint": 1000}
 """Largest numbers of characters of an error's texts."""

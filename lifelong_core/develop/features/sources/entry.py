@@ -9,8 +9,8 @@ from typing import BinaryIO, Literal, Protocol, TypeAlias
 from lifelong_core.develop.features.dicom import count_frames, is_dicom
 from lifelong_core.images import IMAGE_SUFFIXES
 from lifelong_core.values.class_labels import composed, is_missing, key_form
+from lifelong_core.values.control_characters import escape_controls
 from lifelong_core.values.errors import LifelongError
-from lifelong_core.values.names import escape_controls
 
 
 @dataclass(frozen=True, slots=True)
