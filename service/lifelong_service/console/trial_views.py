@@ -1,15 +1,23 @@
 """What the pages of tasks show."""
 
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy.criterion.expected_criterion import describe_expectation, describe_head_rule
 from lifelong_core.entities.registry import ModelRole
+from lifelong_core.operations.operation import Context
+from lifelong_core.operations.trials import (
+    ListPromotions,
+    ShowTrial,
+    TrialPopulationAnswer,
+    list_promotions,
+    show_trial,
+)
 from lifelong_core.store import Registry, Store, Task
 from lifelong_core.store.heads.checks import follows_task
 from lifelong_core.store.heads.outlook import describe_outlook
-from lifelong_core.store.rollouts.trials import TrialPopulation, trial_populations
 
 ROLES: dict[ModelRole, str] = {
     "promoted": "promoted: answers requests without a version",
@@ -37,21 +45,21 @@ def task_lines(store: Store) -> list[dict[str, Any]]:
     ]
 
 
-def task_view(store: Store, task: Task) -> dict[str, Any]:
+def task_view(context: Context, name: str) -> dict[str, Any]:
     """The models of a task, its decision rule, its trial with the populations of both models, and its promotions,
     newest first.
     """
-    registry = store.registry()
-    rollout = store.rollouts.current(task.name)
+    store = context.store
+    task, registry = store.tasks.get(name), store.registry()
+    state = show_trial(context, ShowTrial(task=name))
+    listed = list_promotions(context, ListPromotions(task=name))
     models = sorted(
         (model for model in registry.models.values() if model.task_id == task.id),
         key=lambda model: (model.name, -model.version),
     )
-    promotions = store.promotions.list(task.name)
-    restored = store.promotions.rollback_model(task.name)
     return {
         "task": task,
-        "promoted": _reference(registry, task.promoted_model_id),
+        "promoted": state.promoted_model,
         "models": [
             {"model": model.reference, "kind": model.kind, "role": ROLES[registry.role(model.id)]}
             for model in models
@@ -65,21 +73,19 @@ def task_view(store: Store, task: Task) -> dict[str, Any]:
             and (model.id, None) in registry.heads
         ],
         "trial": _trial(registry, task),
-        "rollout": rollout,
-        "populations": []
-        if rollout is None
-        else [_population(one, task) for one in trial_populations(store, task, rollout)],
+        "rollout": state.trial,
+        "populations": [_population(population) for population in state.populations],
         "promotions": [
             {
-                "model": _reference(registry, one.model_id) or "removed",
-                "what": _REASONS[one.reason],
-                "at": one.promoted_at,
-                "by": one.promoted_by,
+                "model": promotion.model or "removed",
+                "what": _REASONS[promotion.reason],
+                "at": promotion.promoted_at,
+                "by": promotion.promoted_by,
             }
-            for one in promotions[: -_MOST_PROMOTIONS - 1 : -1]
+            for promotion in listed.promotions[: -_MOST_PROMOTIONS - 1 : -1]
         ],
-        "sequence": promotions[-1].sequence if promotions else 0,
-        "restored": None if restored is None else restored.reference,
+        "sequence": listed.promotions[-1].sequence if listed.promotions else 0,
+        "restored": listed.rollback_model,
     }
 
 
@@ -94,23 +100,20 @@ def _trial(registry: Registry, task: Task) -> dict[str, Any] | None:
     }
 
 
-def _population(population: TrialPopulation, task: Task) -> dict[str, Any]:
-    cycle, labelled, found = population.cycle, population.labelled, population.prevalence
-    shares = (
-        []
-        if found is None
-        else zip(task.class_names, found["prevalence"], found["low"], found["high"], strict=True)
-    )
+def _population(population: TrialPopulationAnswer) -> dict[str, Any]:
+    cycle = population.cycle
+    shares = {} if cycle is None else cycle.prevalence or {}
     return {
         "environment": population.environment,
-        "model": population.model.reference,
+        "model": population.model,
         "role": population.role,
         "outcome": None if cycle is None else cycle.effect,
-        "samples": None if cycle is None else cycle.window_samples,
-        "prevalence": [f"{name} {share:.3f} ({low:.3f} to {high:.3f})" for name, share, low, high in shares][
-            :_MOST_CLASSES
+        "samples": None if cycle is None else cycle.samples,
+        "prevalence": [
+            f"{name} {share.estimate:.3f} ({share.low:.3f} to {share.high:.3f})"
+            for name, share in islice(shares.items(), _MOST_CLASSES)
         ],
-        "labelled": labelled,
+        "labelled": population.labelled,
     }
 
 

@@ -131,7 +131,6 @@ def _attempt(request: Request, task: str, form: FormData, read: Callable[[], Cal
 def _task_page(
     request: Request, task: str, *, error: LifelongError | None = None, typed: FormData | None = None
 ) -> Response:
-    store = worker_of(request).store
     return page(
         request,
         "task",
@@ -139,7 +138,7 @@ def _task_page(
         path=f"{LIST}/{task}",
         error=error,
         typed={"model": "", "percent": "", "reason": ""} | dict(typed or {}),
-        **task_view(store, store.tasks.get(task)),
+        **task_view(context_of(request), task),
     )
 
 
