@@ -61,6 +61,7 @@ def test_the_log_is_read_in_pages_newest_first(store: Store):
     assert [entry.subject for entry in store.audit.list(limit=3, before=first[-1].id)] == ["t1", "t0"]
 
 
+@sqlite_only
 def test_a_refused_change_leaves_no_entry(store: Store):
     store.tasks.add("lesions", CLASSES, COSTS, actor="tests")
     with pytest.raises(ConflictError):
@@ -117,12 +118,14 @@ def test_the_digest_is_what_its_documentation_says(entries: list[AuditEntry]):
     assert entry.digest == hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
+@sqlite_only
 def test_removed_entries_are_found(store: Store, entries: list[AuditEntry]):
     del entries
     execute(store, remove(1, 4, 5))
     assert faults(store) == [("missing", 1, 1), ("missing", 4, 5)]
 
 
+@sqlite_only
 @pytest.mark.parametrize("column", ["at", "actor", "action", "subject", "details", "source", "digest"])
 def test_a_changed_entry_is_found(store: Store, entries: list[AuditEntry], column: str):
     value = {"at": datetime(2020, 1, 1, tzinfo=UTC), "details": {"classes": []}}.get(column, "x")
@@ -141,6 +144,7 @@ def test_an_entry_that_was_changed_with_its_digest_is_not_that_of_the_next_one(
     assert "entry 4 does not continue entry 3" in store.audit.verify().faults[0].text
 
 
+@sqlite_only
 def test_a_log_that_was_written_anew_is_found_by_an_anchor(store: Store, entries: list[AuditEntry]):
     before = chain_entries(replace(entries[2], actor="somebody else"), entries[1].digest)
     statements = [rewrite(entries[2], actor="somebody else")]
@@ -153,6 +157,7 @@ def test_a_log_that_was_written_anew_is_found_by_an_anchor(store: Store, entries
     assert faults(store, Anchor(7, entries[6].digest)) == [("rewritten", 7, 7)]
 
 
+@sqlite_only
 def test_entries_that_were_exchanged_are_found(store: Store, entries: list[AuditEntry]):
     fifth, sixth = vars(entries[4]), vars(entries[5])
     execute(
@@ -165,12 +170,14 @@ def test_entries_that_were_exchanged_are_found(store: Store, entries: list[Audit
     assert "entry 5 was written as entry 6" in store.audit.verify().faults[0].text
 
 
+@sqlite_only
 def test_a_forged_entry_is_found(store: Store, entries: list[AuditEntry]):
     forged = {**vars(entries[6]), "id": 8, "subject": "never happened"}
     execute(store, sa.insert(tables.audit).values(forged))
     assert faults(store) == [("changed", 8, 8)]
 
 
+@sqlite_only
 def test_a_tail_that_was_cut_off_is_found_by_an_anchor(store: Store, entries: list[AuditEntry]):
     anchor = Anchor(7, entries[6].digest)
     assert faults(store, anchor) == []
@@ -193,6 +200,7 @@ def test_an_entry_that_cannot_be_read_is_found(store: Store, entries: list[Audit
     assert faults(store) == [("changed", 3, 3)]
 
 
+@sqlite_only
 def test_the_newest_entries_are_verified_by_themselves(store: Store, entries: list[AuditEntry]):
     execute(store, rewrite(entries[1], actor="somebody else"))
     found = store.audit.verify(newest_only=4)
@@ -201,6 +209,7 @@ def test_the_newest_entries_are_verified_by_themselves(store: Store, entries: li
     assert store.audit.verify(newest_only=7).entries == 7
 
 
+@sqlite_only
 def test_a_long_log_is_verified_in_pages(store: Store):
     refusal = Refusals("access.refuse", "anonymous", "192.0.2.1", "GET /v1/admin/tasks", {"count": 2})
     store.audit.note_refusals([refusal] * 4500)
@@ -212,6 +221,7 @@ def test_a_long_log_is_verified_in_pages(store: Store):
     )
 
 
+@sqlite_only
 def test_entries_name_the_source_of_a_change(store: Store):
     with audit_source("192.0.2.7"):
         store.tasks.add("lesions", CLASSES, COSTS, actor="tests")

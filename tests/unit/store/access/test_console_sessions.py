@@ -35,6 +35,7 @@ def move(store: Store, **moments: timedelta) -> None:
             connection.execute(sa.update(sessions).where(sessions.c.id_hash == row.id_hash).values(values))
 
 
+@sqlite_only
 def test_a_session_leads_to_its_token(store: Store):
     identifier = begin(store, token(store))
     assert re.fullmatch(r"[A-Za-z0-9_-]{43}", identifier)
@@ -120,6 +121,7 @@ def test_a_session_of_the_secret_before_a_rotation_ends_with_it(store: Store):
     assert session.ends_at == rotated.previous_expires_at
 
 
+@sqlite_only
 def test_a_revocation_ends_all_sessions_of_the_token_and_no_others(store: Store):
     others = begin(store, token(store, "bob"))
     secret = token(store)
@@ -130,6 +132,7 @@ def test_a_revocation_ends_all_sessions_of_the_token_and_no_others(store: Store)
     assert [session.token for session in store.console_sessions.list()] == ["bob"]
 
 
+@sqlite_only
 def test_a_rotation_ends_all_sessions_although_the_old_secret_is_valid_for_a_while(store: Store):
     secret = token(store)
     identifier = begin(store, secret)
@@ -159,6 +162,7 @@ def test_a_login_beside_revocations_leaves_no_session(store: Store):
         assert connection.execute(sa.select(tables.console_sessions)).all() == []
 
 
+@sqlite_only
 def test_logging_out_ends_one_session(store: Store):
     secret = token(store)
     first, second = begin(store, secret), begin(store, secret)

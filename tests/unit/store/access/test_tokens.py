@@ -28,6 +28,7 @@ def test_another_secret_verifies_nothing(store: Store, change: Any):
     assert store.tokens.verify(change(secret)) is None
 
 
+@sqlite_only
 def test_the_secret_itself_is_nowhere_in_the_database(store: Store):
     _, secret = store.tokens.create("ci", [Scope.READ], actor="ann")
     with store.database.read() as connection:
@@ -75,6 +76,7 @@ def test_a_token_must_end_in_the_future(store: Store, moment: datetime):
     assert store.tokens.list() == []
 
 
+@sqlite_only
 def test_a_revoked_token_is_invalid_for_good(store: Store):
     _, secret = store.tokens.create("ci", [Scope.READ], actor="ann")
     revoked = store.tokens.revoke("ci", actor="bob")
@@ -164,6 +166,7 @@ def test_a_rotated_token_has_a_new_secret_and_the_old_one_ends_with_the_overlap(
     assert (newest.actor, newest.action, newest.subject) == ("bob", "tokens.rotate", "gateway")
 
 
+@sqlite_only
 def test_rotating_again_ends_all_older_secrets(store: Store):
     _, first = store.tokens.create("gateway", [Scope.PREDICT], actor="ann")
     _, second = store.tokens.rotate("gateway", actor="ann", overlap=timedelta(days=1))
@@ -179,6 +182,7 @@ def test_rotating_again_ends_all_older_secrets(store: Store):
         store.tokens.rotate("gateway", actor="ann", overlap=timedelta(0))
 
 
+@sqlite_only
 def test_a_rotated_token_gets_its_time_again_and_the_old_secret_none(store: Store):
     soon = datetime.now(UTC) + timedelta(hours=2)
     store.tokens.create("gateway", [Scope.PREDICT], actor="ann", expires_at=soon)

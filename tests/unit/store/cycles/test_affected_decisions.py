@@ -25,6 +25,7 @@ from lifelong_core.store.cycles.affected_ranking import Ranking, RankPosition
 from lifelong_core.store.cycles.swaps import LATE, AffectedFigures
 from lifelong_core.store.log import identifiers
 from lifelong_core.values.errors import ConflictError, InvalidInputError
+from tests.databases import sqlite_only
 from tests.unit.store.samples import CLASSES, COSTS, add_model, add_serving_model, cycle
 
 SITE = "site-a"
@@ -153,6 +154,7 @@ def test_pages_hold_each_prediction_once(
     assert [one.id for one in pages] == [identity for _, identity, _ in Expected.of(logged).listed]
 
 
+@sqlite_only
 def test_the_period_begins_with_the_change_that_the_report_names(store: Store, model: Model) -> None:
     before, after = append(store, rows(model, 30, ago=timedelta(hours=2))), append(store, rows(model, 30))
     changed_at = logged_at(after[0].id).isoformat()
@@ -193,6 +195,7 @@ def test_decisions_of_the_old_head_after_the_swap_count_and_those_of_the_new_one
     assert store.affected.period(done).until < period.until
 
 
+@sqlite_only
 def test_rows_that_cannot_be_judged_are_left_out_and_counted(store: Store, model: Model) -> None:
     other = add_model(store, "another")
     logged = rows(model, 10)
@@ -215,6 +218,7 @@ def test_rows_that_cannot_be_judged_are_left_out_and_counted(store: Store, model
     assert figures.counts.affected == len(Expected.of(logged).listed)
 
 
+@sqlite_only
 def test_a_proposal_is_compared_up_to_its_approval(store: Store, model: Model) -> None:
     logged = append(store, rows(model, 20))
     proposed = swap(store, model, logged[0].id, mode="propose")
@@ -229,6 +233,7 @@ def test_a_proposal_is_compared_up_to_its_approval(store: Store, model: Model) -
     assert figures_of(store, approved).counts.affected == len(Expected.of(logged).listed)
 
 
+@sqlite_only
 def test_a_rejected_proposal_is_compared_up_to_its_rejection(store: Store, model: Model) -> None:
     logged = append(store, rows(model, 20, ago=timedelta(minutes=1)))
     proposed = swap(store, model, logged[0].id, mode="propose")
@@ -238,6 +243,7 @@ def test_a_rejected_proposal_is_compared_up_to_its_rejection(store: Store, model
     assert figures_of(store, rejected).counts.affected == len(Expected.of(logged).listed)
 
 
+@sqlite_only
 def test_in_mode_shadow_the_list_says_what_a_swap_would_have_changed(store: Store, model: Model) -> None:
     append(store, rows(model, 10, ago=timedelta(hours=2)))
     logged = append(store, rows(model, 20))
@@ -256,18 +262,21 @@ def test_in_mode_shadow_the_list_says_what_a_swap_would_have_changed(store: Stor
     assert len(later) == 10
 
 
+@sqlite_only
 def test_of_a_window_that_is_gone_nothing_is_listed(store: Store, model: Model) -> None:
     done = replace(cycle(model, outcome="swap"), report={"candidate": NEW_HEAD.to_document()})
     shadowed = store.cycles.finish(done, candidate=NEW_HEAD, expected_sequence=None, mode="shadow")
     assert figures_of(store, shadowed).counts.predictions == 0
 
 
+@sqlite_only
 def test_a_cycle_that_wanted_no_head_has_no_list(store: Store, model: Model) -> None:
     kept = store.cycles.finish(cycle(model), candidate=None, expected_sequence=None)
     with pytest.raises(ConflictError, match="wanted no other head"):
         store.affected.period(kept)
 
 
+@sqlite_only
 def test_erased_groups_are_gone_from_the_list_and_said_to_be(store: Store, model: Model) -> None:
     erased, kept = rows(model, 20, group=b"e" * 16), rows(model, 20, group=b"k" * 16)
     append(store, erased + kept)
@@ -296,6 +305,7 @@ def test_what_retention_deleted_is_said_to_be_gone(store: Store, model: Model) -
     assert (figures.counts.predictions, figures.gone) == (10, 20)
 
 
+@sqlite_only
 def test_predictions_that_are_deleted_while_the_list_is_read_are_left_out(store: Store, model: Model) -> None:
     logged = append(store, rows(model, 20, group=b"e" * 16) + rows(model, 20))
     done = swap(store, model, logged[0].id)
@@ -315,6 +325,7 @@ def test_known_labels_are_in_the_list(store: Store, model: Model) -> None:
     assert {one for one, label in labels.items() if label is not None} == {logged[3].id}
 
 
+@sqlite_only
 def test_a_swap_is_counted_until_it_is_final(store: Store, model: Model) -> None:
     logged = append(store, rows(model, 20))
     done = swap(store, model, logged[0].id)
@@ -338,6 +349,7 @@ def test_a_swap_is_counted_until_it_is_final(store: Store, model: Model) -> None
     assert store.swaps.figures([done.id]) == {done.id: figures}
 
 
+@sqlite_only
 def test_a_swap_that_was_refused_is_not_noted(store: Store, model: Model) -> None:
     done = swap(store, model, new_prediction_id())
     with pytest.raises(ConflictError):

@@ -18,6 +18,7 @@ SITE = "site-a"
 DUE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+@sqlite_only
 def test_a_cycle_that_keeps_is_recorded_and_changes_nothing_else(store: Store):
     model, _ = add_serving_model(store)
     before = (store.registry(), store.audit.list())
@@ -106,6 +107,7 @@ def test_a_head_that_changed_meanwhile_stops_the_swap(
     assert (store.registry(), store.audit.list(), store.cycles.list()) == (*before, [])
 
 
+@sqlite_only
 def test_a_swap_is_refused_by_the_sequence_although_the_same_head_serves_again(store: Store):
     model, _ = add_serving_model(store)
     store.heads.publish("dermatology", head(5), environment=SITE, actor="ann")
@@ -125,6 +127,7 @@ def test_outcome_and_candidate_must_agree(store: Store):
     assert store.cycles.list() == []
 
 
+@sqlite_only
 def test_a_candidate_that_does_not_fit_leaves_no_cycle(store: Store):
     model, _ = add_serving_model(store)
     wider = PostProcessingHead(
@@ -169,6 +172,7 @@ def test_a_cycle_that_must_not_publish_changes_no_head(
     assert store.cycles.proposals() == ([recorded] if proposal else [])
 
 
+@sqlite_only
 def test_an_approved_proposal_is_published_to_the_letter_in_the_name_of_who_approved(store: Store):
     model, _ = add_serving_model(store)
     proposal = replace(head(1), provenance={"cycle": "c"})
@@ -258,6 +262,7 @@ def test_a_cycle_without_a_proposal_cannot_be_approved(store: Store, outcome: st
         store.cycles.approve(new_prediction_id(), actor="ann")
 
 
+@sqlite_only
 def test_a_rejected_proposal_says_who_rejected_it_when_and_why(store: Store):
     model, _ = add_serving_model(store)
     proposed = propose(store, model)
@@ -323,6 +328,7 @@ def test_of_those_who_approve_at_once_one_publishes(store: Store):
     assert [record.version for record in store.heads.list("dermatology")] == [1, 2]
 
 
+@sqlite_only
 def test_open_proposals_are_listed_by_place(store: Store):
     model, _ = add_serving_model(store)
     other = register_calibration(store, add_model(store, "other").reference, calibration(), actor="tests")
@@ -366,6 +372,7 @@ def test_the_cycle_that_read_furthest_is_found_whatever_the_clocks_said(store: S
     assert store.cycles.list(limit=2)[1:] == [furthest]
 
 
+@sqlite_only
 def test_proposals_need_not_wait_for_the_date_of_a_clock_that_was_ahead(store: Store):
     model, _ = add_serving_model(store)
     ahead = propose(store, model, due_at=DUE + timedelta(days=2000), log_position=20)
@@ -387,6 +394,7 @@ def test_a_report_that_no_answer_could_hold_is_refused_by_both_databases(store: 
     assert store.cycles.list() == []
 
 
+@sqlite_only
 def test_a_cycle_of_an_unknown_model_is_not_found(store: Store):
     model, _ = add_serving_model(store)
     with pytest.raises(NotFoundError):

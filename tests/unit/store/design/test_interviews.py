@@ -40,6 +40,7 @@ def test_an_interview_is_kept_as_it_stands(store: Store):
     assert store.audit.list(limit=1)[0].details == {"task": "lesions"}
 
 
+@sqlite_only
 def test_every_change_is_a_new_revision(store: Store):
     begun = start(store)
     answered = interview().with_class_names(CLASSES)

@@ -9,6 +9,7 @@ import pytest
 from lifelong_core.store import Evaluation, Store, new_prediction_id
 from lifelong_core.store.evaluations import evaluations
 from lifelong_core.values.errors import NotFoundError
+from tests.databases import sqlite_only
 from tests.unit.store.samples import add_model
 
 HEAD = "a" * 64
@@ -53,6 +54,7 @@ def test_an_evaluation_is_found_by_what_it_is_of(store: Store) -> None:
     assert entry.details["id"] == str(third.id)
 
 
+@sqlite_only
 def test_a_repeated_job_replaces_its_evaluation(store: Store) -> None:
     add_model(store)
     job: UUID = new_prediction_id()
@@ -73,6 +75,7 @@ def test_the_newest_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> N
     assert all(store.artifacts.has(digest) for one in made[1:] for digest in artifacts(one))
 
 
+@sqlite_only
 def test_artifacts_go_with_the_last_model_that_needs_them(store: Store) -> None:
     add_model(store)
     add_model(store)
@@ -85,6 +88,7 @@ def test_artifacts_go_with_the_last_model_that_needs_them(store: Store) -> None:
     assert not any(store.artifacts.has(digest) for digest in artifacts(shared))
 
 
+@sqlite_only
 def test_an_evaluation_outlives_its_job(store: Store) -> None:
     """The retention of jobs deletes no artifact that an evaluation needs."""
     add_model(store)

@@ -62,6 +62,7 @@ def test_a_head_comes_back_to_the_last_bit_and_with_its_provenance(store: Store)
     assert found == record
 
 
+@sqlite_only
 def test_versions_count_up_over_all_environments_of_a_model(store: Store):
     add_model(store)
     assert [publish(store, 0, None), publish(store, 1, SITE), publish(store, 2, "site-b")] == [1, 2, 3]
@@ -72,6 +73,7 @@ def test_versions_count_up_over_all_environments_of_a_model(store: Store):
         store.heads.get("dermatology", 4)
 
 
+@sqlite_only
 def test_publishing_for_an_environment_creates_it(store: Store):
     add_model(store)
     publish(store, 0, "site-new")
@@ -209,6 +211,7 @@ def roll_back_to(store: Store, version: int, environment: str | None = SITE, **o
     ).version
 
 
+@sqlite_only
 def test_rolling_back_to_a_version_is_as_many_steps_back_as_lead_to_it(store: Store):
     model, _ = add_serving_model(store)
     for bias in (1, 2, 3):
@@ -275,6 +278,7 @@ def test_versions_that_cannot_come_in_force_are_refused(store: Store):
     assert store.audit.list() == before[1]
 
 
+@sqlite_only
 def test_a_publication_that_expects_another_state_is_refused_and_leaves_no_trace(store: Store):
     add_serving_model(store)
     publish(store, 1, expected_sequence=0)
@@ -286,6 +290,7 @@ def test_a_publication_that_expects_another_state_is_refused_and_leaves_no_trace
     assert (store.registry(), store.audit.list()) == before
 
 
+@sqlite_only
 def test_a_rollback_that_expects_another_state_is_refused_and_leaves_no_trace(store: Store):
     add_serving_model(store)
     publish(store, 1)
@@ -373,6 +378,7 @@ def calibrated_twice(store: Store) -> tuple[int | None, int | None]:
     return first, active_set(store)
 
 
+@sqlite_only
 @pytest.mark.parametrize("to_version", [None, 1])
 def test_a_default_head_brings_back_its_calibration_set(store: Store, to_version: int | None):
     first, second = calibrated_twice(store)
@@ -414,6 +420,7 @@ def test_a_head_that_names_no_calibration_set_leaves_the_active_one(store: Store
     assert store.calibration_sets.of_head(record).fitted_on is None
 
 
+@sqlite_only
 def test_a_calibration_set_is_activated_by_hand(store: Store):
     first, second = calibrated_twice(store)
     assert first is not None

@@ -8,6 +8,7 @@ import pytest
 from lifelong_core.store import Job, Store
 from lifelong_core.store.artifacts import digest_of
 from lifelong_core.values.errors import ConflictError, NotFoundError
+from tests.databases import sqlite_only
 from tests.unit.store.job_samples import audited, claim, let_time_pass, move_clock, nothing_to_do, submit
 
 
@@ -30,6 +31,7 @@ def check_cancelled(store: Store, job: Job) -> None:
         cancel(store, job)
 
 
+@sqlite_only
 def test_a_waiting_job_is_cancelled_at_once_with_its_upload(store: Store):
     job = store.jobs.submit("retrain", {}, upload=BytesIO(b"images"), actor="ann")
     assert cancel(store, job).state == "cancelled"
@@ -37,6 +39,7 @@ def test_a_waiting_job_is_cancelled_at_once_with_its_upload(store: Store):
     assert not store.artifacts.has(digest_of(b"images"))
 
 
+@sqlite_only
 def test_a_running_job_is_cancelled_when_its_holder_has_stopped_it(store: Store):
     submit(store, "retrain")
     job = claim(store)
@@ -50,6 +53,7 @@ def test_a_running_job_is_cancelled_when_its_holder_has_stopped_it(store: Store)
     assert store.jobs.get(job.id).checkpoint is None
 
 
+@sqlite_only
 def test_a_running_job_that_is_given_back_after_the_request_is_cancelled(store: Store):
     submit(store)
     job = claim(store)
@@ -58,6 +62,7 @@ def test_a_running_job_that_is_given_back_after_the_request_is_cancelled(store: 
     check_cancelled(store, job)
 
 
+@sqlite_only
 @pytest.mark.parametrize("is_first_dead", [True, False])
 def test_the_job_of_a_dead_holder_is_cancelled(store: Store, is_first_dead: bool):
     submit(store)
@@ -74,6 +79,7 @@ def test_the_job_of_a_dead_holder_is_cancelled(store: Store, is_first_dead: bool
     check_cancelled(store, job)
 
 
+@sqlite_only
 def test_a_job_that_ends_before_its_holder_sees_the_request_keeps_its_result(store: Store):
     submit(store)
     job = claim(store)

@@ -12,6 +12,7 @@ from lifelong_core.store.jobs.following import LARGEST_PROGRESS, LONGEST_LINE, M
 from lifelong_core.store.jobs.transitions import MOST_ATTEMPTS
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from tests.databases import sqlite_only
 from tests.unit.store.job_samples import claim, let_time_pass, nothing_to_do, submit
 
 PROGRESS = {"phase": "training", "fraction": 0.25, "epoch": 3}
@@ -25,6 +26,7 @@ def stored_files(artifacts_url: str) -> int:
     return sum(path.is_file() for path in Path(artifacts_url.removeprefix("file://")).rglob("*"))
 
 
+@sqlite_only
 def test_progress_is_that_of_the_latest_report(store: Store):
     submit(store, "retrain")
     job = claim(store)
@@ -59,6 +61,7 @@ def test_lines_are_numbered_across_attempts_and_the_oldest_go(store: Store):
     assert after[-2:] == [(MOST_LINES + 4, f"line {MOST_LINES - 1}"), (MOST_LINES + 5, "odd \ufffd ?")]
 
 
+@sqlite_only
 def test_texts_of_jobs_hold_no_commands_to_a_terminal(store: Store) -> None:
     job = store.jobs.submit("retrain", {}, actor="test")
     job = claim(store)
@@ -68,6 +71,7 @@ def test_texts_of_jobs_hold_no_commands_to_a_terminal(store: Store) -> None:
     assert failed.error == {"message": r"bad \u009b2J.png", "field": "images", "hint": "1\n2"}
 
 
+@sqlite_only
 def test_a_checkpoint_replaces_the_former_one_and_goes_with_the_job(store: Store, artifacts_url: str):
     submit(store, "retrain")
     job = claim(store)
@@ -103,6 +107,7 @@ def test_a_checkpoint_that_is_replaced_while_it_is_read_gives_the_newer_one(
         store.jobs.checkpoint(job)
 
 
+@sqlite_only
 def test_equal_checkpoints_of_two_jobs_are_two_artifacts(store: Store, artifacts_url: str):
     submit(store, "retrain")
     submit(store, "retrain")
@@ -143,6 +148,7 @@ def test_a_checkpoint_of_a_process_that_dies_is_not_left_behind(
     assert stored_files(artifacts_url) == 1
 
 
+@sqlite_only
 def test_attempts_count_from_the_last_checkpoint(store: Store):
     submit(store, "retrain")
     for number in range(2 * MOST_ATTEMPTS):
@@ -185,6 +191,7 @@ def test_a_replaced_holder_reports_nothing(store: Store, artifacts_url: str, nam
     assert store.jobs.get(lost.id) != present or texts(store, present)
 
 
+@sqlite_only
 def test_a_holder_replaced_while_it_stores_a_checkpoint_leaves_none(
     store: Store, artifacts_url: str, monkeypatch: pytest.MonkeyPatch
 ):

@@ -151,6 +151,7 @@ def test_what_has_ended_does_not_change(store: Store, name: str):
     assert store.jobs.get(job.id) == ended
 
 
+@sqlite_only
 def test_who_is_late_but_was_not_replaced_may_end_its_job(store: Store):
     submit(store)
     job = claim(store)
@@ -158,6 +159,7 @@ def test_who_is_late_but_was_not_replaced_may_end_its_job(store: Store):
     assert store.jobs.succeed(job, RESULT).state == "succeeded"
 
 
+@sqlite_only
 def test_renewing_prolongs_a_claim(store: Store):
     submit(store)
     job = claim(store, seconds=1)
@@ -168,6 +170,7 @@ def test_renewing_prolongs_a_claim(store: Store):
     assert store.jobs.succeed(job, RESULT).state == "succeeded"
 
 
+@sqlite_only
 def test_a_job_that_was_given_back_is_as_if_it_had_never_begun(store: Store):
     submitted = submit(store)
     tokens: list[int] = []
@@ -182,6 +185,7 @@ def test_a_job_that_was_given_back_is_as_if_it_had_never_begun(store: Store):
     assert claim(store).id == submitted.id
 
 
+@sqlite_only
 def test_a_job_whose_holders_keep_dying_fails_and_the_next_gets_its_turn(store: Store):
     deadly, harmless = submit(store), submit(store)
     for attempt in range(MOST_ATTEMPTS):
@@ -205,6 +209,7 @@ def test_a_clock_that_jumps_by_an_hour_lets_others_in_at_once(store: Store, hour
     assert nothing_to_do(store)
 
 
+@sqlite_only
 def test_a_clock_that_is_corrected_a_little_takes_no_job_away(store: Store):
     submit(store)
     claim(store)
@@ -303,6 +308,7 @@ def is_kept(store: Store, digest: str) -> bool:
         return False
 
 
+@sqlite_only
 def test_old_jobs_go_with_the_artifacts_that_nobody_else_needs(store: Store):
     model = add_model(store)
     of_old, shared, waited_for = (store.artifacts.put(text.encode()) for text in ("old", "shared", "wait"))
@@ -337,6 +343,7 @@ def submit_with_set(store: Store) -> Job:
     return store.jobs.submit("validate", {"task": "lesions"}, labelled_set=SET, actor="ann")
 
 
+@sqlite_only
 def test_a_job_is_claimed_only_when_its_labelled_set_is_kept(store: Store, monkeypatch: pytest.MonkeyPatch):
     put, seen = Artifacts.put_file, list[bool]()
 
@@ -472,6 +479,7 @@ def test_an_upload_is_deleted_when_the_last_job_that_needs_it_has_ended(store: S
     assert not is_kept(store, digest)
 
 
+@sqlite_only
 def test_an_upload_that_could_not_be_deleted_goes_later(store: Store, monkeypatch: pytest.MonkeyPatch):
     def refuse(*_: object) -> None:
         raise UnavailableError("the artifacts are gone.")

@@ -14,6 +14,7 @@ from lifelong_core.store.knowledge import knowledge
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, NotFoundError, UnavailableError
 from tests import tools
+from tests.databases import sqlite_only
 from tests.unit.store.at_once import at_once
 from tests.unit.store.knowledge_samples import make_entry
 
@@ -49,6 +50,7 @@ def test_a_second_put_replaces_it_and_an_equal_one_changes_nothing(store: Store)
     assert actions(store) == [("knowledge.put", "moles")] * 2
 
 
+@sqlite_only
 def test_a_training_is_added_once_and_makes_the_first_entry_of_a_registered_task(store: Store):
     store.tasks.add("lesions", ("benign", "malignant"), np.array([[0.0, 1.0], [1.0, 0.0]]), actor="tests")
     training = Training(
@@ -69,6 +71,7 @@ def test_a_training_is_added_once_and_makes_the_first_entry_of_a_registered_task
         store.knowledge.add_training("nobody", training, samples=90, actor="ann")
 
 
+@sqlite_only
 def test_a_training_does_not_change_the_entry_of_another_institution(store: Store):
     store.knowledge.import_base(KnowledgeBase.from_entries([make_entry()]), origin="clinic", actor="ann")
     training = Training(performance={"BA": (0.8,)})
@@ -100,6 +103,7 @@ def test_a_deleted_entry_is_gone_and_what_is_not_there_is_not_found(store: Store
     assert everything(store) == before
 
 
+@sqlite_only
 def test_an_import_counts_what_is_new_changed_and_the_same(store: Store):
     store.knowledge.put(make_entry("a"), actor="ann")
     store.knowledge.put(make_entry("b"), actor="ann")
@@ -115,6 +119,7 @@ def test_an_import_counts_what_is_new_changed_and_the_same(store: Store):
     assert everything(store) == before
 
 
+@sqlite_only
 def test_entries_of_another_origin_are_replaced_on_request_only(store: Store):
     store.knowledge.put(make_entry("a"), actor="ann")
     base = KnowledgeBase.from_entries([make_entry("a", samples=7), make_entry("b")])
@@ -147,6 +152,7 @@ def test_an_import_is_all_or_nothing(store: Store, monkeypatch: pytest.MonkeyPat
     assert everything(store) == before
 
 
+@sqlite_only
 def test_the_published_outcomes_come_back_as_they_were(store: Store):
     base = read_knowledge_folder(tools.transfer_folder())
     outcome = store.knowledge.import_base(base, actor="ann")
@@ -156,6 +162,7 @@ def test_the_published_outcomes_come_back_as_they_were(store: Store):
     assert [job.kind for job in store.jobs.list()] == ["rank"]
 
 
+@sqlite_only
 def test_a_change_of_outcomes_requests_one_fit_of_the_ranker(store: Store):
     store.knowledge.put(make_entry("a"), actor="ann")
     assert store.jobs.list() == []

@@ -5,6 +5,7 @@ import pytest
 from lifelong_core.store import Store
 from lifelong_core.store.artifacts import digest_of
 from lifelong_core.values.errors import NotFoundError
+from tests.databases import sqlite_only
 from tests.unit.store.knowledge_samples import make_entry
 
 
@@ -21,6 +22,7 @@ def test_a_newer_fit_takes_the_place_and_the_artifact_of_the_older_one(store: St
     assert [entry.action for entry in store.audit.list()] == ["rankers.put"] * 2
 
 
+@sqlite_only
 def test_an_older_fit_that_ends_later_is_dropped(store: Store):
     newer = store.rankers.put(b"newer", outcomes_digest="b" * 64, revision=2, actor="monitor")
     assert store.rankers.put(b"older", outcomes_digest="a" * 64, revision=1, actor="monitor") == newer
@@ -28,6 +30,7 @@ def test_an_older_fit_that_ends_later_is_dropped(store: Store):
     assert not store.artifacts.has(digest_of(b"older"))
 
 
+@sqlite_only
 def test_an_equal_fit_of_a_newer_revision_is_kept(store: Store):
     store.rankers.put(b"same", outcomes_digest="a" * 64, revision=1, actor="monitor")
     again = store.rankers.put(b"same", outcomes_digest="a" * 64, revision=2, actor="monitor")
@@ -35,6 +38,7 @@ def test_an_equal_fit_of_a_newer_revision_is_kept(store: Store):
     assert store.artifacts.get(again.digest) == b"same"
 
 
+@sqlite_only
 def test_the_ranker_goes_with_the_last_transfer(store: Store):
     store.knowledge.put(make_entry("a"), actor="ann")
     store.knowledge.put(make_entry("b", sources=("a",)), actor="ann")

@@ -20,6 +20,7 @@ from lifelong_core.store.lifecycle import erasure
 from lifelong_core.store.log.identifiers import shadow_prediction_id
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, NotFoundError, PayloadTooLargeError
+from tests.databases import sqlite_only
 from tests.unit.store.labelling_samples import WIDTHS, add_plan, logged, new_plan, sample
 from tests.unit.store.samples import add_model, add_serving_model, prediction
 
@@ -56,6 +57,7 @@ def test_a_plan_is_read_as_it_was_stored(store: Store):
     assert entry.details == {"id": str(plan.id), "size": 2, "window_samples": 6}
 
 
+@sqlite_only
 def test_an_unknown_plan_is_an_error_that_names_the_field(store: Store):
     with pytest.raises(NotFoundError) as missing:
         store.labelling_plans.get(new_prediction_id())
@@ -114,6 +116,7 @@ def _all_but_plan() -> list[sa.Column[object]]:
     return [column for column in tables.labelling_samples.c if column is not _plan_id()]
 
 
+@sqlite_only
 def test_a_first_label_gets_the_propensity_of_its_plan(store: Store):
     model = add_model(store)
     rows = logged(store, 5, model.id)
@@ -133,6 +136,7 @@ def test_a_first_label_gets_the_propensity_of_its_plan(store: Store):
     assert [one.propensity for one in store.labels.history(rows[0].id)] == [0.25]
 
 
+@sqlite_only
 def test_the_label_of_a_shadow_has_the_propensity_of_the_served_prediction(store: Store):
     model = add_model(store)
     (row,) = logged(store, 1, model.id)
@@ -157,6 +161,7 @@ def test_a_repeated_job_replaces_a_plan_that_was_not_completed_but_no_complete_o
         add_plan(store, rows, chosen=[2], id=plan.id)
 
 
+@sqlite_only
 def test_only_the_newest_plans_of_a_population_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "KEPT", 2)
     model = add_model(store)
@@ -179,6 +184,7 @@ def test_labelled_predictions_of_a_window_are_found(store: Store):
     )
 
 
+@sqlite_only
 def test_estimates_replace_each_other(store: Store):
     model = add_model(store)
     plan = add_plan(store, logged(store, 2, model.id), chosen=[0])
@@ -191,6 +197,7 @@ def test_estimates_replace_each_other(store: Store):
     store.labelling_plans.note_estimate(new_prediction_id(), {})
 
 
+@sqlite_only
 def test_documents_show_numbers_of_groups_and_neither_groups_nor_their_hashes(store: Store):
     model = add_model(store)
     rows = logged(store, 5, model.id, b"a" * 16, b"b" * 16, b"a" * 16)
@@ -215,6 +222,7 @@ def test_documents_show_numbers_of_groups_and_neither_groups_nor_their_hashes(st
     assert {line["decision"] for line in lines} <= {"1", "2", "3"}
 
 
+@sqlite_only
 def test_an_erased_group_is_in_no_plan(store: Store, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(erasure, "SETTLING_SECONDS", 0)
     model = add_model(store)
@@ -245,6 +253,7 @@ def test_samples_expire_with_their_predictions(own_store: Store):
     assert own_store.labelling_plans.get(plan.id).size == 3
 
 
+@sqlite_only
 def test_plans_are_deleted_with_their_model(store: Store):
     model = add_model(store, name="second")
     rows = logged(store, 2, model.id + 1)

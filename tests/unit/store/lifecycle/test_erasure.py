@@ -108,6 +108,7 @@ def test_a_request_goes_whichever_of_its_predictions_was_of_the_group(store: Sto
     assert counts(store) == (4, 0, 1)
 
 
+@sqlite_only
 def test_the_audit_log_names_who_and_how_much_but_not_whom(store: Store):
     fill(store)
     store.erasure.erase(HASHES, actor="officer")
@@ -131,6 +132,7 @@ def test_what_was_made_before_never_comes_back_from_a_spool_and_what_is_made_lat
     assert store.predictions.deliver([later]).erased == 1
 
 
+@sqlite_only
 def test_a_request_that_is_delivered_in_part_loses_its_key(store: Store):
     """As in an erasure: a retry would get the decisions of some rows for those of others."""
     mixed = entry(PATIENT, OTHER, OTHER, request="mixed")
@@ -243,6 +245,7 @@ def test_a_transaction_that_was_running_before_is_waited_for(store: Store, monke
     assert store.erasure.erase(HASHES, actor="tests") == ErasureOutcome(predictions=1)
 
 
+@sqlite_only
 @pytest.mark.parametrize("hashes", [[], [b"too short"], [PATIENT, PATIENT + b"x"]])
 def test_only_hashes_are_taken(store: Store, hashes: list[bytes]):
     for call in (store.erasure.count, lambda given: store.erasure.erase(given, actor="tests")):

@@ -22,6 +22,7 @@ from lifelong_core.store.lifecycle.retention import RetentionOutcome
 from lifelong_core.store.log import identifiers, partitions
 from lifelong_core.store.schema import tables
 from tests import databases
+from tests.databases import sqlite_only
 from tests.unit.store.samples import add_serving_model, calibration, prediction
 
 TODAY = date(2026, 5, 20)
@@ -101,6 +102,7 @@ def test_whole_days_go_by_environment_with_labels_and_request_ids(store: Store):
     assert left(store, "default") == [0, 1, 2, 3, 3, 4]
 
 
+@sqlite_only
 @pytest.mark.parametrize("days", [739_999, 10**9, 10**15])
 def test_more_days_than_the_calendar_has_keep_all_and_hold_up_no_other_environment(store: Store, days: int):
     for environment in ENVIRONMENTS:
@@ -120,6 +122,7 @@ def test_a_clock_that_was_set_ahead_deletes_nothing_where_the_server_knows_bette
     assert len(left(store)) == 1
 
 
+@sqlite_only
 def test_every_run_that_deletes_is_in_the_audit_log_once(store: Store):
     log(store, "site-a", *(identity(9) for _ in range(300)), identity(5))
     log(store, "default", identity(9))
@@ -133,6 +136,7 @@ def test_every_run_that_deletes_is_in_the_audit_log_once(store: Store):
     assert len(store.audit.list()) == before + 1
 
 
+@sqlite_only
 def test_a_run_that_was_stopped_is_taken_up_by_the_next(store: Store):
     log(store, "site-a", *(identity(9) for _ in range(700)))
     stopped = delete(store, {"site-a": 6}, pause=lambda _: True)
@@ -268,6 +272,7 @@ def test_a_partition_in_use_waits_for_the_next_run(store: Store, monkeypatch: py
     assert TODAY - timedelta(days=7) in delete(store, {"site-a": 3}).partitions
 
 
+@sqlite_only
 def test_a_batch_shrinks_and_grows_with_the_time_that_it_takes(store: Store, kind: str):
     batches = deletion.Batches(store.database, lambda _: False)
     first = batches.size

@@ -32,6 +32,7 @@ def test_labels_are_stored_repeated_corrected_or_unknown(store: Store):
     assert found.labels.tolist() == [1, 2]
 
 
+@sqlite_only
 def test_ids_that_were_never_logged_are_unknown(store: Store):
     (row,) = logged(store, 1)
     strangers = [new_prediction_id(), uuid4(), UUID(int=2**128 - 1), UUID(int=0)]
@@ -39,6 +40,7 @@ def test_ids_that_were_never_logged_are_unknown(store: Store):
     assert store.labels.record(batch) == ("unknown",) * 4 + ("stored",)
 
 
+@sqlite_only
 def test_the_last_label_of_one_batch_counts(store: Store):
     (row,) = logged(store, 1)
     batch = [NewLabel(row.id, 1), NewLabel(row.id, 1), NewLabel(row.id, 2), NewLabel(row.id, 0)]
@@ -159,6 +161,7 @@ def test_a_prediction_without_a_label_has_no_history(store: Store, stranger: UUI
     assert store.labels.history(row.id) == store.labels.history(stranger) == ()
 
 
+@sqlite_only
 def test_a_propensity_is_kept_until_another_one_is_sent(store: Store):
     one, two = logged(store, 2)
     store.labels.record([NewLabel(one.id, 1), NewLabel(two.id, 1)])

@@ -124,12 +124,14 @@ def test_a_repeated_request_writes_nothing_and_tells_what_was_answered(store: St
     assert store.predictions.request(RequestKey(1, "default", "r3")) is None
 
 
+@sqlite_only
 def test_of_equal_requests_in_one_batch_the_first_is_written(store: Store):
     entries = [entry("same"), entry(), entry("same"), entry("other"), entry("same")]
     assert store.predictions.append(entries) == (True, True, False, True, False)
     assert sorted(read_all(store)) == sorted(ids_of([entries[0], entries[1], entries[3]]))
 
 
+@sqlite_only
 def test_a_request_belongs_to_model_and_environment(store: Store):
     entries = [entry("r1"), entry("r1", environment="site-a"), entry("r1", model_id=2)]
     assert store.predictions.append(entries) == (True,) * 3
@@ -186,6 +188,7 @@ def test_a_window_holds_the_newest_predictions_oldest_first(store: Store):
     assert window_ids(store) == ids_of(entries)
 
 
+@sqlite_only
 def test_an_empty_window_has_no_rows(store: Store):
     window = store.predictions.window(1, "default", limit=4, since=LONG_AGO)
     assert (window.ids, window.logits.shape[0], window.groups) == ((), 0, None)
@@ -200,6 +203,7 @@ def test_a_window_leaves_out_what_is_older_than_since_to_the_millisecond(store: 
     assert window_ids(store, since=now - timedelta(days=4)) == [row.id for row in old]
 
 
+@sqlite_only
 def test_samples_without_a_group_stand_for_themselves_in_a_window_with_groups(store: Store):
     hashes = [b"\x01" * 15 + b"\x00", None, b"\x02" * 16, b"\x01" * 15 + b"\x00", None]
     store.predictions.append([LogEntry((prediction(group_hash=one),)) for one in hashes])

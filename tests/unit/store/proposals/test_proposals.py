@@ -10,6 +10,7 @@ from lifelong_core.operations.proposals import proposal_answers
 from lifelong_core.store import RetrainingProposal, Store, new_prediction_id
 from lifelong_core.store.proposals.acceptance import start_retraining
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
+from tests.databases import sqlite_only
 from tests.unit.store.at_once import at_once
 from tests.unit.store.samples import add_model
 
@@ -62,6 +63,7 @@ def test_a_reason_is_open_once(store: Store) -> None:
     }
 
 
+@sqlite_only
 @pytest.mark.parametrize(("decision", "state"), [("accept", "accepted"), ("dismiss", "dismissed")])
 def test_a_closed_reason_comes_back_only_after_it_was_gone(store: Store, decision: str, state: str) -> None:
     add_model(store)
@@ -81,6 +83,7 @@ def test_a_closed_reason_comes_back_only_after_it_was_gone(store: Store, decisio
     assert (entry.actor, entry.details["reason"]) == ("ann", "estimated_performance")
 
 
+@sqlite_only
 def test_a_reason_that_comes_back_renews_its_open_proposal(store: Store) -> None:
     add_model(store)
     first = proposed(store)
@@ -93,12 +96,14 @@ def test_a_reason_that_comes_back_renews_its_open_proposal(store: Store) -> None
     assert (renewed.fine_at, renewed.details) == (None, need(value=0.5).to_document())
 
 
+@sqlite_only
 def test_what_was_never_proposed_has_nothing_to_end(store: Store) -> None:
     add_model(store)
     store.proposals.note_fine(model_id(store), PLACE, "realised_performance", NOW)
     assert store.proposals.list() == []
 
 
+@sqlite_only
 def test_a_proposal_is_decided_once(store: Store) -> None:
     add_model(store)
     proposal = proposed(store)
@@ -112,6 +117,7 @@ def test_a_proposal_is_decided_once(store: Store) -> None:
     assert store.proposals.count_open() == {}
 
 
+@sqlite_only
 @pytest.mark.parametrize("reason", ["", "x" * 201, "a\nb"])
 def test_a_dismissal_needs_a_reason(store: Store, reason: str) -> None:
     add_model(store)

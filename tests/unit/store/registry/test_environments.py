@@ -10,6 +10,7 @@ from lifelong_core.values.errors import (
     NotFoundError,
     TooManyRequestsError,
 )
+from tests.databases import sqlite_only
 from tests.unit.store.samples import add_serving_model, entry, head
 
 
@@ -19,6 +20,7 @@ def registry_of(store: Store) -> Registry:
     return registry
 
 
+@sqlite_only
 def test_an_environment_is_added_once_and_by_whom_is_known(store: Store):
     added = store.environments.add("clinic-a", actor="ann")
     assert store.environments.add("clinic-a", actor="bob") == added
@@ -29,6 +31,7 @@ def test_an_environment_is_added_once_and_by_whom_is_known(store: Store):
         store.environments.add("Clinic A", actor="ann")
 
 
+@sqlite_only
 def test_a_disabled_environment_takes_no_predictions_until_it_is_enabled(store: Store):
     store.environments.add("clinic-a", actor="ann")
     disabled = store.environments.disable("clinic-a", actor="ann")
@@ -51,6 +54,7 @@ def test_a_disabled_environment_takes_no_predictions_until_it_is_enabled(store: 
             call("clinic-b", actor="ann")
 
 
+@sqlite_only
 def test_a_listed_environment_is_known_a_new_one_is_not(store: Store):
     registry = registry_of(store)
     registry.check_environment("default", may_be_new=False)
@@ -75,6 +79,7 @@ def test_one_creator_creates_only_so_many_within_an_hour(store: Store):
     }
 
 
+@sqlite_only
 def test_what_was_never_used_is_deleted(store: Store):
     store.environments.add("clinic-a", actor="ann")
     store.environments.delete("clinic-a", actor="ann")
@@ -85,6 +90,7 @@ def test_what_was_never_used_is_deleted(store: Store):
         store.environments.delete("clinic-a", actor="ann")
 
 
+@sqlite_only
 def test_what_was_used_is_not_deleted(store: Store):
     model, _ = add_serving_model(store)
     logged = entry(model_id=model.id, environment="logged")

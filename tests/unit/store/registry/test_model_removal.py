@@ -7,6 +7,7 @@ import pytest
 from lifelong_core.store import Model, Store, promote_calibrated, register_calibration
 from lifelong_core.values.errors import ConflictError, NotFoundError
 from lifelong_core.values.preprocessing import Preprocessing
+from tests.databases import sqlite_only
 from tests.unit.store.samples import CLASSES, COSTS, calibration, cycle, entry, head
 
 
@@ -43,6 +44,7 @@ def test_all_that_belongs_to_it_alone_goes_with_it(store: Store):
         store.remove_model("net@2", actor="ann")
 
 
+@sqlite_only
 def test_what_another_model_uses_too_stays(store: Store):
     kept = add(store, seed=0)
     add(store, seed=0)
@@ -51,6 +53,7 @@ def test_what_another_model_uses_too_stays(store: Store):
     assert store.calibration_sets.load(kept.calibration_set_id or 0).samples == 120
 
 
+@sqlite_only
 def test_neither_its_id_nor_its_version_is_used_again(store: Store):
     add(store, seed=0)
     removed = add(store)
@@ -82,6 +85,7 @@ def waited_for(store: Store, model: Model) -> None:
     store.jobs.submit("validate", {"model": model.reference}, actor="tests")
 
 
+@sqlite_only
 @pytest.mark.parametrize(
     ("use", "says"),
     [

@@ -76,6 +76,7 @@ def test_a_task_that_makes_no_sense_is_refused(store: Store, name: str, classes:
     assert store.tasks.list() == []
 
 
+@sqlite_only
 def test_a_task_keeps_its_name_for_good(store: Store):
     store.tasks.add("lesions", CLASSES, COSTS, actor="me")
     with pytest.raises(ConflictError, match="lesions"):
@@ -83,6 +84,7 @@ def test_a_task_keeps_its_name_for_good(store: Store):
     assert store.tasks.get("lesions").class_names == CLASSES
 
 
+@sqlite_only
 def test_unknown_names_are_not_found(store: Store):
     calls: list[Callable[[], object]] = [
         lambda: store.tasks.get("nothing"),
@@ -127,6 +129,7 @@ def test_versions_of_a_model_count_up_and_are_found_by_reference(store: Store):
         store.models.get("derm@3")
 
 
+@sqlite_only
 def test_an_onnx_model_keeps_its_file_and_preprocessing(store: Store):
     store.tasks.add("lesions", CLASSES, COSTS, actor="me")
     store.models.add("lesions", "m", kind="onnx", onnx=b"graph", preprocessing=PREPROCESSING, actor="me")
@@ -209,6 +212,7 @@ def test_a_calibration_set_comes_back_exactly_and_becomes_the_active_one(store: 
     assert [known.id for known in store.calibration_sets.list("dermatology")] == [one.id, two.id]
 
 
+@sqlite_only
 def test_the_same_calibration_set_is_kept_once_and_becomes_active_again(store: Store):
     add_model(store)
     one = store.calibration_sets.add("dermatology", calibration(1), actor="me")
@@ -331,6 +335,7 @@ def test_the_registry_knows_every_token_that_is_not_revoked(store: Store):
     assert registry.tokens[hash_secret(secret)] == token
 
 
+@sqlite_only
 def test_a_refused_change_leaves_the_revision(store: Store):
     add_model(store)
     before = store.registry()

@@ -4,6 +4,7 @@ import pytest
 
 from lifelong_core.store import Store, promote_calibrated, register_calibration, start_trial
 from lifelong_core.values.errors import ConflictError, NotFoundError
+from tests.databases import sqlite_only
 from tests.unit.store.rollouts.images import TASK, add_calibrated, newest_audit, promoted
 from tests.unit.store.samples import add_serving_model, calibration
 
@@ -53,6 +54,7 @@ def test_two_callers_do_not_roll_back_twice(store: Store):
     assert promoted(store) == two.reference
 
 
+@sqlite_only
 def test_a_rollback_says_what_stops_it(store: Store):
     with pytest.raises(NotFoundError):
         store.promotions.roll_back("unknown", actor="me")
@@ -69,6 +71,7 @@ def test_a_rollback_says_what_stops_it(store: Store):
     assert promoted(store) == "skin@2"
 
 
+@sqlite_only
 def test_a_removed_model_is_passed_over_and_the_restorable_one_cannot_be_removed(store: Store):
     one, two, three = (add_calibrated(store, seed=seed) for seed in range(3))
     for model in (two, three):
@@ -81,6 +84,7 @@ def test_a_removed_model_is_passed_over_and_the_restorable_one_cannot_be_removed
     assert store.promotions.roll_back(TASK, actor="me") == one  # not two, which is gone
 
 
+@sqlite_only
 def test_a_canary_stops_rollbacks_and_promotions_of_other_models(store: Store):
     _, two, three = (add_calibrated(store, seed=seed) for seed in range(3))
     promote_calibrated(store, two.reference, actor="me")
@@ -93,6 +97,7 @@ def test_a_canary_stops_rollbacks_and_promotions_of_other_models(store: Store):
     assert store.promotions.roll_back(TASK, actor="me").reference == "skin@1"
 
 
+@sqlite_only
 def test_a_rollback_to_the_model_on_trial_ends_its_trial(store: Store):
     one, two = add_calibrated(store), add_calibrated(store, seed=1)
     promote_calibrated(store, two.reference, actor="me")
@@ -118,6 +123,7 @@ def test_the_registry_names_restorable_and_released_models(store: Store):
     assert registry.rollouts[task_id].model_id == models[0].id
 
 
+@sqlite_only
 def test_external_models_are_rolled_back_too_and_never_released(store: Store):
     add_serving_model(store)
     for version in (2, 3):

@@ -63,6 +63,7 @@ def test_a_canary_whose_promotion_would_be_refused_needs_a_reason_and_a_shadow_d
     assert newest_audit(store, "rollouts.change")[1]["force_reason"] == "a study"
 
 
+@sqlite_only
 def test_an_ended_trial_is_kept_and_another_may_start(store: Store):
     add_calibrated(store)
     first, second = add_calibrated(store, seed=1), add_calibrated(store, seed=2)

@@ -106,6 +106,7 @@ def test_every_hour_has_the_summary_of_its_rows(store: Store, model: Model):
     assert np.allclose(found.summary.feature_sums, expected.feature_sums, rtol=1e-9)
 
 
+@sqlite_only
 @pytest.mark.parametrize("limit", [1, 1000])
 def test_rows_that_come_late_go_to_their_old_hour(store: Store, model: Model, limit: int):
     append(store, model, NOON, NOON + HOUR)
@@ -117,6 +118,7 @@ def test_rows_that_come_late_go_to_their_old_hour(store: Store, model: Model, li
     assert check(store, model) == []
 
 
+@sqlite_only
 def test_a_clock_that_jumps_loses_nothing_whatever_time_it_says(store: Store, model: Model):
     future = datetime.now(UTC).replace(minute=0, second=0, microsecond=0) + 2 * HOUR
     times = (future, datetime(9999, 12, 31, 23, 30, tzinfo=UTC), BEGINNING, NOON)
@@ -263,6 +265,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) ->
         monkeypatch.setattr(SummaryFolding, name, then)
 
 
+@sqlite_only
 def test_at_the_first_row_with_a_group_all_is_made_anew(store: Store, model: Model):
     append(store, model, NOON, NOON, NOON + HOUR)
     fold(store, model)
@@ -300,6 +303,7 @@ def test_deleted_rows_leave_the_summaries_with_the_log(store: Store, model: Mode
     assert not store.summaries.are_behind(model.id, SITE)
 
 
+@sqlite_only
 def test_deletions_of_which_nobody_says_are_found_by_the_check(store: Store, model: Model):
     ids = append(store, model, NOON, NOON, NOON + HOUR)
     fold(store, model)
@@ -358,6 +362,7 @@ def test_two_monitors_with_different_quantifiers_keep_their_summaries_both(
         assert stored(store, model, "ACC") == {}
 
 
+@sqlite_only
 @pytest.mark.usefixtures("abandoned_at_once")
 def test_another_quantifier_has_summaries_of_its_own_and_those_of_the_old_one_go(store: Store, model: Model):
     append(store, model, NOON, NOON + HOUR)
@@ -418,6 +423,7 @@ def test_a_step_that_takes_longer_than_its_lease_is_written_if_the_lease_was_ren
     assert fold(store, model, lease=lease) == 1
 
 
+@sqlite_only
 def test_rows_that_cannot_be_judged_are_left_out_and_counted(store: Store, model: Model):
     ids = append(store, model, *(NOON,) * 6, NOON + HOUR)
     hostile = {
@@ -507,6 +513,7 @@ def test_a_window_is_made_of_the_newest_whole_hours(store: Store, model: Model):
     assert hours(100, NOON + 6 * HOUR) == []
 
 
+@sqlite_only
 def test_a_window_of_the_past_can_be_made_again(store: Store, model: Model):
     append(store, model, NOON, NOON, NOON + HOUR, NOON + 3 * HOUR, group=b"g" * 16)
     fold(store, model)

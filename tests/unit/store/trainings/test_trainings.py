@@ -11,6 +11,7 @@ from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.store import Model, Store
 from lifelong_core.values.errors import ConflictError, NotFoundError, UnavailableError
 from lifelong_core.values.preprocessing import Preprocessing
+from tests.databases import sqlite_only
 from tests.unit.store.samples import CLASSES, COSTS, add_model, calibration
 
 RECIPE = Recipe(architecture="resnet18", seed=3)
@@ -58,6 +59,7 @@ def test_a_model_is_registered_with_its_training(store: Store) -> None:
     ]
 
 
+@sqlite_only
 def test_a_job_that_begins_anew_registers_no_second_model(store: Store) -> None:
     job_id = uuid4()
     first = record(store, job_id)
@@ -67,6 +69,7 @@ def test_a_job_that_begins_anew_registers_no_second_model(store: Store) -> None:
     assert [one.model_id for one in store.trainings.list(1)] == [first.id + 1]
 
 
+@sqlite_only
 def test_a_report_replaces_the_one_before(store: Store) -> None:
     record(store)
     bare = store.trainings.get("net@1")
@@ -85,6 +88,7 @@ def test_a_report_replaces_the_one_before(store: Store) -> None:
     assert again.report_page == first.report_page
 
 
+@sqlite_only
 def test_a_removed_model_takes_its_training_along(store: Store) -> None:
     record(store)
     record(store, result=b"another result", test_set=b"another set")
@@ -98,6 +102,7 @@ def test_a_removed_model_takes_its_training_along(store: Store) -> None:
     assert all(is_kept(store, digest) for digest in other.artifacts)
 
 
+@sqlite_only
 def test_the_deletion_of_an_expired_job_leaves_the_training_whole(store: Store) -> None:
     store.jobs.submit("retrain", {}, actor="ann")
     job = store.jobs.claim("tests", lease_seconds=60)
@@ -109,6 +114,7 @@ def test_the_deletion_of_an_expired_job_leaves_the_training_whole(store: Store) 
     assert is_kept(store, training.result)
 
 
+@sqlite_only
 def test_what_does_not_fit_is_refused(store: Store) -> None:
     add_model(store, "taken", task="lesions")
     store.tasks.add("others", CLASSES, COSTS, actor="tests")

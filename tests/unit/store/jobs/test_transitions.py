@@ -9,9 +9,11 @@ from lifelong_core.store import Store
 from lifelong_core.store.artifacts import digest_of
 from lifelong_core.store.jobs.transitions import MOST_QUEUED
 from lifelong_core.values.errors import TooManyRequestsError
+from tests.databases import sqlite_only
 from tests.unit.store.job_samples import claim, submit
 
 
+@sqlite_only
 def test_identical_jobs_of_one_actor_are_one_while_it_is_queued(store: Store) -> None:
     with ThreadPoolExecutor(8) as pool:
         jobs = list(pool.map(lambda _: submit(store, "cycle", model="m@1"), range(40)))
@@ -24,12 +26,14 @@ def test_identical_jobs_of_one_actor_are_one_while_it_is_queued(store: Store) ->
     assert submit(store, "cycle", model="m@1").id != first.id
 
 
+@sqlite_only
 def test_the_same_images_are_stored_once(store: Store) -> None:
     one, other = (store.jobs.submit("retrain", {}, upload=BytesIO(b"images"), actor="ann") for _ in range(2))
     assert one == other
     assert store.artifacts.has(digest_of(b"images"))
 
 
+@sqlite_only
 def test_an_actor_has_a_limited_number_of_queued_jobs_and_can_cancel_them_at_once(store: Store) -> None:
     for number in range(MOST_QUEUED):
         submit(store, "cycle" if number else "replay", number=number)
