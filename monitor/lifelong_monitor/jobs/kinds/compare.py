@@ -241,7 +241,7 @@ def _decoded(
     Raises:
         InvalidInputError: one is not there any more, or cannot be read.
     """
-    decode = develop_module("features.decoding").decode_entry
+    decode = develop_module("features.extraction").decode_entry
     limits = develop_module("features.sources.limits").DEFAULT_LIMITS
     printable = develop_module("features.sources.entry").printable
     wanted = set(names)

@@ -137,7 +137,7 @@ class _Listed:
 
     def sample(self, most: int, *, seed: int) -> Iterator[LabelledImage]:
         """Some images, decoded in full; unreadable ones are left out."""
-        open_image = develop_module("features.decoding").open_image
+        open_image = develop_module("features.extraction").open_image
         limits = develop_module("features.sources.limits").DEFAULT_LIMITS
         groups = [one.group for one in self.entries]
         chosen = sample_images(self.labels, groups, most=most, seed=seed)
