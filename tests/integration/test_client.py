@@ -13,6 +13,7 @@ import pytest
 
 from lifelong import AsyncClient, Client
 from lifelong_core.operations.heads import ListHeads, NewPin, Unpin
+from lifelong_core.operations.interviews import EXAMPLE_ANSWERS
 from lifelong_core.values.errors import ConflictError
 from tests.integration.installation import Installation, image, install
 from tests.integration.processes import Service, running_service
@@ -92,3 +93,27 @@ def test_commands_work_on_a_remote_service_and_never_on_the_store_of_this_host_i
     assert refused.returncode == 1
     assert "LIFELONG_URL" in refused.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_recommendation_is_attached_to_a_task_of_a_remote_service(
+    url: str, installation: Installation, tmp_path: Path
+) -> None:
+    remote = {"LIFELONG_URL": url, "LIFELONG_TOKEN": installation.token}
+
+    def run(*words: str) -> str:
+        line = [sys.executable, "-m", "lifelong", *words]
+        return subprocess.run(
+            line, cwd=tmp_path, env=os.environ | remote, capture_output=True, text=True, check=True
+        ).stdout
+
+    (tmp_path / "answers.json").write_text(json.dumps(EXAMPLE_ANSWERS))
+    labels = np.arange(90) % 3
+    np.savez(tmp_path / "test.npz", labels=labels, probabilities=np.eye(3)[labels] * 0.7 + 0.1)
+    attached = run("recommend", "--answers", "answers.json", "--attach", "skin")
+    assert "Recommendation 1 is attached to skin." in attached
+    judged = json.loads(run("validate", "test.npz", "--task", "skin", "--replicates", "100", "--json"))
+    assert judged["class_names"] == ["benign", "unclear", "malignant"]
+    (listed,) = json.loads(run("calibration-sets", "list", "remote", "--json"))
+    assert (listed["active"], listed["preprocessing"]) == (True, "unknown")
+    with installation.store() as store:
+        assert store.recommendations.get("skin", 1).created_by == "admin"
