@@ -5,13 +5,11 @@ import signal
 import sys
 import tarfile
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -39,30 +37,13 @@ def cluster() -> Iterator[SimpleNamespace]:
     """Address and folder of a cluster with two nodes of one core each, on this machine."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patched.setenv("RAY_gcs_server_port_wait_time_s", str(int(PATIENCE)))
-        from ray._private import services
         from ray.cluster_utils import Cluster
 
-        ask = services.get_node
-
-        def get_node(*arguments: Any) -> Any:
-            """Ray asks for 30 s, which a busy machine exceeds."""
-            deadline = time.monotonic() + PATIENCE
-            while True:
-                try:
-                    return ask(*arguments)
-                except RuntimeError:
-                    if time.monotonic() > deadline:
-                        raise
-                    time.sleep(0.1)
-
-        patched.setattr(services, "get_node", get_node)
         small = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "include_dashboard": False}
-        nodes = Cluster()
+        nodes = Cluster(initialize_head=True, head_node_args=small)
         try:
-            nodes.add_node(wait=False, **small)
-            nodes.add_node(wait=False, num_cpus=1, object_store_memory=100 * 2**20)
-            nodes.wait_for_nodes(PATIENCE)
+            nodes.add_node(num_cpus=1, object_store_memory=100 * 2**20)
+            nodes.wait_for_nodes()
             yield SimpleNamespace(
                 address=nodes.address, logs=Path(nodes.head_node.get_session_dir_path()) / "logs"
             )

@@ -8,6 +8,7 @@ form has a second monitor with a deliberate leak, which must be detected.
 
 import argparse
 import json
+import os
 import signal
 import sys
 import tempfile
@@ -38,6 +39,8 @@ def main() -> int:
     arguments = parser.parse_args()
     # SIGTERM also ends the processes of the installation.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    if not arguments.quick:
+        os.environ["LIFELONG_DEADLINES"] = "true"
     plan = QUICK if arguments.quick else plan_of(arguments.minutes)
     most = MOST_QUICK_GROWTH if arguments.quick else MOST_GROWTH
     _say(f"{describe()}")
