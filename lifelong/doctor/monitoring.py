@@ -70,9 +70,7 @@ def _disagreements(installation: Installation, living: Sequence[MonitorProcess])
         )
     here = monitor_settings(installation.settings)
     for one in living:
-        stated = one.heartbeat.settings
-        differing = [] if stated is None else describe_differences(here, stated)
-        if differing:
+        if differing := describe_differences(here, one.heartbeat.settings):
             yield warning(
                 f"{one.heartbeat.name} watches with other settings than this host has: {', '.join(differing)}"
                 " (here, there).",

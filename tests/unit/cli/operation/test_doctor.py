@@ -98,7 +98,18 @@ def beat(
 ) -> None:
     visits = () if visit is None else (visit,)
     store.monitors.record_heartbeat(
-        Heartbeat(monitor, "ward-3", 8, started_at, 3600, "auto", {}, tick, visits)
+        Heartbeat(
+            monitor,
+            "ward-3",
+            8,
+            started_at,
+            3600,
+            "auto",
+            {},
+            tick,
+            visits,
+            monitor_settings(Settings.load()),
+        )
     )
 
 
@@ -249,6 +260,7 @@ def test_audit_entries_that_were_cut_off_at_the_end(store: Store):
 
 def test_predictions_that_should_have_been_deleted(store: Store, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LIFELONG_ENVIRONMENT_RETENTION_DAYS", '{"clinic": 8}')
+    beat(store)
     expect("retention", "ok")
     # Whole days, so that their dates are those days ago at any time of the day; one of grace is for the monitor.
     log(store, prediction(days_ago=9))
@@ -260,6 +272,7 @@ def test_predictions_that_should_have_been_deleted(store: Store, monkeypatch: py
     assert store.retention.delete_expired({"clinic": 8}.get, NOW.date()).predictions >= 1
     fold(store)
     monkeypatch.setenv("LIFELONG_ENVIRONMENT_RETENTION_DAYS", '{"clinic": 3}')
+    beat(store)
     expect("retention", "warning", "deleted after 3 days", "LIFELONG_WINDOW_SECONDS")
 
 
@@ -583,18 +596,23 @@ def test_label_error_rates_of_tasks_and_classes_that_do_not_exist(
     task = store.tasks.list()[0]
     rates = {task.name: {task.class_names[0]: 0.1}}
     monkeypatch.setenv("LIFELONG_TASK_LABEL_ERROR_RATES", json.dumps(rates))
+    beat(store)
     expect("label error rates", "ok", "tasks with their own: 1")
     monkeypatch.setenv("LIFELONG_TASK_LABEL_ERROR_RATES", json.dumps({"lesion": {"a": 0.1}}))
+    beat(store)
     expect("label error rates", "warning", "names 'lesion'", task.name)
     monkeypatch.setenv("LIFELONG_TASK_LABEL_ERROR_RATES", json.dumps({task.name: {"melanom": 0.1}}))
+    beat(store)
     expect("label error rates", "failure", "no class 'melanom'", task.class_names[0])
 
 
 def test_environments_that_only_the_settings_know(store: Store, monkeypatch: pytest.MonkeyPatch):
     expect("environments", "ok", "2; the mode here is auto (cycles swap heads).")
     monkeypatch.setenv("LIFELONG_ENVIRONMENT_POLICIES", '{"clinic": {"mode": "shadow"}}')
+    beat(store)
     expect("environments", "ok", "but clinic: shadow")
     monkeypatch.setenv("LIFELONG_ENVIRONMENT_POLICIES", '{"clinik": {"mode": "shadow"}}')
+    beat(store)
     words = (
         "environment_policies names 'clinik'",
         "no prediction has come from it yet",
