@@ -24,13 +24,14 @@ from lifelong_core.deploy.label_shift.assumption_test import assumption_test
 from lifelong_core.deploy.performance.derived_metrics import MetricGradients, metric_intervals
 from lifelong_core.deploy.performance.estimate_performance import estimate_performance
 from lifelong_core.deploy.performance.labelled.difference import combined_with, difference_estimate
+from lifelong_core.deploy.performance.labelled.estimate import Target
 from lifelong_core.deploy.performance.labelled.planning import (
     FLOOR,
     decision_uncertainty,
     draw_sample,
     labelling_probabilities,
 )
-from lifelong_core.deploy.performance.labelled.weighted import Target, weighted_estimate
+from lifelong_core.deploy.performance.labelled.weighted import weighted_estimate
 from lifelong_core.deploy.performance.performance_estimate import PerformanceEstimate
 from lifelong_core.deploy.performance.posteriors import posteriors_in_window
 

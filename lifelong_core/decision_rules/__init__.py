@@ -2,7 +2,7 @@
 
 - `rules`: Bayes rule, argmax, fixed cut-offs, target value, optimised metric; their JSON documents and targets
 - `wording`: a rule as a phrase
-- `executed`: a rule with its costs or its cut-off, applied to probabilities
+- `decide`: a rule with its costs or its cut-off, applied to probabilities
 - `operating_points`: metrics of one class as functions of true and false positives; what each
   cut-off of labelled samples reaches; choice of the cut-off
 """

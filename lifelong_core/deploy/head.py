@@ -11,7 +11,7 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lifelong_core.decision_rules.executed import CutOff, LeastCost, executed_rule, expected_costs
+from lifelong_core.decision_rules.decide import CutOff, LeastCost, executed_rule, expected_costs
 from lifelong_core.decision_rules.rules import (
     BayesRule,
     DecisionRule,

@@ -99,8 +99,8 @@ class PutKnowledge(Call[KnowledgeDetails]):
     card: Annotated[dict[str, Any], schema_of("lifelong_core.develop.knowledge.entry:TaskCard")]
     trainings: list[
         Annotated[dict[str, Any], schema_of("lifelong_core.develop.knowledge.entry:Training")]
-    ] = Field([])
-    distances: dict[str, dict[str, float]] = Field({})
+    ] = Field(default=[])
+    distances: dict[str, dict[str, float]] = Field(default={})
     licence: str | None = None
     contact: str | None = None
 

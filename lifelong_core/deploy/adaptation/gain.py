@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from lifelong_core.decision_rules.executed import minimised_costs
+from lifelong_core.decision_rules.decide import minimised_costs
 from lifelong_core.decision_rules.rules import DecisionRule, has_own_metric
 from lifelong_core.deploy.documents import FlatDocument
 from lifelong_core.deploy.head import HeadOutput, PostProcessingHead

@@ -10,7 +10,7 @@ from lifelong_core.deploy.adaptation.target_prevalence import PooledAnalysis
 from lifelong_core.deploy.adaptation.traffic import BURST_FACTOR, Traffic
 from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.label_shift.result import AssumptionTest
-from lifelong_core.deploy.performance.warnings import JudgedMetric
+from lifelong_core.deploy.performance.acceptance import JudgedMetric
 from lifelong_core.deploy.quantification.prevalence_estimate import PrevalenceEstimate
 from lifelong_core.deploy.shift.change_points import ChangePoint
 from lifelong_core.deploy.shift.evidence import MOST_MISSING

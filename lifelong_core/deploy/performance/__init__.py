@@ -7,7 +7,8 @@
 - `confidence`, `by_confidence`: methods that use the confidence of single predictions (Li et al. 2022)
 - `choice`: the choice of the method, by simulation on the calibration set
 - `derived_metrics`, `ranking`, `effects`: metrics with first-order effects of samples, and intervals
-- `warnings`: limits of an estimate; does it reach its acceptance threshold?
+- `warnings`: limits of an estimate
+- `acceptance`: does an estimate reach its threshold?
 - `labelled`: which predictions to label, and performance from few labels
 - `segmentation`: Dice of a segmentation model without labels
 """

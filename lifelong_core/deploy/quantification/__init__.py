@@ -1,6 +1,6 @@
 """Prevalence estimation without labels, one module for each family of quantifiers.
 
-- `registry`: QUANTIFIERS, `quantifier(name)`, and `auto`, the default
+- `registry`: QUANTIFIERS, `quantifier(name)`; `automatic`: `auto`, the default
 - `fitted_quantifier`: the interface of all quantifiers
 - `prevalence_estimate`: the estimate with its interval
 - `counting`: CC, PCC, ACC, PACC, BBSE; `em`: EMQ, MLLS; `hdy`: HDy

@@ -10,8 +10,8 @@ import numpy as np
 
 from lifelong_core.deploy import AdaptationReport
 from lifelong_core.deploy.adaptation.reasons import performance_below_acceptance
+from lifelong_core.deploy.performance.acceptance import Acceptance, JudgedMetric, PerformanceThreshold
 from lifelong_core.deploy.performance.performance_estimate import PerformanceEstimate
-from lifelong_core.deploy.performance.warnings import Acceptance, JudgedMetric, PerformanceThreshold
 from lifelong_core.design.recommendation.document import RecommendedMetric, label_metrics
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.design.validation.values.evaluation import class_weights_of

@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
+from lifelong_core.deploy.performance.acceptance import Acceptance
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric, PerformanceEstimate
-from lifelong_core.deploy.performance.warnings import CODES, Acceptance
+from lifelong_core.deploy.performance.warnings import CODES
 from lifelong_monitor.cycle.estimates import WantedEstimate
 from lifelong_monitor.exporter.status import PopulationStatus
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.numerics.newton import member_sums, minimize_convex, one_hot
 from lifelong_core.deploy.numerics.simplex import tangent_basis
-from lifelong_core.deploy.performance.labelled.weighted import as_inclusion_probabilities, effective_number
+from lifelong_core.deploy.performance.labelled.estimate import as_inclusion_probabilities, effective_number
 from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import (
     Floats,

@@ -14,7 +14,7 @@ from lifelong_core.deploy.performance.derived_metrics import (
     metric_intervals,
 )
 from lifelong_core.deploy.performance.labelled.calibration_drift import recalibrate
-from lifelong_core.deploy.performance.labelled.weighted import (
+from lifelong_core.deploy.performance.labelled.estimate import (
     LabelledEstimate,
     MetricSpread,
     Target,

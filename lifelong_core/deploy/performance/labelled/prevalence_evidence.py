@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from lifelong_core.deploy.checks import as_level
 from lifelong_core.deploy.numerics.newton import one_hot
 from lifelong_core.deploy.numerics.simplex import simplex_least_squares, tangent_basis
-from lifelong_core.deploy.performance.labelled.weighted import (
+from lifelong_core.deploy.performance.labelled.estimate import (
     as_inclusion_probabilities,
     clustered_covariance,
     effective_number,

@@ -6,7 +6,7 @@ from typing import Literal, Self, TypeAlias, TypeGuard
 import numpy as np
 from pydantic import Field
 
-from lifelong_core.decision_rules.executed import CutOff, executed_rule
+from lifelong_core.decision_rules.decide import CutOff, executed_rule
 from lifelong_core.decision_rules.operating_points import search_operating_point
 from lifelong_core.decision_rules.rules import (
     Argmax,

@@ -3,8 +3,8 @@ from math import inf, nan
 import pytest
 
 from lifelong_core.deploy.adaptation.reasons import Reason, performance_below_acceptance
+from lifelong_core.deploy.performance.acceptance import JudgedMetric, PerformanceThreshold
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
-from lifelong_core.deploy.performance.warnings import JudgedMetric, PerformanceThreshold
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ import pytest
 from lifelong_core.deploy.performance.labelled import difference
 from lifelong_core.deploy.performance.labelled.calibration_drift import Recalibrated, recalibrate
 from lifelong_core.deploy.performance.labelled.difference import combined_with, difference_estimate
+from lifelong_core.deploy.performance.labelled.estimate import LabelledEstimate, MetricSpread
 from lifelong_core.deploy.performance.labelled.planning import (
     decision_uncertainty,
     draw_sample,
     labelling_probabilities,
 )
-from lifelong_core.deploy.performance.labelled.weighted import LabelledEstimate, MetricSpread
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
 from lifelong_core.metrics import confusion_matrix
 from lifelong_core.metrics.catalogue import counting_metric

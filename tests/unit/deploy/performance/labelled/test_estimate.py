@@ -2,11 +2,8 @@ import json
 
 import numpy as np
 
-from lifelong_core.deploy.performance.labelled.weighted import (
-    clustered_covariance,
-    effective_number,
-    weighted_estimate,
-)
+from lifelong_core.deploy.performance.labelled.estimate import clustered_covariance, effective_number
+from lifelong_core.deploy.performance.labelled.weighted import weighted_estimate
 
 
 def test_undefined_and_infinite_numbers_are_null_in_the_document():

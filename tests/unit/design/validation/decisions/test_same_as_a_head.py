@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lifelong_core.decision_rules.executed import executed_rule
+from lifelong_core.decision_rules.decide import executed_rule
 from lifelong_core.decision_rules.operating_points import search_cut_off
 from lifelong_core.decision_rules.rules import Argmax, needs_cut_off
 from lifelong_core.deploy import LabeledLogits, fit_head

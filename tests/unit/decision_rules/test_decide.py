@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lifelong_core.decision_rules.executed import CutOff, executed_rule, minimised_costs
+from lifelong_core.decision_rules.decide import CutOff, executed_rule, minimised_costs
 from lifelong_core.deploy import Argmax, BayesRule, CutOffs, OptimisedMetric, TargetValue
 from lifelong_core.values.errors import InvalidInputError
 
