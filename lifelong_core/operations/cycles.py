@@ -1,7 +1,6 @@
 """Cycles and their proposals: list, show, approve, reject, run, replay; decisions that a swap affects."""
 
 import threading
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -60,20 +59,6 @@ class ListCycles(Call[CycleList]):
     ] = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class CycleCounts(Entity):
-    """Numbers of recorded cycles."""
-
-    outcomes: dict[Outcome, int]
-
-
-class CountCycles(Call[CycleCounts]):
-    """A population, or all cycles."""
-
-    model: Annotated[str | None, Field(description="Only of this model: its name, or name@version.")] = None
-    environment: Annotated[Name | None, Field(description="Only of this environment.")] = None
-
-
 class ShowCycle(Call[CycleAnswer]):
     """A cycle."""
 
@@ -129,15 +114,6 @@ def list_cycles(context: Context, call: ListCycles) -> CycleList:
     else:
         cycles = store.cycles.list(model_id, call.environment, call.limit, outcome=call.outcome)
     return CycleList(cycles=cycle_answers(store, cycles))
-
-
-@operation("GET", "/v1/admin/cycle-counts", scope=Scope.READ, example=CountCycles(environment="clinic-c"))
-def count_cycles(context: Context, call: CountCycles) -> CycleCounts:
-    """How many of the newest 1,000 cycles ended in each way."""
-    listed = list_cycles(
-        context, ListCycles(model=call.model, environment=call.environment, limit=LARGEST_LIST)
-    )
-    return CycleCounts(outcomes=dict(Counter(cycle.outcome for cycle in listed.cycles)))
 
 
 @operation("GET", "/v1/admin/cycles/{cycle}", scope=Scope.READ, example=ShowCycle(cycle=_EXAMPLE))

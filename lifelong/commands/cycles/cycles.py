@@ -21,14 +21,12 @@ from lifelong.commands.common import (
 from lifelong.commands.connection import Connection, LocalStore, connect
 from lifelong.commands.cycles.cycle_text import print_affected, print_cycle, print_figures
 from lifelong.commands.jobs import run_operation, timeout_option
-from lifelong.commands.operation_command import operation_command
 from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
 from lifelong_core.entities.affected import AffectedAnswer
 from lifelong_core.entities.cycles import CycleAnswer
 from lifelong_core.operations.cycles import (
     LARGEST_PAGE,
-    CountCycles,
     ListAffected,
     ListCycles,
     ReplayCycle,
@@ -108,16 +106,6 @@ def list_(model: str | None, environment: str | None, outcome: Any, limit: int, 
     constant = {"model": model, "environment": environment}
     rows = [{key: value for key, value in row.items() if constant.get(key) is None} for row in rows]
     print_rows(rows, as_json=False, empty="No such cycle: `lifelong monitor` runs them.")
-
-
-cycles.add_command(
-    operation_command(
-        CountCycles,
-        "count",
-        rows=lambda answer: [{"outcome": name, "cycles": number} for name, number in answer.outcomes.items()],
-        empty="No such cycle: `lifelong monitor` runs them.",
-    )
-)
 
 
 @cycles.command()
