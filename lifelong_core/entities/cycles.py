@@ -136,12 +136,6 @@ class CycleFields(Entity):
 
     @computed_field
     @property
-    def seconds(self) -> float:
-        """How long the cycle took."""
-        return (self.finished_at - self.started_at).total_seconds()
-
-    @computed_field
-    @property
     def effect(self) -> str:
         """The outcome as an effect; of a swap that is not published: would swap, proposes a swap."""
         if self.outcome != "swap" or self.published_version is not None:
