@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 # on two cores. It has to be said before numpy is imported; the processes that tests start inherit it.
 for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
+# The width of a terminal, which pytest-xdist passes on: tables are then as narrow.
+os.environ.pop("COLUMNS", None)
 
 import numpy as np
 import pytest

@@ -129,7 +129,7 @@ def is_ci() -> bool:
 
 def has_deadlines() -> bool:
     """Whether deadlines of the product are asserted: in full forms, which have the machine to themselves."""
-    return os.environ.get("LIFELONG_DEADLINES", "").lower() in ("1", "true", "yes")
+    return os.environ.get("TEST_DEADLINES", "").lower() in ("1", "true", "yes")
 
 
 def need(tool: Tool) -> None:

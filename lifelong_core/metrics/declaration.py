@@ -148,8 +148,8 @@ def declared_in(module: ModuleType) -> list[MetricInfo]:
     """Metrics of a module in the order of their functions, without relations.
 
     Examples:
-        >>> from lifelong_core.metrics.counting import net_benefit
-        >>> [(card.acronym, card.function is net_benefit.net_benefit) for card in declared_in(net_benefit)]
+        >>> from lifelong_core.metrics.counting import cost
+        >>> [(card.acronym, card.function is cost.net_benefit) for card in declared_in(cost)]
         [('NB', True)]
     """
     return [card for card in _DECLARED if card.function.__module__ == module.__name__]

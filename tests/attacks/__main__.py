@@ -63,7 +63,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="name all attacks and end")
     arguments = parser.parse_args()
     if not arguments.quick:
-        os.environ["LIFELONG_DEADLINES"] = "true"
+        os.environ["TEST_DEADLINES"] = "true"
     if arguments.list:
         for name, attack in ATTACKS.items():
             _say(f"{name}: {(attack.__doc__ or '').splitlines()[0]}")

@@ -56,7 +56,7 @@ def main() -> int:
             _say(f"{entry.name:26}{', '.join(entry.databases):22}{entry.description}")
         return 0
     if not options.quick:
-        os.environ["LIFELONG_DEADLINES"] = "true"
+        os.environ["TEST_DEADLINES"] = "true"
     # SIGTERM also ends the processes of the installation.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     kinds = KINDS if options.database == "both" else (options.database,)

@@ -40,7 +40,7 @@ def main() -> int:
     # SIGTERM also ends the processes of the installation.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if not arguments.quick:
-        os.environ["LIFELONG_DEADLINES"] = "true"
+        os.environ["TEST_DEADLINES"] = "true"
     plan = QUICK if arguments.quick else plan_of(arguments.minutes)
     most = MOST_QUICK_GROWTH if arguments.quick else MOST_GROWTH
     _say(f"{describe()}")

@@ -42,11 +42,12 @@ class Plan:
     """Duration and size of a soak.
 
     Attributes:
-        seconds: duration of the load; on a slow machine it lasts until the cycles after the warm-up are complete.
+        seconds: duration of the load; on a slow machine it lasts until the cycles after the warm-up are complete, and
+            one is a swap.
         warm_up_seconds: part of it in which caches and windows fill.
         cycles: cycles of an environment that the warm-up has at least, and the time after it.
         cycle_seconds: time between two cycles of a population.
-        shift_seconds: time between two changes of the class mix of an environment.
+        shift_seconds: time between two changes of the class mix of an environment; longer where requests are late.
         request_seconds: time between two requests of an environment.
         window_samples: samples of a window, which must be full after the warm-up.
         has_leak: whether a second, leaking monitor runs.
@@ -198,7 +199,11 @@ def _watch(
             warm_cycles = len(_cycles(world, ENVIRONMENTS[0]))
             soaked.warm_at = seconds if warm_cycles >= plan.cycles else 0.0
         is_long_enough = soaked.warm_at and seconds >= soaked.warm_at + measured
-        if is_long_enough and len(_cycles(world, ENVIRONMENTS[0])) >= warm_cycles + plan.cycles:
+        if (
+            is_long_enough
+            and len(_cycles(world, ENVIRONMENTS[0])) >= warm_cycles + plan.cycles
+            and _has_swapped(world)
+        ):
             return
         for name, process in processes.items():
             sample = weigh([process], seconds)
@@ -208,6 +213,12 @@ def _watch(
             soaked.memory.setdefault(name, []).append(sample)
         say(soaked, seconds)
         time.sleep(min(5.0, plan.seconds / 100))
+
+
+def _has_swapped(world: World) -> bool:
+    return any(
+        cycle.outcome == "swap" for environment in ENVIRONMENTS for cycle in _cycles(world, environment)
+    )
 
 
 def _cycles(world: World, environment: str) -> list[Cycle]:
@@ -243,7 +254,7 @@ def _send(service: Service, plan: Plan, soaked: Soaked, stop: threading.Event, n
     for turn in itertools.count():
         if stop.wait(max(0.0, began + turn * plan.request_seconds - time.monotonic())):
             return
-        phase = int((time.monotonic() - began) / plan.shift_seconds) + number
+        phase = int(turn * plan.request_seconds / plan.shift_seconds) + number
         labels = rng.choice(CLASSES, size=ROWS, p=PREVALENCES[phase % len(PREVALENCES)])
         logits = (2 * np.eye(CLASSES)[labels] + rng.normal(size=(ROWS, CLASSES))).astype(np.float32)
         document = {

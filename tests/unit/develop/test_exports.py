@@ -27,7 +27,7 @@ def test_an_unknown_name_is_no_attribute() -> None:
             {"torch", "timm", "sklearn", "opendp", "PIL"},
         ),
         (
-            "from lifelong_core.develop.training import policy, progress, recipe, result",
+            "from lifelong_core.develop.training import progress, recipe, result",
             {"torch", "timm", "sklearn", "onnxruntime"},
         ),
     ],

@@ -405,7 +405,7 @@ def test_label_errors_of_another_number_of_classes_are_named(three, calibration,
 
 
 MANY = (
-    "decision_rules.executed",
+    "decision_rules.decide",
     "deploy.calibration.affine",
     "deploy.calibration.matrix_scaling",
     "deploy.labeled",

@@ -18,6 +18,7 @@ from lifelong_core.store import Model, Store
 from lifelong_core.values.errors import ConfigurationError, ConflictError, InvalidInputError, NotFoundError
 from lifelong_monitor.jobs.running.work import work_of
 from tests.unit.develop.features import conftest as extractors
+from tests.unit.develop.features.drawn import draw_images
 
 weights_file, backbone, extractor = extractors.weights_file, extractors.backbone, extractors.extractor
 
@@ -28,7 +29,7 @@ Run = Callable[..., dict[str, Any]]
 def images(tmp_path: Path) -> Path:
     """Thirty images in three classes, one of them broken."""
     folder = tmp_path / "roots" / "lesions"
-    extractors.draw_images(folder, 30, classes=("benign", "unclear", "malignant"))
+    draw_images(folder, 30, classes=("benign", "unclear", "malignant"))
     (folder / "benign" / "0000.png").write_bytes(b"no image")
     return folder
 
@@ -130,7 +131,7 @@ def test_too_many_broken_images_fail_the_job_and_nothing_is_stored(
 @pytest.mark.parametrize("path", ["{outside}", "{roots}/../outside", "{roots}/link", "{roots}/lesions/link"])
 def test_images_outside_of_the_roots_are_not_read(run: Run, images: Path, tmp_path: Path, path: str) -> None:
     outside = tmp_path / "outside"
-    extractors.draw_images(outside, 4, classes=("a", "b"))
+    draw_images(outside, 4, classes=("a", "b"))
     for link in (images.parent / "link", images / "link"):
         link.symlink_to(outside)
     with pytest.raises(InvalidInputError) as caught:
@@ -141,7 +142,7 @@ def test_images_outside_of_the_roots_are_not_read(run: Run, images: Path, tmp_pa
 def test_a_link_to_an_image_outside_of_the_roots_counts_as_unreadable(
     run: Run, images: Path, tmp_path: Path
 ) -> None:
-    extractors.draw_images(tmp_path / "outside", 1)
+    draw_images(tmp_path / "outside", 1)
     (images / "benign" / "0000.png").unlink()
     (images / "benign" / "0000.png").symlink_to(tmp_path / "outside" / "0000.png")
     report = run(path=str(images), most_unreadable=0.1)["report"]
@@ -151,7 +152,7 @@ def test_a_link_to_an_image_outside_of_the_roots_counts_as_unreadable(
 
 def test_classes_of_the_images_that_are_not_those_of_the_task_are_told(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "roots" / "patients"
-    extractors.draw_images(folder, 12, classes=("p1", "p2"))
+    draw_images(folder, 12, classes=("p1", "p2"))
     result = run(path=str(folder))
     assert result["warnings"] == ["The images have 2 classes, the task 3: the imbalance is not taken over."]
     assert result["card"]["classes"] == 3
