@@ -5,7 +5,7 @@
 - `report`, `reasons`: the result of a cycle and its explanation
 - `windows`, `traffic`: forms of a window; senders and rates of its predictions
 - `target_prevalence`: the prevalence that the candidate assumes; pooling of environments
-- `findings`, `refit`: estimates of the window; the candidate, its gains, and the reasons for or against a swap
+- `findings`, `refit`: estimates of the window; the candidate and its gains; `gain_reasons`: for or against a swap
 - `gain`, `rule_gain`: what a new head saves, by the expected cost or by the metric of its decision rule
 - `affected_decisions`: decisions that a new head changes
 - `retraining`: should another model be trained?

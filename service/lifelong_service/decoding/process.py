@@ -29,7 +29,7 @@ from lifelong_core.values.errors import (
     UnavailableError,
 )
 from lifelong_core.values.preprocessing import Preprocessing
-from lifelong_service.decoding import child as frames
+from lifelong_service.decoding import frames
 from lifelong_service.decoding.child import ERRORS
 
 PROCESSOR_SECONDS: Final = 1.5
