@@ -1,4 +1,4 @@
-"""Labelling plans: which recent predictions to label next, and what their labels tell."""
+"""Labelling plans: which recent predictions to label next, and what their labels tell; the history of a label."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -209,3 +209,33 @@ class SampledPrediction(LabellingSample):
     """None: it has no label yet"""
     labelled_at: datetime | None
     """when its label was recorded or corrected"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelRevisionAnswer(Entity):
+    """One change of a label: from what to what, by whom, when."""
+
+    revision: int
+    """counts up from 1"""
+    previous_label: int | None
+    """class index; null: there was no label"""
+    previous_name: str | None
+    """name of that class"""
+    label: int
+    name: str
+    propensity: float | None
+    """of the label since this revision; null: unknown"""
+    source: str
+    actor: str
+    """name of the token"""
+    recorded_at: Moment
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelHistory(Entity):
+    """A prediction and every change of its label, oldest first; an empty list: it has no label."""
+
+    prediction_id: UUID
+    model: str
+    environment: str
+    revisions: list[LabelRevisionAnswer]

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from lifelong_core.entities.access import Scope
-from lifelong_core.entities.labels import LabelHistory
+from lifelong_core.entities.labelling import LabelHistory
 from lifelong_core.operations.operation import Call, Context, operation
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import numpy as np
 import sqlalchemy as sa
 
-from lifelong_core.entities.labels import LabelHistory, LabelRevisionAnswer
+from lifelong_core.entities.labelling import LabelHistory, LabelRevisionAnswer
 from lifelong_core.store.engine.columns import Row, unpack_logit_rows
 from lifelong_core.store.engine.statements import Repository
 from lifelong_core.store.labelling.samples import planned_propensities
