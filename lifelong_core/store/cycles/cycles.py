@@ -1,7 +1,6 @@
 """Cycles: results of the passes over windows. A cycle and its swap are one transaction."""
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -19,7 +18,7 @@ from lifelong_core.store.cycles.rows import REJECTION_COLUMNS, cycle_of, cycle_r
 from lifelong_core.store.cycles.swaps import add_swap
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.leases import Lease, hold_lease
-from lifelong_core.store.engine.statements import Repository, batched
+from lifelong_core.store.engine.statements import Repository, batched, id_with_beginning
 from lifelong_core.store.heads import activations
 from lifelong_core.store.heads.activations import refuse_pinned
 from lifelong_core.store.heads.heads import publish_head, subject_of
@@ -218,22 +217,9 @@ class Cycles(Repository):
             InvalidInputError: no id has this beginning, or several have.
             NotFoundError: there is no such cycle.
         """
-        digits = beginning.replace("-", "").lower()
-        if not re.fullmatch("[0-9a-f]{1,32}", digits):
-            raise InvalidInputError(
-                f"{beginning[:80]!r} is neither an id nor the beginning of one.", field="cycle", hint=_LIST
-            )
-        first, last = (UUID(digits.ljust(32, filler)) for filler in "0f")
-        chosen = sa.select(_cycles.c.id).where(_cycles.c.id.between(first, last)).limit(2)
         with self._database.read() as connection:
-            found = _read(connection, chosen)
-        if not found:
-            raise NotFoundError(f"there is no cycle {beginning[:80]}.", field="cycle", hint=_LIST)
-        if len(found) > 1:
-            raise InvalidInputError(
-                f"several cycles begin with {beginning}.", field="cycle", hint=f"Give more of the id. {_LIST}"
-            )
-        return found[0]
+            chosen = id_with_beginning(connection, _cycles.c.id, beginning, kind="cycle", hint=_LIST)
+            return _read(connection, sa.select(_cycles.c.id).where(_cycles.c.id == chosen))[0]
 
     def list(
         self,

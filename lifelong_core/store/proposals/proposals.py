@@ -17,12 +17,12 @@ from lifelong_core.entities.proposals import Decision, ProposalState, Retraining
 from lifelong_core.store.access.audit_log import write_audit
 from lifelong_core.store.engine.clock import now
 from lifelong_core.store.engine.columns import read_record
-from lifelong_core.store.engine.statements import Repository, upsert_into
+from lifelong_core.store.engine.statements import Repository, id_with_beginning, upsert_into
 from lifelong_core.store.heads.heads import subject_of
 from lifelong_core.store.log.identifiers import new_prediction_id
 from lifelong_core.store.registry.models import model_with_id
 from lifelong_core.store.schema import tables
-from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.values.errors import ConflictError, NotFoundError
 from lifelong_core.values.names import check_reason
 
 MONITOR = "monitor"
@@ -136,23 +136,10 @@ class RetrainingProposals(Repository):
             InvalidInputError: no id has this beginning, or several have.
             NotFoundError: there is no such proposal.
         """
-        digits = beginning.replace("-", "").lower()
-        if not 1 <= len(digits) <= 32 or set(digits) - set("0123456789abcdef"):
-            raise InvalidInputError(
-                f"{beginning[:80]!r} is neither an id nor the beginning of one.", field="proposal", hint=_LIST
-            )
-        first, last = (UUID(digits.ljust(32, filler)) for filler in "0f")
-        query = sa.select(_proposals).where(_proposals.c.id.between(first, last)).limit(2)
-        found = self._rows(query)
-        if not found:
-            raise NotFoundError(f"there is no proposal {beginning[:80]}.", field="proposal", hint=_LIST)
-        if len(found) > 1:
-            raise InvalidInputError(
-                f"several proposals begin with {beginning}.",
-                field="proposal",
-                hint=f"Give more of it. {_LIST}",
-            )
-        return read_record(found[0], RetrainingProposal)
+        with self._database.read() as connection:
+            chosen = id_with_beginning(connection, _proposals.c.id, beginning, kind="proposal", hint=_LIST)
+            row = connection.execute(sa.select(_proposals).where(_proposals.c.id == chosen)).one()
+        return read_record(row, RetrainingProposal)
 
     def accept(self, proposal_id: UUID, *, job_id: UUID | None, actor: str) -> RetrainingProposal:
         """Close an open proposal as accepted.
