@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ MOST_THREADS: Final = 4
 _REST_SECONDS: Final = 3.0
 """Longest time after the load in which a server closes connections that its clients have closed."""
 _LOOK_SECONDS: Final = 0.1
+_DECODER: Final = "lifelong_service.decoding.child"
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Rest:
     Attributes:
         descriptors: number of open file descriptors.
         threads: number of threads.
-        children: number of child processes, direct and indirect.
+        children: number of child processes, direct and indirect, without the first decoder of each worker.
     """
 
     descriptors: int
@@ -137,7 +139,14 @@ def ended_processes(names: Sequence[str]) -> list[str]:
 
 
 def _held(process: psutil.Process) -> Rest:
-    return Rest(process.num_fds(), process.num_threads(), len(process.children(recursive=True)))
+    return Rest(process.num_fds(), process.num_threads(), _children(process))
+
+
+def _children(process: psutil.Process) -> int:
+    """Number of child processes; one decoder of each worker is left out, because it stays after its first image."""
+    children = process.children(recursive=True)
+    decoders = Counter(child.ppid() for child in children if _DECODER in child.cmdline())
+    return len(children) - len(decoders)
 
 
 def _least(one: Rest, other: Rest) -> Rest:

@@ -6,7 +6,7 @@ from tests.soak.__main__ import MOST_QUICK_GROWTH
 from tests.soak.memory import Sample, growth
 from tests.soak.soak import QUICK, Soaked, soak
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(900)
 WATCHED = ("monitor", "worker 1", "worker 2")
 
 
