@@ -15,14 +15,13 @@ from lifelong_core.operations.labelling_plans import (
     ShowPlan,
     WantedPlan,
     labels_to_get,
-    plan_labels,
     plan_lines,
     show_plan,
 )
 from lifelong_core.values.errors import ConflictError, InvalidInputError, LifelongError, NotFoundError
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
-from lifelong_service.guard.access import access, context_of, worker_of
+from lifelong_service.guard.access import access, carry_out, context_of, worker_of
 from lifelong_service.routes.operations import csv_response
 
 PAGE = "/console/labels"
@@ -55,7 +54,7 @@ def send_plan(request: Request, form: Form) -> Response:
     """Submit the job that makes a plan, and show the job."""
     given = {name: str(form.get(name, "")).strip() for name in _FIELDS}
     try:
-        job = plan_labels(context_of(request), WantedPlan.read(given))
+        job = carry_out(request, WantedPlan.read(given))
     except (InvalidInputError, NotFoundError, ConflictError) as error:
         status = 409 if isinstance(error, ConflictError) else 422
         return _plans_page(request, status=status, error=error, given=given)

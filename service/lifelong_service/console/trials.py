@@ -18,7 +18,7 @@ from lifelong_core.values.names import Name
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.console.trial_views import task_lines, task_view
-from lifelong_service.guard.access import access, context_of, worker_of
+from lifelong_service.guard.access import access, carry_out, context_of, worker_of
 from lifelong_service.guard.errors import error_response
 
 LIST = "/console/tasks"
@@ -121,8 +121,7 @@ def roll_back(request: Request, task: Name, form: Form) -> Response:
 def _attempt(request: Request, task: str, form: FormData, read: Callable[[], Call[Any]]) -> Response:
     """Carry out the call of a form and show the task; if it is refused, the page with the error and what was typed."""
     try:
-        call = read()
-        call.operation(context_of(request), call)
+        carry_out(request, read())
     except _EXPECTED as error:
         return _task_page(request, task, error=error, typed=form)
     return see_other(f"{LIST}/{task}")
