@@ -18,6 +18,10 @@ from lifelong_core.store import Store
 from lifelong_core.values.errors import ConfigurationError, InvalidInputError
 from lifelong_core.values.names import check_name
 
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+JSON_HELP = "Print JSON instead of text."
+
 
 class CommandGroup(click.Group):
     """A group whose help shows the whole first sentence of each command."""
@@ -49,8 +53,6 @@ class Name(click.ParamType):
         )
         return check_name(value, field=field or "name")
 
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 # A command takes what it acts on by position: TASK, MODEL, ENVIRONMENT, or a population: MODEL [ENVIRONMENT]. Where one
 # of them only narrows (rows of a list, whose head), it is an option. Each is declared here, and nowhere else.
@@ -115,7 +117,6 @@ def seed_option(help_text: str = "Seed of all draws.") -> Decorator:
     return click.option("--seed", type=click.IntRange(0, 2**62), default=0, show_default=True, help=help_text)
 
 
-JSON_HELP = "Print JSON instead of text."
 as_json: Decorator = click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
 url_option: Decorator = click.option(
     "--url", help="URL of the running service; default: LIFELONG_HOST and LIFELONG_PORT."

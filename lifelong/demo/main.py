@@ -21,6 +21,10 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.files import ensure_temporary_folder
 from lifelong_core.store import Store
 
+AGAIN_SECONDS = 1.0
+"""Time until an interruption that had no effect is repeated."""
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 def run_demo(seed: int, *, as_json: bool, plot: Path | None, keep_running: bool) -> None:
     """Run the demo and print its report, or one JSON object as the last line."""
@@ -41,11 +45,6 @@ def run_demo(seed: int, *, as_json: bool, plot: Path | None, keep_running: bool)
         sys.stdout.flush()
         while keep_running:
             time.sleep(1)
-
-
-AGAIN_SECONDS = 1.0
-"""Time until an interruption that had no effect is repeated."""
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager

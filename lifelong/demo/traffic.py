@@ -20,6 +20,10 @@ from lifelong_core.values.errors import LifelongError
 CONNECTIONS = 8
 MAXIMUM_TRIES = 10
 
+LABELLED_SHARE = 0.2
+"""Probability of each prediction to get a label."""
+SOURCE = "pathology"
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -146,11 +150,6 @@ def _answer(document: dict[str, Any]) -> Answer:
         probabilities=tuple(document["probabilities"][name] for name in CLASS_NAMES),
         received_at=time(),
     )
-
-
-LABELLED_SHARE = 0.2
-"""Probability of each prediction to get a label."""
-SOURCE = "pathology"
 
 
 def draw_labelled(answers: Answers, rng: np.random.Generator) -> Answers:

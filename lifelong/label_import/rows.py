@@ -21,6 +21,9 @@ _HINT = (
 )
 LONGEST_REQUEST_ID, LONGEST_SOURCE = 128, 64
 
+LONGEST_LINE = 4000
+"""Largest number of bytes of a line; the fields of a label together are far shorter."""
+
 
 @dataclass(frozen=True)
 class LabelRow:
@@ -214,10 +217,6 @@ def _propensity(text: str, separator: str) -> float:
     if not 0 < value <= 1:
         raise InvalidInputError(f"expected a probability in (0, 1], got {text[:80]!r}.", field="propensity")
     return value
-
-
-LONGEST_LINE = 4000
-"""Largest number of bytes of a line; the fields of a label together are far shorter."""
 
 
 def read_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:

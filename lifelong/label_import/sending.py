@@ -25,6 +25,9 @@ PATIENCE_SECONDS = 300.0
 _FIELD_OF_LABEL = re.compile(r"labels\.(\d+)(?:\.|$)")
 _OUTCOMES = ("stored", "unchanged", "corrected")
 
+EXAMPLES = 5
+"""Rejected rows that are kept to be shown."""
+
 
 class Poster(Protocol):
     """Sends a JSON document, as `lifelong.client.Client`."""
@@ -32,10 +35,6 @@ class Poster(Protocol):
     def post(self, path: str, document: dict[str, Any]) -> dict[str, Any]:
         """POST a JSON document."""
         ...
-
-
-EXAMPLES = 5
-"""Rejected rows that are kept to be shown."""
 
 
 class RejectionWriter(Protocol):

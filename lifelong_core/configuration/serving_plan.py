@@ -20,6 +20,10 @@ IDLE_SHARE: Final = 1 / 8
 """Largest share of the cores that may be idle for the sake of more workers."""
 _GPU_PROVIDERS: Final = ("CUDAExecutionProvider", "TensorrtExecutionProvider")
 
+_MEMORY_SHARE: Final = 0.8
+"""Share of the memory that all workers together may allocate."""
+_LEAST_MEMORY: Final = 2_000_000_000
+
 
 @dataclass(frozen=True)
 class ServingPlan:
@@ -125,11 +129,6 @@ def _workers(cores: int, threads: int | None, *, uses_gpu: bool) -> int:
         return min(max(cores // threads, FEWEST_WORKERS), MOST_WORKERS)
     counts = range(min(cores, MOST_WORKERS), FEWEST_WORKERS, -1)
     return next((count for count in counts if cores % count <= IDLE_SHARE * cores), FEWEST_WORKERS)
-
-
-_MEMORY_SHARE: Final = 0.8
-"""Share of the memory that all workers together may allocate."""
-_LEAST_MEMORY: Final = 2_000_000_000
 
 
 def worker_memory(settings: Settings, plan: ServingPlan) -> int:

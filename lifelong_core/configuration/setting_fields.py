@@ -14,6 +14,13 @@ from lifelong_core.runtime.logs import LogFormat
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.names import Name
 
+EQUAL_FOR_MONITORS: Final = "equal for monitors"
+"""Mark of settings that determine the behaviour of a monitor: all monitors of an installation need the same values."""
+Positive = Annotated[int, Field(gt=0)]
+LabelErrorRate = Annotated[float, Field(ge=0, le=0.5)]
+
+_STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
 
 def _check_network(value: str) -> str:
     try:
@@ -22,13 +29,8 @@ def _check_network(value: str) -> str:
         raise ValueError("expected an IP address or a network, such as 10.0.0.0/24") from error
 
 
-EQUAL_FOR_MONITORS: Final = "equal for monitors"
-"""Mark of settings that determine the behaviour of a monitor: all monitors of an installation need the same values."""
-Positive = Annotated[int, Field(gt=0)]
-LabelErrorRate = Annotated[float, Field(ge=0, le=0.5)]
 Network = Annotated[str, AfterValidator(_check_network)]
 
-_STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 if TYPE_CHECKING:
 

@@ -11,6 +11,14 @@ from lifelong_core.decision_rules.rules import MetricRule, OptimisedMetric, Targ
 from lifelong_core.values.arrays import Floats, Integers
 from lifelong_core.values.errors import InvalidInputError
 
+Numbers: TypeAlias = NDArray[Any]
+"""real or complex numbers"""
+RateMetric: TypeAlias = Callable[[Numbers, Numbers, Numbers], Numbers]
+"""from shares of all cases (broadcast together): true positives, false positives, and the class; nan where undefined.
+Rational functions and roots only, so that a complex step gives their derivatives"""
+_ROUNDING = 1e-13
+"""of sums of shares: where all cases are called positive, 1 - tp - fp need not be exactly 0"""
+
 
 @dataclass(frozen=True)
 class ChosenPoint:
@@ -166,15 +174,6 @@ def _best(rule: MetricRule, values: Floats, tp: Floats, fp: Floats, share: Float
         return int(np.where(reaches, METRICS[rule.objective](tp, fp, share), -np.inf).argmax())
     # Where none reaches the target, the one that comes closest.
     return int(np.where(np.isnan(values), -np.inf, rule.target.sign * values).argmax())
-
-
-Numbers: TypeAlias = NDArray[Any]
-"""real or complex numbers"""
-RateMetric: TypeAlias = Callable[[Numbers, Numbers, Numbers], Numbers]
-"""from shares of all cases (broadcast together): true positives, false positives, and the class; nan where undefined.
-Rational functions and roots only, so that a complex step gives their derivatives"""
-_ROUNDING = 1e-13
-"""of sums of shares: where all cases are called positive, 1 - tp - fp need not be exactly 0"""
 
 
 def metric_of(rule: MetricRule, costs: Floats | None = None) -> RateMetric:

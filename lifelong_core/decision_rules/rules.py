@@ -23,6 +23,12 @@ _LARGEST_SHOWN = 1e15
 _ROUNDING = 1e-12
 """Rounding error of sums of weights"""
 
+_REQUIRED: Mapping[str, Sequence[str]] = {
+    "cut_offs": ("thresholds",),
+    "target_value": ("metric", "value"),
+    "optimised_metric": ("metric",),
+}
+
 
 @dataclass(frozen=True)
 class BayesRule:
@@ -199,12 +205,6 @@ MetricRule: TypeAlias = TargetValue | OptimisedMetric
 """rules that name a metric"""
 _KINDS: Mapping[str, type[DecisionRule]] = {
     rule.kind: rule for rule in (BayesRule, Argmax, CutOffs, TargetValue, OptimisedMetric)
-}
-
-_REQUIRED: Mapping[str, Sequence[str]] = {
-    "cut_offs": ("thresholds",),
-    "target_value": ("metric", "value"),
-    "optimised_metric": ("metric",),
 }
 
 

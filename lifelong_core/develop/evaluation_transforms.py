@@ -39,6 +39,10 @@ _HUGGING_FACE_WORDS = ("image_processor_type", "feature_extractor_type", "proces
 Document = dict[str, Any]
 """A preprocessing document as plain JSON values; `Preprocessing` validates it."""
 
+_OPERATORS = ("nms", "qnms")
+_SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+_MISSING = "operator torchvision::nms does not exist"
+
 
 class TimmDataConfig(BaseModel):
     """The data config that `timm.data.resolve_data_config` returns, with timm's defaults.
@@ -259,10 +263,6 @@ def _unknown(library: str, name: str, known: Iterable[str]) -> InvalidInputError
         hint=suggest(name, list(known)) or f"Look at the models that {library} lists.",
     )
 
-
-_OPERATORS = ("nms", "qnms")
-_SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
-_MISSING = "operator torchvision::nms does not exist"
 
 _declarations: list[Any] = []
 """torch removes a declaration together with its library object, so the object is kept."""

@@ -37,6 +37,11 @@ RESTORE = "Bring the row back from a backup."
 """Hint of an error for a stored document that was changed."""
 _building = RLock()
 
+Moment: TypeAlias = Annotated[
+    datetime, PlainSerializer(datetime.isoformat, return_type=str, when_used="json")
+]
+"""A point in time, aware; as JSON in ISO 8601 with its offset."""
+
 
 class Entity:
     """A thing that is stored or shown.
@@ -146,10 +151,6 @@ def _array(numbers: Any) -> Floats:
     return read_only(np.asarray(numbers, dtype=np.float64))
 
 
-Moment: TypeAlias = Annotated[
-    datetime, PlainSerializer(datetime.isoformat, return_type=str, when_used="json")
-]
-"""A point in time, aware; as JSON in ISO 8601 with its offset."""
 Vector: TypeAlias = Annotated[
     Floats,
     PlainSerializer(_numbers, return_type=list[float]),

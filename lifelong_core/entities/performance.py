@@ -20,6 +20,13 @@ Metric: TypeAlias = Annotated[
 ]
 """Value, lower and upper bound; null where it is undefined."""
 
+ClassMix: TypeAlias = Literal["stated", "estimated", "realised"]
+"""`stated`: by the recommendation; `estimated`: by the newest cycle, without labels; `realised`: of the labels"""
+CLASS_MIXES: tuple[ClassMix, ...] = get_args(ClassMix)
+
+METRICS = ("AC", "EC")
+"""Metrics that are compared: accuracy and expected cost."""
+
 
 class AgreementDocument(TypedDict):
     """Whether an estimated and a realised metric agree."""
@@ -40,10 +47,6 @@ MetricAgreement: TypeAlias = Annotated[
     PlainSerializer(Agreement.to_document, return_type=AgreementDocument),
     PlainValidator(Agreement.from_document, json_schema_input_type=AgreementDocument),
 ]
-
-ClassMix: TypeAlias = Literal["stated", "estimated", "realised"]
-"""`stated`: by the recommendation; `estimated`: by the newest cycle, without labels; `realised`: of the labels"""
-CLASS_MIXES: tuple[ClassMix, ...] = get_args(ClassMix)
 
 
 @dataclass(frozen=True)
@@ -98,10 +101,6 @@ class RealisedRuleMetric(Entity):
     def is_reached(self) -> bool:
         """Whether the value is on the right side of the target; True without a target."""
         return self.requirement is None or bool(self.requirement.reaches(self.value.value))
-
-
-METRICS = ("AC", "EC")
-"""Metrics that are compared: accuracy and expected cost."""
 
 
 @dataclass(frozen=True)

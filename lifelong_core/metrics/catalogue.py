@@ -196,6 +196,19 @@ _OTHER_NAMES: Mapping[str, str] = MappingProxyType(
     }
 )
 
+_OF_ALL_CLASSES: Mapping[str, Callable[..., Floats]] = MappingProxyType(
+    {
+        "AC": accuracies,
+        "ER": error_rates,
+        "BA": balanced_accuracies,
+        "EC": expected_costs,
+        "NEC": normalised_expected_costs,
+        "WCK": weighted_cohen_kappas,
+        "CK": cohen_kappas,
+        "MCC": matthews_correlations,
+    }
+)
+
 
 def metric_info(name: str) -> MetricInfo:
     """Description of a metric that `compute_metrics` computes.
@@ -234,20 +247,6 @@ def _suggestion(name: str) -> str:
         return f"Metrics: {', '.join(METRICS)}."
     hint = f"Did you mean {_OTHER_NAMES[close[0]]}?"
     return f"{hint} Give parameters as arguments." if "@" in name else hint
-
-
-_OF_ALL_CLASSES: Mapping[str, Callable[..., Floats]] = MappingProxyType(
-    {
-        "AC": accuracies,
-        "ER": error_rates,
-        "BA": balanced_accuracies,
-        "EC": expected_costs,
-        "NEC": normalised_expected_costs,
-        "WCK": weighted_cohen_kappas,
-        "CK": cohen_kappas,
-        "MCC": matthews_correlations,
-    }
-)
 
 
 def counting_metric(

@@ -57,6 +57,8 @@ OF_RANKING: Mapping[str, Callable[[Ranking, Parameters], float]] = MappingProxyT
 )
 """Metrics of one class's sorted probabilities; MCE without bins."""
 
+Value: TypeAlias = float | Floats
+
 
 class SharedComputations:
     """Checked inputs and parameters, with what several metrics need of them."""
@@ -207,7 +209,6 @@ class SharedComputations:
         )
 
 
-Value: TypeAlias = float | Floats
 Evaluator: TypeAlias = Callable[[SharedComputations], Value]
 
 

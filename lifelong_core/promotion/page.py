@@ -25,6 +25,13 @@ MOST_CASES = 20
 
 _ORIENTATIONS = ("up", "down")
 
+OF_PAIRS = ("adjusted_positive_jaccard", "adjusted_jaccard", "spearman")
+"""Scores that are shown for each pair: the two of the publication, and kappa."""
+MOST_PAIRS = 45
+"""Pairs that are drawn, those that agree least first; ten classifiers have as many."""
+MOST_IMAGES = 10
+_SIZE = 380.0
+
 
 def promotion_html(report: PromotionReport) -> str:
     """Return the report as one page without scripts and external files, fit for printing.
@@ -139,14 +146,6 @@ def _label(difference: MetricDifference, class_names: Sequence[str]) -> str:
 def _title(orientation: str) -> str:
     side = "right" if orientation == "up" else "left"
     return f"{DIRECTIONS[orientation].capitalize()}: the new model is better on the {side}"
-
-
-OF_PAIRS = ("adjusted_positive_jaccard", "adjusted_jaccard", "spearman")
-"""Scores that are shown for each pair: the two of the publication, and kappa."""
-MOST_PAIRS = 45
-"""Pairs that are drawn, those that agree least first; ten classifiers have as many."""
-MOST_IMAGES = 10
-_SIZE = 380.0
 
 
 def stability_html(result: ClassifierStability) -> str:

@@ -43,6 +43,10 @@ SIGMOID_ROWS = 50
 GRIDS = np.array([*range(1, 257), 1000, 10_000])
 """Values n of grids with the step 1/n: of 8-bit numbers, and of decimals that were rounded."""
 
+MANY_CLASSES = 50
+"""With more classes than this, steps whose time grows with C^2 N or C^3 take other algorithms with the same results up
+to rounding, or an approximation where their docstring says so."""
+
 
 def as_logits(values: ArrayLike, *, classes: int | None = None, field: str = "logits") -> Logits:
     """Finite raw network outputs of shape (N, C), C >= 2, as contiguous float32 (as logged).
@@ -436,11 +440,6 @@ def as_column(values: ArrayLike, *, samples: int, field: str, what: str = "value
     if array.dtype.kind == "U" and (names := [composed(text) for text in array.tolist()]) != array.tolist():
         array = np.array(names)
     return array
-
-
-MANY_CLASSES = 50
-"""With more classes than this, steps whose time grows with C^2 N or C^3 take other algorithms with the same results up
-to rounding, or an approximation where their docstring says so."""
 
 
 def centre_rows(logits: Logits) -> Floats:

@@ -21,6 +21,10 @@ SEPARATOR_LINE = re.compile(r"sep=(.)", re.IGNORECASE)
 _SEPARATORS = ("\t", ";", ",")
 _QUOTED = re.compile(r'"[^"]*"')
 
+_FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+"""First characters that spreadsheets take for a formula, some after they drop them; with their full-width forms."""
+_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
+
 
 def separator_of(header: str) -> str:
     """A tab, a semicolon or a comma, the first that the header has outside quotes; a semicolon where it has none.
@@ -129,11 +133,6 @@ def read_csv(path: Path, *, required: Sequence[str], field: str) -> Table:
     if not rows:
         raise InvalidInputError(f"{path} has no row.", field=field)
     return Table(rows, separator)
-
-
-_FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-"""First characters that spreadsheets take for a formula, some after they drop them; with their full-width forms."""
-_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 
 
 def csv_writer(file: TextIO, columns: Sequence[str]) -> Callable[[Iterable[object]], Any]:

@@ -11,6 +11,28 @@ from lifelong_service.process.metric_files import check_folder, forget_dead_work
 REGISTRY = CollectorRegistry()
 """Holds the metrics of a single process, as in tests; workers share files instead."""
 
+CLIENT_CLOSED_REQUEST = 499
+"""Status of a request whose client closed the connection before it was read, or while it waited in a long queue."""
+NO_ANSWER = "none"
+"""Status of a request that ended without an answer, e.g. because its worker was stopped."""
+EXPECTED_STATUSES = (
+    200,
+    400,
+    401,
+    403,
+    404,
+    409,
+    413,
+    415,
+    422,
+    429,
+    CLIENT_CLOSED_REQUEST,
+    500,
+    503,
+    NO_ANSWER,
+)
+"""Statuses of predictions and labels."""
+
 REQUESTS = Counter(
     "lifelong_requests_total",
     "Requests by route and HTTP status, probes and scrapes included. 499: the client closed the connection before its"
@@ -150,42 +172,6 @@ MODELS_WITHOUT_HEAD = Gauge(
     multiprocess_mode="livemax",
     registry=REGISTRY,
 )
-
-
-CLIENT_CLOSED_REQUEST = 499
-"""Status of a request whose client closed the connection before it was read, or while it waited in a long queue."""
-NO_ANSWER = "none"
-"""Status of a request that ended without an answer, e.g. because its worker was stopped."""
-EXPECTED_STATUSES = (
-    200,
-    400,
-    401,
-    403,
-    404,
-    409,
-    413,
-    415,
-    422,
-    429,
-    CLIENT_CLOSED_REQUEST,
-    500,
-    503,
-    NO_ANSWER,
-)
-"""Statuses of predictions and labels."""
-
-
-def create_request_series(routes: Iterable[str]) -> None:
-    """Create the series of these routes with the value 0.
-
-    A counter that appears with its first event hides that event from `increase()`: alerts would miss the first failure.
-    """
-    for route in routes:
-        REQUEST_SECONDS.labels(route)
-        for status in EXPECTED_STATUSES:
-            REQUESTS.labels(route, status)
-
-
 FAILED_MODELS = Gauge(
     "lifelong_failed_models",
     "Models with a head whose graph a worker could not load.",
@@ -211,6 +197,17 @@ UNUSED_GPU = Gauge(
     multiprocess_mode="livesum",
     registry=REGISTRY,
 )
+
+
+def create_request_series(routes: Iterable[str]) -> None:
+    """Create the series of these routes with the value 0.
+
+    A counter that appears with its first event hides that event from `increase()`: alerts would miss the first failure.
+    """
+    for route in routes:
+        REQUEST_SECONDS.labels(route)
+        for status in EXPECTED_STATUSES:
+            REQUESTS.labels(route, status)
 
 
 def exposition() -> bytes:

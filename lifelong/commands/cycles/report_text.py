@@ -13,6 +13,9 @@ from lifelong_core.metrics.catalogue import metric_info
 
 COLOURS = {"swap": "green", "refuse": "red"}
 
+ASSUMPTION_REJECTED = "assumption_rejected"
+"""Code of the warning that the assumption test is rejected."""
+
 
 def print_outcome(outcome: str, more: str) -> None:
     """What a cycle came to, with its window."""
@@ -101,10 +104,6 @@ def _print_assumption(test: AssumptionTest | None) -> None:
     echo(wrap_text(text))
     for item in test.disagreements if test.rejected else ():
         echo(wrap_text(item.text, indent="    ", first="  - "))
-
-
-ASSUMPTION_REJECTED = "assumption_rejected"
-"""Code of the warning that the assumption test is rejected."""
 
 
 def print_performance(

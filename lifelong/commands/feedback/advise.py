@@ -28,6 +28,9 @@ from lifelong_core.operations.tasks import ListTasks
 
 _output = output_option("CSV file for the predictions to label; an existing one is replaced.")
 
+_LABEL = 18
+"""Columns of the names."""
+
 
 @click.command(short_help="Choose which recent predictions to label next.")
 @population_arguments
@@ -127,10 +130,6 @@ def _show(connection: Connection, plan_id: UUID, output: Path | None, *, as_json
     print_plan(plan)
     if output is not None:
         echo(f"{format_count(len(plan.predictions), 'prediction')} to label: {output}")
-
-
-_LABEL = 18
-"""Columns of the names."""
 
 
 def print_plan(plan: PlanLine) -> None:

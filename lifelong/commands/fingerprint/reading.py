@@ -28,19 +28,6 @@ pretrained_option: Callable[[Command], Command] = click.option(
     "--pretrained", is_flag=True, help="Take the weights from timm's hub instead; needs a network."
 )
 
-
-class Reading(TypedDict):
-    """Values of the options of `reading_options`."""
-
-    samples: int
-    seed: int
-    batch_size: int
-    device: str | None
-    threads: int | None
-    most_unreadable: float
-    maximum_pixels: int
-
-
 _READING: tuple[tuple[str, dict[str, Any]], ...] = (
     (
         "--samples",
@@ -74,6 +61,20 @@ _READING: tuple[tuple[str, dict[str, Any]], ...] = (
     ),
 )
 
+TITLES = {"list": "Finding images", "read": "Reading images", "fisher": "Drawing gradients"}
+
+
+class Reading(TypedDict):
+    """Values of the options of `reading_options`."""
+
+    samples: int
+    seed: int
+    batch_size: int
+    device: str | None
+    threads: int | None
+    most_unreadable: float
+    maximum_pixels: int
+
 
 def reading_options(command: Command) -> Command:
     """Add the options of `Reading`."""
@@ -103,9 +104,6 @@ def expect_features() -> None:
             f"not installed: {', '.join(missing)}.",
             hint='Install the extra, in the clone of lifelong: pip install -c constraints.txt -e ".[develop]".',
         )
-
-
-TITLES = {"list": "Finding images", "read": "Reading images", "fisher": "Drawing gradients"}
 
 
 @contextmanager

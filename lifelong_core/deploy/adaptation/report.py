@@ -27,6 +27,17 @@ Outcome: TypeAlias = Literal["keep", "swap", "refuse"]
 SCHEMA_VERSION = 7
 OUTCOMES: tuple[Outcome, ...] = ("keep", "swap", "refuse")
 
+_PLAIN = (
+    "worst_case_cost_increase",
+    "seed",
+    "samples",
+    "calibration_digest",
+    "quantifier_digest",
+    "head_digest",
+    "window_digest",
+)
+"""Fields that are JSON values."""
+
 
 class _Part(Protocol):
     """Value with its own JSON document."""
@@ -184,17 +195,6 @@ _PARTS: Mapping[str, type[_Part]] = {
     "candidate_performance": PerformanceEstimate,
 }
 """Fields with their own documents, or None."""
-
-_PLAIN = (
-    "worst_case_cost_increase",
-    "seed",
-    "samples",
-    "calibration_digest",
-    "quantifier_digest",
-    "head_digest",
-    "window_digest",
-)
-"""Fields that are JSON values."""
 
 
 def _document(value: _Part | None) -> dict[str, Any] | None:

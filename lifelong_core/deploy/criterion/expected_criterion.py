@@ -21,6 +21,9 @@ FEWEST_DRAWS = 100
 _WEIGHTS = 4_000_000
 """weights of all draws together: draws get fewer where the calibration set is large"""
 
+KEY = "expected_criterion"
+"""of the provenance"""
+
 
 @dataclass(frozen=True)
 class ExpectedCriterion(FlatDocument):
@@ -151,10 +154,6 @@ def describe_criterion(found: ExpectedCriterion) -> str:
         target = f", target {found.requirement}{missed}{unreachable}"
     reached = f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})"
     return f"{name[0].upper()}{name[1:]} {reached} expected here{target}; cut-off {found.cut_off:.3f}."
-
-
-KEY = "expected_criterion"
-"""of the provenance"""
 
 
 def with_expectation(head: PostProcessingHead, calibration: LabeledLogits) -> PostProcessingHead:

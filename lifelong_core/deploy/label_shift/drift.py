@@ -31,6 +31,15 @@ _SEED = 6_103
 _NEGLIGIBLE = 1e-6
 _LEAST_SPREAD = 0.03
 
+PSEUDO_SAMPLES = 2.0
+"""Weight of the covariance over all classes in that of one class, in samples: a feature that is absent in twenty
+samples may occur once in thirty."""
+
+DOUBTED = 4.0
+"""The variance of a class's mean counts this many samples fewer, but at least half of them, because the features were
+fitted on samples of the class. On synthetic data of four classes, where a class of 30 samples dominates the window,
+detectors then vary at most as much as their standard errors; with 15 samples, up to 1.6 times."""
+
 
 @dataclass(frozen=True)
 class Drift:
@@ -183,16 +192,6 @@ def _rows_of_every_class(data: LabeledLogits) -> Integers:
     return np.sort(
         np.concatenate([np.flatnonzero(data.labels == k)[:each] for k in range(data.classes)])
     ).astype(np.int64)
-
-
-PSEUDO_SAMPLES = 2.0
-"""Weight of the covariance over all classes in that of one class, in samples: a feature that is absent in twenty
-samples may occur once in thirty."""
-
-DOUBTED = 4.0
-"""The variance of a class's mean counts this many samples fewer, but at least half of them, because the features were
-fitted on samples of the class. On synthetic data of four classes, where a class of 30 samples dominates the window,
-detectors then vary at most as much as their standard errors; with 15 samples, up to 1.6 times."""
 
 
 @dataclass(frozen=True, eq=False)

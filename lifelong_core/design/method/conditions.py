@@ -16,6 +16,12 @@ from lifelong_core.design.problem_fingerprint import Answer, Answers, ProblemFin
 from lifelong_core.metrics import zero_one_costs
 from lifelong_core.values.arrays import Floats
 
+Matrix: TypeAlias = tuple[tuple[float, ...], ...]
+ParameterValue: TypeAlias = int | float | tuple[float, ...] | tuple[str, float] | Matrix
+
+ELSE = " else "
+"""Between the names of sources, of which the first whose fields are all answered counts."""
+
 
 class Condition(ABC):
     """A condition on answers: it holds, does not hold, or is undecided."""
@@ -163,10 +169,6 @@ OfferData = Annotated[InstanceOf[Condition], BeforeValidator(parse_offer)]
 """The type of a pydantic field that is read by `parse_offer`."""
 
 
-Matrix: TypeAlias = tuple[tuple[float, ...], ...]
-ParameterValue: TypeAlias = int | float | tuple[float, ...] | tuple[str, float] | Matrix
-
-
 def as_matrix(costs: Floats) -> Matrix:
     """Costs as rows of numbers, one row per true class.
 
@@ -217,10 +219,6 @@ DERIVED: Mapping[str, tuple[tuple[str, ...], Callable[..., ParameterValue | None
     }
 )
 """By name of the source: the fields that it needs, and the function of their values."""
-
-
-ELSE = " else "
-"""Between the names of sources, of which the first whose fields are all answered counts."""
 
 
 def alternatives(source: str) -> tuple[str, ...]:

@@ -13,6 +13,14 @@ Confidence: TypeAlias = Literal["stated", "forced", "inferred", "not_in_source"]
 CONFIDENCES: tuple[Confidence, ...] = ("stated", "forced", "inferred", "not_in_source")
 """From the surest to the least sure."""
 
+Kind: TypeAlias = Literal["choice", "yes_no", "count", "number", "class", "class_values", "matrix", "text"]
+Category: TypeAlias = Literal[
+    "implementation", "aggregation", "ranking", "reporting", "interpretation", "decision"
+]
+Display: TypeAlias = Literal[
+    "confusion_matrix", "roc_curve", "precision_recall_curve", "reliability_diagram", "decision_curve"
+]
+
 
 def weakest(confidences: Iterable[Confidence]) -> Confidence:
     """The least certain of several confidences.
@@ -22,15 +30,6 @@ def weakest(confidences: Iterable[Confidence]) -> Confidence:
         'inferred'
     """
     return CONFIDENCES[max(CONFIDENCES.index(confidence) for confidence in confidences)]
-
-
-Kind: TypeAlias = Literal["choice", "yes_no", "count", "number", "class", "class_values", "matrix", "text"]
-Category: TypeAlias = Literal[
-    "implementation", "aggregation", "ranking", "reporting", "interpretation", "decision"
-]
-Display: TypeAlias = Literal[
-    "confusion_matrix", "roc_curve", "precision_recall_curve", "reliability_diagram", "decision_curve"
-]
 
 
 class AnswerText(Frozen):

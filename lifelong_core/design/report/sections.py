@@ -33,6 +33,13 @@ EXPLANATIONS: dict[Scheme, str] = {
     " these values, over the metrics, puts the models in order.",
 }
 
+VERDICTS = {"reached": "reached", "missed": "missed", "open": "open: the interval holds the target"}
+
+MOST_DRAWN = 40
+"""most subgroups of a plot; with more, there is only the table"""
+MOST_ON_PAPER = 4
+"""values of a row whose intervals fit on one line of a printed page"""
+
 
 @dataclass(frozen=True)
 class Leaders:
@@ -84,9 +91,6 @@ def leader_lines(comparison: ModelComparison) -> tuple[str, str]:
 def _asked(comparison: ModelComparison) -> MetricRanking | None:
     found = next((one for one in comparison.rankings if one.label == comparison.headline.label), None)
     return found if found is not None and found.models else None
-
-
-VERDICTS = {"reached": "reached", "missed": "missed", "open": "open: the interval holds the target"}
 
 
 @dataclass(frozen=True)
@@ -166,12 +170,6 @@ def _metric(cut: ChosenCutOff) -> str:
     """The name of the metric by which the cut-off was chosen."""
     name = METRIC_NAMES.get(cut.metric, cut.metric)
     return f"the {name}" if cut.metric == "F_beta" else name
-
-
-MOST_DRAWN = 40
-"""most subgroups of a plot; with more, there is only the table"""
-MOST_ON_PAPER = 4
-"""values of a row whose intervals fit on one line of a printed page"""
 
 
 def subgroup_columns(result: ValidationResult) -> list[SubgroupMetric]:

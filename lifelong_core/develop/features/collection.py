@@ -23,6 +23,8 @@ from lifelong_core.values.errors import InvalidInputError
 DIMENSION_SAMPLES = 2000
 """Images that the intrinsic dimension is estimated on."""
 
+_ROWS_AT_ONCE = 256
+
 
 class Builder(Protocol):
     """Makes one fingerprint of batches of features."""
@@ -135,9 +137,6 @@ class Collection:
             np.array([row for _, row in self._labelled]),
             np.array([names.index(entry.label or "") for entry, _ in self._labelled], dtype=np.int64),
         )
-
-
-_ROWS_AT_ONCE = 256
 
 
 def estimate_intrinsic_dimension(features: ArrayLike, *, neighbours: int = 20) -> float | None:

@@ -6,6 +6,11 @@ from lifelong_core.develop.fingerprints.gaussian import GaussianFingerprint
 from lifelong_core.develop.fingerprints.histogram import HistogramFingerprint, Privacy
 from lifelong_core.values.documents import FrozenDocument
 
+_NO_GUARANTEE = (
+    "There is no differential privacy: with the features of all other images, those of the remaining one can be "
+    "narrowed down, and whether an image was used can be tested."
+)
+
 
 class Disclosure(FrozenDocument):
     """Figures to read before a fingerprint is shared. Only `privacy` is a guarantee."""
@@ -31,12 +36,6 @@ class Disclosure(FrozenDocument):
     """True: it holds features of single images, or has fewer samples than `minimum_samples` and no privacy"""
     statements: tuple[str, ...]
     """the same as sentences"""
-
-
-_NO_GUARANTEE = (
-    "There is no differential privacy: with the features of all other images, those of the remaining one can be "
-    "narrowed down, and whether an image was used can be tested."
-)
 
 
 def disclosure(fingerprint: Fingerprint) -> Disclosure:

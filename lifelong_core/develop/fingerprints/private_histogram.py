@@ -20,6 +20,9 @@ In a simulation of 40 tasks (n = 10,000, epsilon = 1), the rank correlation of V
 .96 with 4, .99 with 10, .98 with 20 and .88 with 100 cells; of bKLD(small,target), .98 to .99 with each.
 """
 
+MOST_EPSILON = 100.0
+"""of approximate differential privacy"""
+
 
 def make_private(
     fingerprint: HistogramFingerprint,
@@ -114,10 +117,6 @@ def _mean_of_centres(counts: NDArray[np.int64], edges: Floats) -> Floats:
     shares: Floats = counts / counts.sum(axis=1, dtype=np.int64, keepdims=True)
     centres = np.arange(0.5, bins, dtype=np.float64) / bins
     return edges[:, 0] + (edges[:, 1] - edges[:, 0]) * np.sum(shares * centres, axis=1)
-
-
-MOST_EPSILON = 100.0
-"""of approximate differential privacy"""
 
 
 def add_noise(counts: NDArray[np.int64], privacy: Privacy) -> NDArray[np.int64]:

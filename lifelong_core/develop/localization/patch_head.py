@@ -16,6 +16,11 @@ PoolingName: TypeAlias = Literal["max", "mean", "log_sum_exp", "noisy_or"]
 # pyright: reportUnknownMemberType=false
 # The types of torch are incomplete.
 
+_FAR = 20.0
+"""log(softplus(s)) is s - exp(s) / 2 to double precision for s below its negative"""
+_TINY = -10.0
+"""log of an x for which log(expm1(x)) is log(x) + x / 2 + x^2 / 24 to double precision"""
+
 
 class PatchClassifier(nn.Module):
     """A backbone, one linear score for each class and patch, and a pooling of patches (Romanova, 2020, section II-B).
@@ -117,12 +122,6 @@ def _no_grid(found: Tensor) -> InvalidInputError:
         field="backbone",
         hint="Choose a CNN with feature maps, or a transformer with one token for each patch.",
     )
-
-
-_FAR = 20.0
-"""log(softplus(s)) is s - exp(s) / 2 to double precision for s below its negative"""
-_TINY = -10.0
-"""log of an x for which log(expm1(x)) is log(x) + x / 2 + x^2 / 24 to double precision"""
 
 
 class MaxPooling(nn.Module):

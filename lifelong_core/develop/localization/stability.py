@@ -21,6 +21,31 @@ from lifelong_core.values.scientific import t_quantile
 THRESHOLD = 0.5
 """that of the publication (section IV-G)"""
 
+SCORE_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "positive_overlap": "positive overlap",
+        "adjusted_positive_overlap": "adjusted positive overlap",
+        "positive_jaccard": "positive Jaccard",
+        "heuristically_adjusted_positive_jaccard": "positive Jaccard, heuristically adjusted",
+        "adjusted_positive_jaccard": "adjusted positive Jaccard",
+        "adjusted_jaccard": "adjusted Jaccard (kappa)",
+        "pearson": "Pearson correlation",
+        "spearman": "Spearman correlation",
+        "kendall": "Kendall's tau",
+    }
+)
+"""Names of the scores for people."""
+_LOWEST: Mapping[str, float] = MappingProxyType(
+    {
+        "positive_overlap": 0.0,
+        "adjusted_positive_overlap": -math.inf,
+        "positive_jaccard": 0.0,
+        "heuristically_adjusted_positive_jaccard": 0.0,
+        "adjusted_positive_jaccard": -1 / 3,
+    }
+)
+"""Lower limits of scores other than -1; upper limits are 1."""
+
 
 @dataclass(frozen=True)
 class Stability:
@@ -106,32 +131,6 @@ def _map(values: ArrayLike, field: str) -> Floats:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError("expected one number for each patch.", field=field) from error
-
-
-SCORE_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "positive_overlap": "positive overlap",
-        "adjusted_positive_overlap": "adjusted positive overlap",
-        "positive_jaccard": "positive Jaccard",
-        "heuristically_adjusted_positive_jaccard": "positive Jaccard, heuristically adjusted",
-        "adjusted_positive_jaccard": "adjusted positive Jaccard",
-        "adjusted_jaccard": "adjusted Jaccard (kappa)",
-        "pearson": "Pearson correlation",
-        "spearman": "Spearman correlation",
-        "kendall": "Kendall's tau",
-    }
-)
-"""Names of the scores for people."""
-_LOWEST: Mapping[str, float] = MappingProxyType(
-    {
-        "positive_overlap": 0.0,
-        "adjusted_positive_overlap": -math.inf,
-        "positive_jaccard": 0.0,
-        "heuristically_adjusted_positive_jaccard": 0.0,
-        "adjusted_positive_jaccard": -1 / 3,
-    }
-)
-"""Lower limits of scores other than -1; upper limits are 1."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,9 @@ from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, Mask
 from lifelong_core.values.errors import InvalidInputError
 
+_LARGEST_BLOCK = 2_000_000
+"""Nodes that are visited at once."""
+
 
 @dataclass(frozen=True, eq=False)
 class Residuals(ArrayValue):
@@ -74,10 +77,6 @@ class GainModel(ArrayValue):
         low = values[np.searchsorted(below, tail)]
         high = values[min(int(np.searchsorted(below, 1 - tail)), values.size - 1)]
         return float(min(low, 0.0)), float(max(high, 0.0))
-
-
-_LARGEST_BLOCK = 2_000_000
-"""Nodes that are visited at once."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,9 @@ SCHEMA_VERSION = 1
 MOST_BYTES = 2**28
 """Limit of the memory of a ranker's arrays."""
 
+_FOREST = ("roots", "features", "thresholds", "left", "right", "missing_left", "values")
+_GAIN_NUMBERS = ("level", "mean_baseline", "baseline_slope", "score_slope")
+
 
 def outcomes_digest(outcomes: TransferOutcomes) -> str:
     """SHA-256 (hex) of all that a ranker is fitted on."""
@@ -168,10 +171,6 @@ def mean_baseline(outcomes: TransferOutcomes, measure: str, target: int) -> floa
         return None
     value = float(mean_baselines(outcomes)[outcomes.measures.index(measure), target])
     return None if np.isnan(value) else value
-
-
-_FOREST = ("roots", "features", "thresholds", "left", "right", "missing_left", "values")
-_GAIN_NUMBERS = ("level", "mean_baseline", "baseline_slope", "score_slope")
 
 
 def _arrays_of(ranker: ScenarioRanker) -> dict[str, NDArray[np.generic]]:

@@ -12,6 +12,10 @@ Phase: TypeAlias = Literal[
     "reading", "learning_rate", "pretraining", "training", "searching", "evaluating", "exporting"
 ]
 
+_SECONDS_BETWEEN = 1.0
+_TIMED: frozenset[Phase] = frozenset({"pretraining", "training", "searching"})
+"""Phases whose speed tells how long the remaining steps take."""
+
 
 class TrainingProgress(FrozenDocument):
     """State of a training after its last step, as kept in the job's record."""
@@ -32,11 +36,6 @@ class TrainingProgress(FrozenDocument):
     seconds_left: float | None = Field(default=None, ge=0)
     """an upper estimate; None: not known yet"""
     device: str | None = None
-
-
-_SECONDS_BETWEEN = 1.0
-_TIMED: frozenset[Phase] = frozenset({"pretraining", "training", "searching"})
-"""Phases whose speed tells how long the remaining steps take."""
 
 
 class ProgressReport:

@@ -14,6 +14,28 @@ SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 SOURCE_DATA_SCENARIOS: tuple[Scenario, ...] = ("pretraining", "co_training")
 """Scenarios that train on images of the source task, which must be at hand."""
 
+Operation: TypeAlias = Literal[
+    "identity",
+    "shear_x",
+    "shear_y",
+    "translate_x",
+    "translate_y",
+    "rotate",
+    "brightness",
+    "contrast",
+    "saturation",
+    "sharpness",
+    "posterize",
+    "solarize",
+    "autocontrast",
+    "equalize",
+    "gaussian_blur",
+    "horizontal_flip",
+    "vertical_flip",
+]
+"""Operations of torchvision's v2 transforms; none of them changes the class of most medical images, but flips and
+rotations do where left and right, or up and down, matter."""
+
 
 class Shares(Frozen):
     """Shares of the cases in each split; they sum to 1.
@@ -72,29 +94,6 @@ class Optimisation(Frozen):
         if self.target_prevalence is not None and abs(sum(self.target_prevalence) - 1) > 1e-6:
             raise ValueError("expected a target_prevalence that sums to 1")
         return self
-
-
-Operation: TypeAlias = Literal[
-    "identity",
-    "shear_x",
-    "shear_y",
-    "translate_x",
-    "translate_y",
-    "rotate",
-    "brightness",
-    "contrast",
-    "saturation",
-    "sharpness",
-    "posterize",
-    "solarize",
-    "autocontrast",
-    "equalize",
-    "gaussian_blur",
-    "horizontal_flip",
-    "vertical_flip",
-]
-"""Operations of torchvision's v2 transforms; none of them changes the class of most medical images, but flips and
-rotations do where left and right, or up and down, matter."""
 
 
 class Step(Frozen):

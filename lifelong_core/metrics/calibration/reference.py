@@ -35,6 +35,9 @@ DEFAULT_DRAWS = 200
 SHARED_NUMBERS = 50
 """Random numbers, evenly spaced, by which the dependence of labels with one random number is computed"""
 
+ErrorOfLabels: TypeAlias = Callable[[Integers], Any]
+"""function of the labels (N,), with one number, or shape (C,) for MCE and CWCE"""
+
 
 @dataclass(frozen=True, eq=False)
 class CalibratedReference:
@@ -203,10 +206,6 @@ def draw_labels(
         bound += column
         found += numbers >= bound
     return found
-
-
-ErrorOfLabels: TypeAlias = Callable[[Integers], Any]
-"""function of the labels (N,), with one number, or shape (C,) for MCE and CWCE"""
 
 
 def error_of_labels(

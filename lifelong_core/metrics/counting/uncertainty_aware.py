@@ -27,6 +27,17 @@ from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.scientific import error_function, weighted_counts
 from lifelong_core.values.uncertainties import LARGEST_SPREAD, check_members
 
+UNCERTAINTY_AWARE: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
+    {
+        "UA-accuracy": accuracies,
+        "UA-precision": lambda sums: precision(sums)[..., 1],
+        "UA-recall": lambda sums: sensitivity(sums)[..., 1],
+        "UA-FPR": lambda sums: fall_out(sums)[..., 1],
+        "UA-F1": lambda sums: f_beta(sums)[..., 1],
+    }
+)
+"""By acronym, the scores (eqs. 13-17) as functions of sums of weights (..., 2, 2), with values (...)."""
+
 
 def uncertainty_aware_confusion(
     labels: ArrayLike,
@@ -134,17 +145,6 @@ def _score(
         family="uncertainty-aware",
     )(score)
 
-
-UNCERTAINTY_AWARE: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
-    {
-        "UA-accuracy": accuracies,
-        "UA-precision": lambda sums: precision(sums)[..., 1],
-        "UA-recall": lambda sums: sensitivity(sums)[..., 1],
-        "UA-FPR": lambda sums: fall_out(sums)[..., 1],
-        "UA-F1": lambda sums: f_beta(sums)[..., 1],
-    }
-)
-"""By acronym, the scores (eqs. 13-17) as functions of sums of weights (..., 2, 2), with values (...)."""
 
 uncertainty_aware_accuracy = _score(
     "accuracy",

@@ -30,6 +30,9 @@ GENESIS = "0" * 64
 _MOST_FAULTS = 100
 """Largest number of reported faults: in a rewritten log, every entry is a fault."""
 
+DAY_SECONDS = 86_400.0
+"""The anchor is logged again after this time, so that a log of some weeks always holds one."""
+
 
 @dataclass(frozen=True)
 class Anchor:
@@ -175,9 +178,6 @@ def _named(first: int, last: int) -> str:
 def _shortened(anchor: Anchor) -> str:
     return f"{anchor.sequence}:{anchor.digest[:12]}..."
 
-
-DAY_SECONDS = 86_400.0
-"""The anchor is logged again after this time, so that a log of some weeks always holds one."""
 
 logger = logging.getLogger(__name__)
 

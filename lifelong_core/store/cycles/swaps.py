@@ -27,6 +27,8 @@ LATE = timedelta(hours=1)
 """For this time after an activation, decisions of earlier heads belong to its period. Workers swap within a second; a
 worker without the database, or with a fast clock, uses the old head for longer."""
 
+_TIMES = "since", "until", "counted_at"
+
 
 @dataclass(frozen=True)
 class AffectedPeriod:
@@ -147,7 +149,6 @@ def _oldest_in_window(connection: sa.Connection, cycle: Cycle) -> UUID | None:
 
 
 _swaps = tables.swaps
-_TIMES = "since", "until", "counted_at"
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,22 @@ _LOCK = 0x6C6C6A6F
 
 _jobs = tables.jobs
 
+MOST_ATTEMPTS = 3
+CANCELLED_AT_ONCE = 50
+"""Jobs that one transaction cancels, so that other writers wait only briefly."""
+
+_UNFINISHED = {
+    "message": f"it was started {MOST_ATTEMPTS} times and never ended: the process died, or lost its connection to the"
+    " database or the artifacts.",
+    "hint": "Look into the log of the monitor (was the memory full?), then submit it again.",
+}
+_STUCK = {
+    "message": f"it was started {MOST_ATTEMPTS} times from its last checkpoint and never reached the next one: the"
+    " process died, or lost its connection to the database or the artifacts.",
+    "hint": "Look into its log and the log of the monitor (was the memory full?); submit it again with less to do at"
+    " once, e.g. smaller batches.",
+}
+
 
 def find_or_insert_job(
     connection: sa.Connection, kind: str, payload: Mapping[str, Any], *, actor: str, holder: str | None = None
@@ -74,24 +90,6 @@ def insert_job(
     row = connection.execute(sa.insert(_jobs).values(values).returning(_jobs)).one()
     write_audit(connection, actor, "jobs.submit", str(values["id"]), {"kind": kind})
     return job_of(row)
-
-
-MOST_ATTEMPTS = 3
-CANCELLED_AT_ONCE = 50
-"""Jobs that one transaction cancels, so that other writers wait only briefly."""
-
-
-_UNFINISHED = {
-    "message": f"it was started {MOST_ATTEMPTS} times and never ended: the process died, or lost its connection to the"
-    " database or the artifacts.",
-    "hint": "Look into the log of the monitor (was the memory full?), then submit it again.",
-}
-_STUCK = {
-    "message": f"it was started {MOST_ATTEMPTS} times from its last checkpoint and never reached the next one: the"
-    " process died, or lost its connection to the database or the artifacts.",
-    "hint": "Look into its log and the log of the monitor (was the memory full?); submit it again with less to do at"
-    " once, e.g. smaller batches.",
-}
 
 
 def end_held(connection: sa.Connection, job: Job, *, actor: str, state: JobState, **outcome: str) -> Job:

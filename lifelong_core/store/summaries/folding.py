@@ -44,6 +44,12 @@ _PORTION = 10_000
 """Rows of one read; at most so many are read without being used."""
 _STALE: Mapping[str, object] = {"summary": None, "samples": 0, "quarantined": 0}
 
+Position: TypeAlias = tuple[int, UUID | None]
+"""Position of a cursor: the commit order and the last row with it."""
+
+_DROPPED_AT_ONCE = 64
+"""Largest number of summaries that one transaction deletes, so that other writers wait briefly."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -168,12 +174,6 @@ def _fitting(hours: NDArray[np.int64], present: Mapping[datetime, int]) -> int:
 
 
 _cursors = tables.summary_cursors
-
-Position: TypeAlias = tuple[int, UUID | None]
-"""Position of a cursor: the commit order and the last row with it."""
-
-_DROPPED_AT_ONCE = 64
-"""Largest number of summaries that one transaction deletes, so that other writers wait briefly."""
 
 
 def begin(connection: sa.Connection, key: SummaryKey) -> None:

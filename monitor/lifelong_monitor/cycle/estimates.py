@@ -28,6 +28,28 @@ against more than a hundred."""
 ASSUMPTION_REJECTED: Final = "assumption_rejected"
 """Code of the warning that the assumption test is rejected."""
 
+_WRONG_SIDE: Final[tuple[Acceptance, ...]] = ("missed", "at_risk")
+
+_WITH_COSTS = frozenset({"EC", "NEC", "WCK"})
+_NOT_ESTIMATED = frozenset({"NB"})
+"""NB counts decisions of its own cut-off, not decisions of the head"""
+_MIRRORED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "TPR": "TNR",
+        "TNR": "TPR",
+        "FPR": "FNR",
+        "FNR": "FPR",
+        "PPV": "NPV",
+        "NPV": "PPV",
+        "FDR": "FOR",
+        "FOR": "FDR",
+        "J": "J",
+        "MK": "MK",
+        "AUROC": "AUROC",
+    }
+)
+"""For each metric of class 0 in a binary task, the metric of class 1 that is equal to it."""
+
 
 @dataclass(frozen=True)
 class WantedEstimate:
@@ -64,8 +86,6 @@ class WantedEstimate:
         """Read what `to_document` wrote."""
         return cls(**document)
 
-
-_WRONG_SIDE: Final[tuple[Acceptance, ...]] = ("missed", "at_risk")
 
 ALWAYS: Final = (WantedEstimate("AC", "AC"), WantedEstimate("EC", "EC"))
 """Accuracy, and the mean cost per decision by the costs of the head."""
@@ -137,27 +157,6 @@ def _judge(
             of_class = "" if one.class_index is None else f" of {class_names[one.class_index]}"
             name = f"{METRICS[one.key.partition('[')[0]].name} ({one.metric}){of_class}"
             yield acceptance, JudgedMetric(name, estimate.estimates[one.key], threshold)
-
-
-_WITH_COSTS = frozenset({"EC", "NEC", "WCK"})
-_NOT_ESTIMATED = frozenset({"NB"})
-"""NB counts decisions of its own cut-off, not decisions of the head"""
-_MIRRORED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "TPR": "TNR",
-        "TNR": "TPR",
-        "FPR": "FNR",
-        "FNR": "FPR",
-        "PPV": "NPV",
-        "NPV": "PPV",
-        "FDR": "FOR",
-        "FOR": "FDR",
-        "J": "J",
-        "MK": "MK",
-        "AUROC": "AUROC",
-    }
-)
-"""For each metric of class 0 in a binary task, the metric of class 1 that is equal to it."""
 
 
 def select_estimates(

@@ -15,6 +15,14 @@ from lifelong_monitor.cycle.reports import inputs_of, report_of
 from lifelong_monitor.cycle.subject import FittedQuantifiers
 from lifelong_monitor.cycle.window import judge_window, reload_window
 
+JSON: TypeAlias = Any
+"""A JSON value."""
+
+SUM_TOLERANCE = 1e-9
+"""Relative and absolute: sums over the rows of a window that were added in another order agree to this."""
+_DIGESTS_OF_SUMS = frozenset({"window_digest", "digest"})
+"""Fields that hash sums to the last bit."""
+
 
 def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
     """Judge the window of a past cycle again from what is stored; equal to the report that the cycle recorded.
@@ -60,15 +68,6 @@ def replay(store: Store, cycle_id: UUID) -> AdaptationReport:
             hint="Some were deleted since; newer cycles can be replayed.",
         )
     return judge_acceptance(judge_window(report, taken), inputs.wanted, names)
-
-
-JSON: TypeAlias = Any
-"""A JSON value."""
-
-SUM_TOLERANCE = 1e-9
-"""Relative and absolute: sums over the rows of a window that were added in another order agree to this."""
-_DIGESTS_OF_SUMS = frozenset({"window_digest", "digest"})
-"""Fields that hash sums to the last bit."""
 
 
 @dataclass(frozen=True)

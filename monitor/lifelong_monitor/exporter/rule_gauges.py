@@ -8,6 +8,8 @@ from lifelong_core.entities.performance import RealisedRuleMetric
 from lifelong_monitor.exporter.performance_gauges import Gauge, Values
 from lifelong_monitor.exporter.status import PopulationStatus
 
+_LABELS: Final = ("metric", "class")
+
 
 def _expected(
     status: PopulationStatus, part: Callable[[ExpectedCriterion], float | None], *more: str
@@ -56,8 +58,6 @@ def _reached(found: ExpectedCriterion | RealisedRuleMetric) -> float | None:
         return None
     return 0.0 if found.is_missed else 1.0 if found.is_reached else 0.5
 
-
-_LABELS: Final = ("metric", "class")
 
 RULE_GAUGES: Final[Mapping[str, Gauge]] = {
     "lifelong_decision_rule_expected": (

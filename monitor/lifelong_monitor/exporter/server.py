@@ -37,6 +37,9 @@ SILENCE_SECONDS = 10
 """A client that sends nothing for so long is cut off."""
 _NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
 
+PATIENCE_SECONDS = 2.0
+"""Longest time that a scrape waits for the database; Prometheus gives up after 10 s."""
+
 
 def allow_everybody(authorization: str | None) -> None:
     """Allow every scrape: no token is needed."""
@@ -124,10 +127,6 @@ class _Handler(WSGIRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is that of the base class
         """Log no request."""
-
-
-PATIENCE_SECONDS = 2.0
-"""Longest time that a scrape waits for the database; Prometheus gives up after 10 s."""
 
 
 class ScrapeAccess:

@@ -35,6 +35,9 @@ Performances: TypeAlias = Mapping[Estimable, ClassPerformance]
 _KEPT = 100
 """Heads whose performances are in memory."""
 
+NEW_LABELS = 30
+"""Labels that are recorded between two looks, at least."""
+
 
 @dataclass(frozen=True)
 class PastCycle:
@@ -185,10 +188,6 @@ def _new_samples(store: Store, newer: Cycle, older: Cycle) -> int:
         return int(inputs["new_samples"])
     place = newer.model_id, newer.environment
     return store.predictions.count_between(*place, older.log_position, newer.log_position)
-
-
-NEW_LABELS = 30
-"""Labels that are recorded between two looks, at least."""
 
 
 def labelled_looks(

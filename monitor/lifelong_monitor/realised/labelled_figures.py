@@ -12,6 +12,9 @@ from lifelong_core.store import LabelledPredictions
 from lifelong_core.values.arrays import Floats, Integers
 from lifelong_monitor.cycle.labels import select_rows
 
+ENOUGH_CASES = 30
+"""Smallest number of labelled predictions in the denominators of the metric."""
+
 
 def realised_figures(
     labelled: LabelledPredictions,
@@ -48,10 +51,6 @@ def realised_figures(
         confidence=confidence,
     )
     return Realised(found.labelled, {name: found.estimates[name] for name in METRICS})
-
-
-ENOUGH_CASES = 30
-"""Smallest number of labelled predictions in the denominators of the metric."""
 
 
 def realised_rule_metric(

@@ -17,6 +17,10 @@ SMALL_BODY = 16_384
 """Largest body in bytes that is parsed in the event loop; larger ones would delay other requests."""
 Parsed = TypeVar("Parsed")
 
+_PARSER = ThreadPoolExecutor(1, "parser")
+"""Parses one large body at a time, because parsers hold the interpreter's lock, and always in the same thread, because
+each thread keeps its largest memory."""
+
 
 class MemoryRelease:
     """Releases memory after large bodies; one for each process, used in its event loop.
@@ -49,9 +53,6 @@ class MemoryRelease:
         self._executor.submit(give_back_free_memory)
 
 
-_PARSER = ThreadPoolExecutor(1, "parser")
-"""Parses one large body at a time, because parsers hold the interpreter's lock, and always in the same thread, because
-each thread keeps its largest memory."""
 MEMORY_RELEASE = MemoryRelease(_PARSER)
 """Notified of the end of every body."""
 

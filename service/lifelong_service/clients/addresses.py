@@ -8,6 +8,9 @@ UNKNOWN = "unknown"
 _IPV6_PREFIX = 64
 """An internet provider gives each customer at least this many addresses."""
 
+ANONYMOUS = "anonymous"
+"""The actor of requests without a token."""
+
 
 def network_of(address: str) -> str:
     """Return the owner of an address: for IPv6 the network of a customer. Other text is returned unchanged.
@@ -39,7 +42,3 @@ def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     # A dual-stack socket reports IPv4 addresses as mapped IPv6 addresses.
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
-
-
-ANONYMOUS = "anonymous"
-"""The actor of requests without a token."""

@@ -32,6 +32,20 @@ _FIELDS = ("model", "environment", "size")
 
 router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 
+METHODS = {
+    "labelled": "With the labels of the plan",
+    "labels_alone": "Labels alone",
+    "label_free": "Without labels",
+}
+METRICS = {"EC": "Expected cost", "AC": "Accuracy"}
+WIDTHS = {
+    "planned": "with the labels of the plan",
+    "random": "with as many labels at random",
+    "label_free": "without labels (where its assumption holds)",
+}
+SCALE = 200.0
+"""Width of a drawn interval's scale."""
+
 
 @router.get(PAGE)
 @access(Scope.READ)
@@ -77,21 +91,6 @@ def _plans_page(
         "given": given or {"model": "", "environment": "", "size": DEFAULT_SIZE},
     }
     return page(request, "labels", status=status, error=error, **context)
-
-
-METHODS = {
-    "labelled": "With the labels of the plan",
-    "labels_alone": "Labels alone",
-    "label_free": "Without labels",
-}
-METRICS = {"EC": "Expected cost", "AC": "Accuracy"}
-WIDTHS = {
-    "planned": "with the labels of the plan",
-    "random": "with as many labels at random",
-    "label_free": "without labels (where its assumption holds)",
-}
-SCALE = 200.0
-"""Width of a drawn interval's scale."""
 
 
 @dataclass(frozen=True)

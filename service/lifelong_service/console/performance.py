@@ -34,6 +34,13 @@ MOST = 200
 
 router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 
+LEFT, RIGHT, TOP, BOTTOM = 44.0, 10.0, 10.0, 24.0
+"""Margins of a chart in pixels."""
+SIZES = {"wide": (720.0, 240.0), "small": (330.0, 220.0)}
+"""Width and height of a chart on wide and on small screens, in pixels."""
+_GAP = timedelta(days=1, hours=12)
+"""Estimates farther apart than this are not joined by the band."""
+
 
 @router.get(LIST)
 @access(Scope.READ)
@@ -99,14 +106,6 @@ def _statements(store: Store, model_id: int, environment: str) -> list[str]:
     except UnavailableError as error:
         return [str(error)]
     return [] if found is None else describe_comparison(found)
-
-
-LEFT, RIGHT, TOP, BOTTOM = 44.0, 10.0, 10.0, 24.0
-"""Margins of a chart in pixels."""
-SIZES = {"wide": (720.0, 240.0), "small": (330.0, 220.0)}
-"""Width and height of a chart on wide and on small screens, in pixels."""
-_GAP = timedelta(days=1, hours=12)
-"""Estimates farther apart than this are not joined by the band."""
 
 
 @dataclass(frozen=True)

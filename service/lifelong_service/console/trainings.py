@@ -26,6 +26,9 @@ LIST = "/console/trainings"
 
 router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 
+WIDTH, HEIGHT, MARGIN = 560, 200, 44
+"""Of a chart in pixels; the margin is for the axes."""
+
 
 @router.get(LIST)
 @access(Scope.READ)
@@ -108,10 +111,6 @@ def _job_state(store: Store, training: StoredTraining) -> str | None:
         return store.jobs.get(training.job_id).state
     except NotFoundError:
         return None
-
-
-WIDTH, HEIGHT, MARGIN = 560, 200, 44
-"""Of a chart in pixels; the margin is for the axes."""
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,14 @@ _NAME_LENGTH: Final = 40
 Function: TypeAlias = "tuple[str, str]"
 Container: TypeAlias = "onnx.GraphProto | onnx.FunctionProto"
 
+_EVALUATION_HINT: Final = (
+    "Export it in evaluation mode: model.eval() before torch.onnx.export, without training=TrainingMode.TRAINING. With"
+    " the operator in LIFELONG_PERMITTED_OPERATORS it is taken if the answers of two runs and orders agree."
+)
+_PLAIN_HINT: Final = (
+    "Export a plain classifier. If you trust the file, name the operator in LIFELONG_PERMITTED_OPERATORS."
+)
+
 
 def check_rules(model: onnx.ModelProto, *, permitted: Collection[str] = ()) -> None:
     """Check that a graph terminates, opens no files, and has sizes that do not depend on values of the image.
@@ -240,15 +248,6 @@ def _all_nodes(container: Container) -> Iterator[onnx.NodeProto]:
         yield node
         for graph in subgraphs(node):
             yield from _all_nodes(graph)
-
-
-_EVALUATION_HINT: Final = (
-    "Export it in evaluation mode: model.eval() before torch.onnx.export, without training=TrainingMode.TRAINING. With"
-    " the operator in LIFELONG_PERMITTED_OPERATORS it is taken if the answers of two runs and orders agree."
-)
-_PLAIN_HINT: Final = (
-    "Export a plain classifier. If you trust the file, name the operator in LIFELONG_PERMITTED_OPERATORS."
-)
 
 
 def _forbidden(node: onnx.NodeProto, why: str, *, hint: str = _PLAIN_HINT) -> InvalidInputError:

@@ -26,6 +26,12 @@ SHADOW: Final[Role] = "shadow"
 OTHER: Final[Role] = "other"
 """A model that the request names, and that is not the promoted one."""
 
+ROWS_PER_SAMPLE: Final = 8
+"""Rows of logits that count as one sample in a micro-batch: they take as long as a small image."""
+MOST_BY_CHANCE = 4
+"""Different rows in succession that may look like probabilities though they are logits on a grid: of two classes, of
+deviation 1 to 2 and on steps of 0.1 or 1/16, 0.2 to 1.2 % of the rows do so."""
+
 
 @dataclass(frozen=True)
 class Route:
@@ -48,13 +54,6 @@ class Route:
     def without_candidate(self) -> "Route":
         """The route of a request whose canary failed."""
         return Route(self.promoted, PROMOTED, self.promoted, None, self.earlier)
-
-
-ROWS_PER_SAMPLE: Final = 8
-"""Rows of logits that count as one sample in a micro-batch: they take as long as a small image."""
-MOST_BY_CHANCE = 4
-"""Different rows in succession that may look like probabilities though they are logits on a grid: of two classes, of
-deviation 1 to 2 and on steps of 0.1 or 1/16, 0.2 to 1.2 % of the rows do so."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,9 @@ _PROBE = "probe"
 _PROBE_BYTES = 64 * 1024
 """Size of a usual micro-batch."""
 
+LOCKED_SECONDS = 4.0
+"""Longest wait in seconds for a locked SQLite file at the start, which then fails; upgrades take less."""
+
 
 def check_spool_folder(folder: Path) -> None:
     """Create the folder if it is missing, and write a file of the size of a micro-batch.
@@ -31,10 +34,6 @@ def check_spool_folder(folder: Path) -> None:
             probe.write_bytes(bytes(_PROBE_BYTES))
         finally:
             probe.unlink(missing_ok=True)
-
-
-LOCKED_SECONDS = 4.0
-"""Longest wait in seconds for a locked SQLite file at the start, which then fails; upgrades take less."""
 
 
 def check_database(settings: Settings) -> None:

@@ -33,6 +33,10 @@ from lifelong_core.values.array_value import ArrayValue
 from lifelong_core.values.arrays import Floats, as_logits, centre_rows, read_only, softmax
 from lifelong_core.values.scientific import minimum, root
 
+LARGEST_EXPONENT = 4.0
+STEP = 0.25
+"""Range of the exponent, and distance of the points between which its root is searched."""
+
 
 @dataclass(frozen=True, eq=False)
 class DifferenceOfConfidences(ParametrisedMethod):
@@ -167,11 +171,6 @@ COUNTERPARTS: Mapping[str, str] = MappingProxyType(
     {name: name.removeprefix("CS-") for name in CONFIDENCE_METHODS if name.startswith("CS-")}
 )
 """Class-agnostic counterpart of each class-specific method."""
-
-
-LARGEST_EXPONENT = 4.0
-STEP = 0.25
-"""Range of the exponent, and distance of the points between which its root is searched."""
 
 
 def match_exponent(outcomes: Outcomes, log_counts: Floats) -> float:

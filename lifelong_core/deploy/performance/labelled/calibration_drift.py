@@ -25,6 +25,14 @@ from lifelong_core.values.scientific import f_tail
 _SMALLEST_AXIS = 1e-6
 _MANY = 1e9
 
+FOLDS = 5
+_SLOPE_SPREAD = 0.5
+_BIAS_SPREAD = 1.0
+"""Standard deviations of slope and biases beforehand; half and twice as much give the same widths within 2 %."""
+_SMALLEST = 1e-6
+_LARGEST_BIAS = 20.0
+_LARGEST_SLOPE = 10.0
+
 
 @dataclass(frozen=True, eq=False)
 class CalibrationDrift(ArrayValue):
@@ -138,15 +146,6 @@ def _sentence(slope: float, intercepts: Floats, p_value: float, level: float, sa
         f"The probabilities are not calibrated on {counted}: slope {slope:.2f} ({sure}), and class {k} is {often}"
         f" frequent than they say ({intercepts[k]:+.2f} in their logarithms)."
     )
-
-
-FOLDS = 5
-_SLOPE_SPREAD = 0.5
-_BIAS_SPREAD = 1.0
-"""Standard deviations of slope and biases beforehand; half and twice as much give the same widths within 2 %."""
-_SMALLEST = 1e-6
-_LARGEST_BIAS = 20.0
-_LARGEST_SLOPE = 10.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,6 +35,11 @@ from lifelong_core.values.errors import InvalidInputError
 
 MOST_REPLICATES = 100_000
 
+_COMMON_ASSUMPTIONS = (
+    "Groups of cases are independent.",
+    "Of the maps without a predicted pixel of a class, the same share contains it as of such calibration cases.",
+)
+
 
 def estimate_dice(
     calibration: Iterable[SegmentationMap],
@@ -136,12 +141,6 @@ def estimate_dice(
             map_groups=target.groups,
         ),
     )
-
-
-_COMMON_ASSUMPTIONS = (
-    "Groups of cases are independent.",
-    "Of the maps without a predicted pixel of a class, the same share contains it as of such calibration cases.",
-)
 
 
 def _checked_method(name: str) -> DiceMethod:

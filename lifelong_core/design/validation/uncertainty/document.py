@@ -37,6 +37,10 @@ DAMPINGS = (0.0, 0.5, 1.0, 2.0)
 
 UncertaintyAwareMetric: TypeAlias = Literal["UA-accuracy", "UA-precision", "UA-recall", "UA-FPR", "UA-F1"]
 
+BINARY_CLASSES = 2
+ROUNDING = 1e-7
+"""Spread of equal members: a softmax of float32 logits is not exact"""
+
 
 class UncertaintyAwareCurve(Frozen):
     """One score over all sigmas, for one damping factor."""
@@ -163,11 +167,6 @@ class UncertaintySettings(FrozenDocument):
             setting, point, place = (error.field or "").partition(".")
             field = f"{names.get(setting, setting)}{point}{place}"
             raise InvalidInputError(error.message, field=field, hint=error.hint) from error
-
-
-BINARY_CLASSES = 2
-ROUNDING = 1e-7
-"""Spread of equal members: a softmax of float32 logits is not exact"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,9 @@ TOO_FEW_CASES = "No interval: every class or decision that counts in it needs tw
 BY_CHANCE = "The interval allows for the error that calibrated predictions of as many cases have by chance."
 MOSTLY_UNDEFINED = "No interval: too few resampled data sets have a value."
 
+BLOCK = 1 << 19
+"""Weights in memory at a time: 4 MB"""
+
 
 @dataclass(frozen=True)
 class ValueBounds:
@@ -205,10 +208,6 @@ def _unseen(
     low, high = (estimate + (limit - estimate) * share for limit in limits)
     why = f"{varied}; the interval is that of {cases} independent cases that all turned out alike."
     return ValueBounds(low, high, "unseen", replicates, (*notes, why))
-
-
-BLOCK = 1 << 19
-"""Weights in memory at a time: 4 MB"""
 
 
 @dataclass(frozen=True, eq=False)

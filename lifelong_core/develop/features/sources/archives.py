@@ -31,6 +31,12 @@ _MOST_LABEL_BYTES = 65_536
 _LABEL_SUFFIXES = frozenset({"cls", "json"})
 _GZIP_MAGIC = b"\x1f\x8b"
 
+MOST_ENTRIES = 2_000_000
+"""zipfile holds the directory in memory, some 500 bytes for each file."""
+
+_ENCRYPTED = 1
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
 
 class TarSource:
     """Images in a tar file, also one compressed by gzip; it is read from begin to end, twice.
@@ -204,13 +210,6 @@ def _read_at(content: BinaryIO, position: int, size: int) -> bytes:
     if len(data) < size:
         raise InvalidInputError("the archive ends within the file.", field="images")
     return data
-
-
-MOST_ENTRIES = 2_000_000
-"""zipfile holds the directory in memory, some 500 bytes for each file."""
-
-_ENCRYPTED = 1
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class ZipSource:

@@ -12,6 +12,14 @@ from lifelong_core.values.class_labels import composed, is_missing, key_form
 from lifelong_core.values.control_characters import escape_controls
 from lifelong_core.values.errors import LifelongError
 
+FileKind: TypeAlias = Literal["image", "dicom", "unknown", "other"]
+
+DICOM_SUFFIXES = frozenset({".dcm", ".dicom", ".ima"})
+TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz")
+ZIP_SUFFIXES = (".zip",)
+_RUBBISH = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "DICOMDIR"})
+"""What archives, desktops and DICOM media leave behind; names that begin with a full stop are passed over, too."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -68,15 +76,6 @@ class ImageSource(Protocol):
     def read(self, wanted: Iterable[Entry]) -> Iterator[Opened]:
         """Open entries that `entries` listed, each once, in the order that suits the source."""
         ...
-
-
-FileKind: TypeAlias = Literal["image", "dicom", "unknown", "other"]
-
-DICOM_SUFFIXES = frozenset({".dcm", ".dicom", ".ima"})
-TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz")
-ZIP_SUFFIXES = (".zip",)
-_RUBBISH = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "DICOMDIR"})
-"""What archives, desktops and DICOM media leave behind; names that begin with a full stop are passed over, too."""
 
 
 def file_kind(path: PurePosixPath) -> FileKind:

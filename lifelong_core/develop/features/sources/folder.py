@@ -22,6 +22,11 @@ from lifelong_core.values.errors import InvalidInputError, LifelongError
 _LONGEST_PATH = 1000
 """of a folder in a message, in characters"""
 
+PATH_COLUMN = "path"
+LABEL_COLUMN = "label"
+GROUP_COLUMN = "group"
+SPLIT_COLUMN = "split"
+
 
 class FolderSource:
     """Images and DICOM files in a folder, recursively; symbolic links to folders are not followed.
@@ -106,12 +111,6 @@ def _is_file(item: os.DirEntry[str]) -> bool:
         return item.is_file()
     except OSError:
         return True
-
-
-PATH_COLUMN = "path"
-LABEL_COLUMN = "label"
-GROUP_COLUMN = "group"
-SPLIT_COLUMN = "split"
 
 
 class TableSource:

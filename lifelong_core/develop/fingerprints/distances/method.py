@@ -13,6 +13,8 @@ from lifelong_core.values.errors import InvalidInputError
 
 AnyFingerprint = TypeVar("AnyFingerprint", bound=Fingerprint)
 
+_SIZES = {"extractor": "extractors", "features": "numbers of features", "bins": "numbers of bins"}
+
 
 @dataclass(frozen=True)
 class Method(ABC, Generic[AnyFingerprint]):
@@ -86,9 +88,6 @@ class Method(ABC, Generic[AnyFingerprint]):
     def _matrix(self, fingerprints: Sequence[AnyFingerprint]) -> Floats:
         """Distances between at least one fingerprint; they are comparable."""
         return np.stack([self._distances(fingerprints, target) for target in fingerprints], axis=1)
-
-
-_SIZES = {"extractor": "extractors", "features": "numbers of features", "bins": "numbers of bins"}
 
 
 def comparison_key(fingerprint: Fingerprint) -> tuple[Any, ...]:

@@ -29,6 +29,8 @@ _SMALLEST_ROUND = 8
 """images of each class, if there are so many"""
 _AT_ONCE = 256
 
+Tensors = dict[str, torch.Tensor]
+
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
@@ -156,9 +158,6 @@ def halve(
 
 
 # pyright: reportUnknownMemberType=false
-
-
-Tensors = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,36 @@ Transform: TypeAlias = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 _PADDING = 8
 """Images without a margin are padded by 1/8 of their edge on each side, by reflection, before the crop."""
 
+Images: TypeAlias = torch.Tensor
+"""uint8, (n, C, H, W)"""
+Apply: TypeAlias = Callable[[Images, float], Images]
+"""From images and a signed magnitude in [-1, 1] to images."""
+
+LARGEST_SHEAR = 17.0
+"""Degrees, as the 0.3 of AutoAugment (Cubuk et al., 2019)."""
+LARGEST_SHIFT = 0.3
+"""Of the edge."""
+LARGEST_ROTATION = 30.0
+"""Degrees."""
+LARGEST_CHANGE = 0.9
+"""Of brightness, contrast, saturation and sharpness: factors 0.1 to 1.9."""
+LARGEST_BLUR = 2.0
+"""Standard deviation of the blur in pixels, for an edge of 224."""
+_SMALLEST_BLUR = 0.1
+_LARGEST_VALUE = 255
+_EDGE = 224
+_BILINEAR = InterpolationMode.BILINEAR
+
+WITHOUT_STRENGTH: frozenset[Operation] = frozenset(
+    {"identity", "autocontrast", "equalize", "horizontal_flip", "vertical_flip"}
+)
+"""Operations that ignore the magnitude."""
+
+STRENGTHS = (0.2, 0.4, 0.6, 0.8, 1.0)
+"""Weaker steps would always win: the loss of a model is lowest on images that hardly change."""
+
+Steps = tuple[Step, ...]
+
 
 def policy_transform(policy: AugmentationPolicy, *, size: tuple[int, int]) -> Transform:
     """A random crop to `size`, then for each image one sub-policy, each step with its probability.
@@ -88,26 +118,6 @@ def _apply_steps(steps: Sequence[Step], images: torch.Tensor, generator: torch.G
 
 declare_missing_operators()
 
-Images: TypeAlias = torch.Tensor
-"""uint8, (n, C, H, W)"""
-Apply: TypeAlias = Callable[[Images, float], Images]
-"""From images and a signed magnitude in [-1, 1] to images."""
-
-LARGEST_SHEAR = 17.0
-"""Degrees, as the 0.3 of AutoAugment (Cubuk et al., 2019)."""
-LARGEST_SHIFT = 0.3
-"""Of the edge."""
-LARGEST_ROTATION = 30.0
-"""Degrees."""
-LARGEST_CHANGE = 0.9
-"""Of brightness, contrast, saturation and sharpness: factors 0.1 to 1.9."""
-LARGEST_BLUR = 2.0
-"""Standard deviation of the blur in pixels, for an edge of 224."""
-_SMALLEST_BLUR = 0.1
-_LARGEST_VALUE = 255
-_EDGE = 224
-_BILINEAR = InterpolationMode.BILINEAR
-
 
 def _affine(
     images: Images, *, angle: float = 0, x: float = 0, y: float = 0, shear: tuple[float, float] = (0, 0)
@@ -157,19 +167,8 @@ OPERATIONS: Mapping[Operation, Apply] = MappingProxyType(
 )
 """By name, what the operation does to images of one strength."""
 
-WITHOUT_STRENGTH: frozenset[Operation] = frozenset(
-    {"identity", "autocontrast", "equalize", "horizontal_flip", "vertical_flip"}
-)
-"""Operations that ignore the magnitude."""
-
 
 # pyright: reportUnknownMemberType=false
-
-
-STRENGTHS = (0.2, 0.4, 0.6, 0.8, 1.0)
-"""Weaker steps would always win: the loss of a model is lowest on images that hardly change."""
-
-Steps = tuple[Step, ...]
 
 
 def effective_steps(images: torch.Tensor) -> dict[Operation, Steps]:

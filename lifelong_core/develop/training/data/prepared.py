@@ -32,6 +32,8 @@ _MOST_AT_ONCE = 256
 _PIXELS_AT_ONCE = _MOST_AT_ONCE * 256**2
 """Of larger images, fewer are evaluated at once: memory grows with their pixels."""
 
+_READ_AT_ONCE = 256
+
 
 @dataclass(frozen=True, eq=False)
 class PreparedImages:
@@ -245,9 +247,6 @@ def hold_out(images: PreparedImages, share: float, *, seed: int) -> tuple[Prepar
     parts = split_cases(cases, tied_units(cases, _digests(images, training)), shares, seed=seed)
     remaining = {**images.splits, "training": training[parts["training"]]}
     return replace(images, splits=remaining), training[parts["validation"]]
-
-
-_READ_AT_ONCE = 256
 
 
 def _digests(images: PreparedImages, positions: NDArray[np.int64]) -> list[str]:

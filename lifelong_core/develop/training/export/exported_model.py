@@ -23,6 +23,14 @@ from lifelong_core.values.preprocessing import Preprocessing
 _SERVED_IMAGES = 8
 """whose logits are compared through the service's own way from the file"""
 
+INPUT, OUTPUT = "image", "logits"
+_MOST_IMAGES = 4096
+
+RELATIVE_TOLERANCE = 1e-4
+"""Of the largest logit, at least 1: float32 sums of some ten thousand terms in another order differ by about a tenth
+of it; a wrong operator, or another normalisation, differs by far more."""
+MOST_IMAGES = 64
+
 
 @dataclass(frozen=True, eq=False)
 class ExportedModel:
@@ -77,10 +85,6 @@ def _files(images: ImageSource, names: Sequence[str]) -> dict[str, bytes]:
 # The types of torch are incomplete.
 
 
-INPUT, OUTPUT = "image", "logits"
-_MOST_IMAGES = 4096
-
-
 def export_onnx(module: nn.Module, *, channels: int, height: int, width: int) -> bytes:
     """The graph of a classifier: input `image` (N, C, H, W), output `logits` (N, classes), any N, weights inside.
 
@@ -126,12 +130,6 @@ def export_onnx(module: nn.Module, *, channels: int, height: int, width: int) ->
 
 
 # pyright: reportUnknownMemberType=false
-
-
-RELATIVE_TOLERANCE = 1e-4
-"""Of the largest logit, at least 1: float32 sums of some ten thousand terms in another order differ by about a tenth
-of it; a wrong operator, or another normalisation, differs by far more."""
-MOST_IMAGES = 64
 
 
 def check_parity(

@@ -18,6 +18,17 @@ from lifelong_core.values.arrays import Floats
 
 # pyright: reportUnknownMemberType=false
 
+SMALLEST, LARGEST = 1e-5, 1e-2
+"""A rate outside is not suggested: noise of the first losses would let Adam stand still or diverge."""
+FALLBACK = 1e-3
+"""Adam's usual rate, where the test shows no falling loss."""
+STEPS = 100
+_FIRST, _LAST = 1e-7, 1.0
+_DIVERGED = 4.0
+"""The test ends at a loss of so many times the lowest."""
+_MEMORY = 0.95
+"""of the smoothed loss, for each step"""
+
 
 @dataclass(frozen=True)
 class Score:
@@ -74,18 +85,6 @@ def score(logits: torch.Tensor, labels: NDArray[np.int64], mix: Floats) -> Score
 
 
 # pyright: reportUnknownMemberType=false
-
-
-SMALLEST, LARGEST = 1e-5, 1e-2
-"""A rate outside is not suggested: noise of the first losses would let Adam stand still or diverge."""
-FALLBACK = 1e-3
-"""Adam's usual rate, where the test shows no falling loss."""
-STEPS = 100
-_FIRST, _LAST = 1e-7, 1.0
-_DIVERGED = 4.0
-"""The test ends at a loss of so many times the lowest."""
-_MEMORY = 0.95
-"""of the smoothed loss, for each step"""
 
 
 def find_learning_rate(

@@ -35,6 +35,10 @@ from lifelong_monitor.jobs.kinds.localization import compare_places
 from lifelong_monitor.jobs.kinds.model_facts import OnnxClassifier, stored_classifier
 from lifelong_monitor.jobs.kinds.promotion_reports import ModelCases, compare_registered, store_report
 
+_AT_ONCE = 64
+"""Images in memory."""
+_MOST_NAMED = 3
+
 
 class Payload(FrozenDocument):
     """The payload of the job."""
@@ -150,11 +154,6 @@ def held_out_cases(data: PairedSet, *, origin: str) -> HeldOutCases:
         metadata=data.new.metadata,
         origin=origin,
     )
-
-
-_AT_ONCE = 64
-"""Images in memory."""
-_MOST_NAMED = 3
 
 
 def compare_with_current(

@@ -23,6 +23,9 @@ from lifelong_monitor.jobs.kinds.images import develop_module
 _EDGE = 256
 """Pixels of the grey image that times are measured on; the preprocessing makes the model's own size of it."""
 
+OnnxClassifier: TypeAlias = Any
+"""`lifelong_core.develop.training.export.onnx_classifier.OnnxClassifier`"""
+
 
 def trained_on(store: Store, model: Model) -> str | None:
     """Digest of the data that a model was trained on; None: not known."""
@@ -109,10 +112,6 @@ def _grey(preprocessing: Preprocessing) -> NDArray[np.float32]:
     file = BytesIO()
     Image.new("RGB", (_EDGE, _EDGE), (128, 128, 128)).save(file, "PNG")
     return model_input(file.getvalue(), preprocessing, maximum_pixels=10**8)[np.newaxis]
-
-
-OnnxClassifier: TypeAlias = Any
-"""`lifelong_core.develop.training.export.onnx_classifier.OnnxClassifier`"""
 
 
 def stored_classifier(store: Store, model: Model) -> OnnxClassifier:

@@ -27,6 +27,14 @@ _LONGEST_REPORT = 50_000
 _PIPE_SECONDS = 2.0
 """Longest wait for the pipes of a killed process group; only a process outside the group can keep them open."""
 
+_READ_THE_LOG = "Look into the log of the monitor; if what was asked for is right, report this."
+
+HOLD = struct.Struct("<d")
+"""Seconds from now on; so short that a pipe gives it whole or not at all."""
+ABANDONED = 75
+"""Exit status of a subprocess whose runner was gone, or silent for too long."""
+_FIRST_WORD_SECONDS = 60.0
+
 
 class JobProcess:
     """Runs a command in a process group of its own, and ends it at the end of the block.
@@ -124,9 +132,6 @@ class _Tail:
             self._kept = (self._kept + chunk)[-self._limit :]
 
 
-_READ_THE_LOG = "Look into the log of the monitor; if what was asked for is right, report this."
-
-
 def outcome_of_process(process: JobProcess, *, is_resumable: bool) -> Outcome:
     """The outcome that a process told which ended by itself, or that it crashed.
 
@@ -159,13 +164,6 @@ def _how(status: int | None) -> str:
 def _last_words(process: JobProcess) -> str:
     report = process.report
     return f" Its last words:\n{report}" if report else ""
-
-
-HOLD = struct.Struct("<d")
-"""Seconds from now on; so short that a pipe gives it whole or not at all."""
-ABANDONED = 75
-"""Exit status of a subprocess whose runner was gone, or silent for too long."""
-_FIRST_WORD_SECONDS = 60.0
 
 
 def end_with_runner() -> None:

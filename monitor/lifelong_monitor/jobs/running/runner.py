@@ -29,6 +29,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """By `job_runner`, the command of the subprocess of a job; the id of the job follows. With ray, the subprocess submits
 a task and waits for it; the runner watches either in the same way."""
 
+LOOK_SECONDS = 5.0
+
 
 def check_job_runner(name: str) -> None:
     """Check that jobs can run there, without loading anything of it.
@@ -98,9 +100,6 @@ class JobRunner:
         are_done = [lane.join(max(0.0, gone_at - time.monotonic())) for lane in self._lanes]
         self._state.join(max(0.0, gone_at - time.monotonic()))
         return all(are_done)
-
-
-LOOK_SECONDS = 5.0
 
 
 class StateWatch:

@@ -33,6 +33,8 @@ KINDS: Mapping[str, str] = MappingProxyType(
 )
 """The module of each kind; its `work` does the job."""
 
+_NICENESS = 5
+
 
 def work_of(kind: str) -> Work:
     """The function that does the work of a kind.
@@ -47,9 +49,6 @@ def work_of(kind: str) -> Work:
             hint=f"Kinds: {', '.join(KINDS)}. Monitors and service need the same version.",
         )
     return import_module(KINDS[kind]).work
-
-
-_NICENESS = 5
 
 
 def tell(run: Callable[[], Outcome]) -> int:
