@@ -5,22 +5,23 @@ from typing import Any
 
 import click
 
-from lifelong.commands.common import as_json, population_arguments
+from lifelong.commands.common import Name, as_json
 from lifelong.commands.connection import connect
 from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
 from lifelong_core.entities.performance import ComparedPeriod
-from lifelong_core.operations.performance import ShowPerformance
+from lifelong_core.operations.performance import ListPerformance, ShowPerformance
 from lifelong_core.store.performance.statements import TITLES, describe_metric
 
 
 @click.command()
-@population_arguments
+@click.argument("model", required=False)
+@click.argument("environment", type=Name(), default="default")
 @as_json
-def performance(model: str, environment: str, *, as_json: bool) -> None:
+def performance(model: str | None, environment: str, *, as_json: bool) -> None:
     """Compare estimated and realised performance.
 
-    MODEL is judged in ENVIRONMENT, by default in `default`.
+    MODEL is judged in ENVIRONMENT, by default in `default`; without MODEL, all populations are listed.
 
     Each row is a day (UTC) and a head version: the last estimate of a cycle without labels, and what the labelled
     predictions of that day and head show, both with intervals. A monitor computes them about a minute after new labels
@@ -31,9 +32,13 @@ def performance(model: str, environment: str, *, as_json: bool) -> None:
 
     \b
     Examples:
+      lifelong performance
       lifelong performance resnet clinic-a
       lifelong performance resnet clinic-a --json
     """
+    if model is None:
+        _list(as_json=as_json)
+        return
     with connect() as connection:
         compared = connection.send(ShowPerformance(model=model, environment=environment))
     if as_json:
@@ -51,6 +56,13 @@ def performance(model: str, environment: str, *, as_json: bool) -> None:
     print_rows(
         [_row(day) for day in compared.days], as_json=False, empty="No day with an estimate or a label."
     )
+
+
+def _list(*, as_json: bool) -> None:
+    with connect() as connection:
+        listed = connection.send(ListPerformance(limit=1000)).populations
+    rows = [one.to_document() | {"statements": " ".join(one.statements)} for one in listed]
+    print_rows(rows, as_json=as_json, empty="No performance was estimated yet.", below="statements")
 
 
 def _row(day: ComparedPeriod) -> dict[str, Any]:

@@ -195,6 +195,16 @@ class PerformanceFields(Entity):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PerformanceSummary(Entity):
+    """The newest comparison of a population in words."""
+
+    model: str
+    """name@version"""
+    environment: str
+    statements: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class PerformanceAnswer(PerformanceFields):
     """Estimated beside realised performance of a population."""
 

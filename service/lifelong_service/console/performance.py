@@ -10,19 +10,12 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.entities.access import Scope
-from lifelong_core.entities.performance import ComparedPeriod, EstimatedMetric, PopulationPerformance
-from lifelong_core.store import Store
-from lifelong_core.store.performance.statements import (
-    TITLES,
-    describe_comparison,
-    describe_metric,
-    describe_warnings,
-)
-from lifelong_core.values.errors import UnavailableError
+from lifelong_core.entities.performance import ComparedPeriod, EstimatedMetric, PerformanceFields
+from lifelong_core.operations.performance import ListPerformance, ShowPerformance
+from lifelong_core.store.performance.statements import TITLES, describe_metric
 from lifelong_service.console.pages import page
 from lifelong_service.console.route import ConsoleRoute
-from lifelong_service.guard.access import access, worker_of
+from lifelong_service.guard.access import access, carry_out
 
 if TYPE_CHECKING:
     from lifelong_core.design.report.plots import Dot, Scale, Tick
@@ -43,46 +36,24 @@ _GAP = timedelta(days=1, hours=12)
 
 
 @router.get(LIST)
-@access(Scope.READ)
+@access(ListPerformance.operation.scope)
 def list_populations(request: Request) -> Response:
     """Show the populations whose performance was estimated or counted, with the newest comparison."""
-    store = worker_of(request).store
-    models = {model.id: model.reference for model in store.models.list()}
-    found = sorted(
-        (models[model_id], environment, model_id)
-        for model_id, environment in store.performance.populations()
-        if model_id in models
+    return page(
+        request, "performance_list", listed=carry_out(request, ListPerformance(limit=MOST)), path=LIST
     )
-    lines = [
-        {
-            "model": reference,
-            "environment": environment,
-            "path": f"{LIST}/{reference}/{environment}",
-            "statements": _statements(store, model_id, environment),
-        }
-        for reference, environment, model_id in found[:MOST]
-    ]
-    return page(request, "performance_list", lines=lines, more=max(0, len(found) - MOST))
 
 
 @router.get(LIST + "/{reference}/{environment}")
-@access(Scope.READ)
+@access(ShowPerformance.operation.scope)
 def show_population(request: Request, reference: str, environment: str) -> Response:
     """Show charts of estimated and realised performance by day, whether they agree, warnings and the numbers."""
-    store = worker_of(request).store
-    model, name = store.models.get(reference), store.environments.get(environment).name
-    found = store.performance.get(model.id, name)
+    found = carry_out(request, ShowPerformance(model=reference, environment=environment))
     return page(
         request,
         "performance",
-        model=model.reference,
-        environment=name,
         found=found,
-        statements=[] if found is None else describe_comparison(found),
-        warnings=[] if found is None else describe_warnings(found),
-        checks=[]
-        if found is None
-        else [
+        checks=[
             (title, check)
             for title, check in (
                 ("Calibration of the probabilities", found.calibration_drift),
@@ -90,22 +61,13 @@ def show_population(request: Request, reference: str, environment: str) -> Respo
             )
             if check is not None
         ],
-        charts=[] if found is None else charts_of(found),
-        rows=[] if found is None else rows_of(found),
+        charts=charts_of(found),
+        rows=rows_of(found),
         left=LEFT,
         right=RIGHT,
         top=TOP,
         describe_metric=describe_metric,
     )
-
-
-def _statements(store: Store, model_id: int, environment: str) -> list[str]:
-    """Statements of the newest comparison; a damaged one stays in the list."""
-    try:
-        found = store.performance.get(model_id, environment)
-    except UnavailableError as error:
-        return [str(error)]
-    return [] if found is None else describe_comparison(found)
 
 
 @dataclass(frozen=True)
@@ -148,7 +110,7 @@ class Chart:
     drawings: tuple[Drawing, ...]
 
 
-def charts_of(performance: PopulationPerformance) -> list[Chart]:
+def charts_of(performance: PerformanceFields) -> list[Chart]:
     """A chart of each compared metric that has a value on some day."""
     return [
         Chart(title, _describe(title, performance), drawings)
@@ -157,7 +119,7 @@ def charts_of(performance: PopulationPerformance) -> list[Chart]:
     ]
 
 
-def rows_of(performance: PopulationPerformance) -> list[dict[str, Any]]:
+def rows_of(performance: PerformanceFields) -> list[dict[str, Any]]:
     """The days as rows of a table, newest first."""
     return [
         {
@@ -179,7 +141,7 @@ def _cells(name: str, day: ComparedPeriod) -> dict[str, str]:
     }
 
 
-def _describe(title: str, performance: PopulationPerformance) -> str:
+def _describe(title: str, performance: PerformanceFields) -> str:
     days = performance.days
     first, last = days[0].since, days[-1].since
     labelled = sum(day.realised is not None for day in days)
@@ -197,7 +159,7 @@ def _realised(day: ComparedPeriod, name: str) -> EstimatedMetric | None:
     return None if day.realised is None else day.realised.metrics.get(name)
 
 
-def _drawings(name: str, performance: PopulationPerformance) -> tuple[Drawing, ...]:
+def _drawings(name: str, performance: PerformanceFields) -> tuple[Drawing, ...]:
     from lifelong_core.design.report.plots import pad_range  # loads the design loop
 
     found = [
@@ -213,7 +175,7 @@ def _drawings(name: str, performance: PopulationPerformance) -> tuple[Drawing, .
     return tuple(_draw(name, performance, values, style) for style in SIZES)
 
 
-def _draw(name: str, performance: PopulationPerformance, values: tuple[float, float], style: str) -> Drawing:
+def _draw(name: str, performance: PerformanceFields, values: tuple[float, float], style: str) -> Drawing:
     from lifelong_core.design.report.plots import Scale, Tick
 
     (width, height), days = SIZES[style], performance.days

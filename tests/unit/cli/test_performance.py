@@ -68,3 +68,10 @@ def test_a_population_without_one_is_explained(installed: Callable[..., str], mo
         installed("performance", model)
     with pytest.raises(NotFoundError, match="nowhere"):
         installed("performance", model, "nowhere")
+
+
+def test_without_a_model_the_populations_are_listed(installed: Callable[..., str], model: str) -> None:
+    (line,) = json.loads(installed("performance", "--json"))
+    assert (line["model"], line["environment"]) == (model, "site-a")
+    assert "They disagree" in line["statements"]
+    assert "They disagree" in installed("performance")

@@ -28,8 +28,9 @@ def compare(console: Console, **changes: object) -> None:
 def test_without_a_comparison_the_pages_say_what_makes_one(console: Console) -> None:
     assert "No performance was estimated yet" in console.get(LIST).text
     shown = console.get(PAGE)
-    assert shown.status_code == 200
-    assert "was not compared yet: a running monitor does so" in shown.text
+    assert shown.status_code == 404
+    assert "There is no comparison of the performance of linear@1 in site-a yet." in shown.text
+    assert "A running monitor computes it about a minute after the first label" in shown.text
 
 
 def test_an_unknown_population_is_not_found(console: Console) -> None:
