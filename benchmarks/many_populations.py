@@ -20,7 +20,7 @@ from lifelong_core.store.cycles.rows import cycle_row
 from lifelong_core.store.engine.statements import batched
 from lifelong_core.store.schema import tables
 from lifelong_monitor.cycle.cycle import run_cycle
-from lifelong_monitor.cycle.occasion import due_before
+from lifelong_monitor.cycle.due_times import due_before
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.schedule.tick import Ticker
 from tests.databases import PostgreSQL, database

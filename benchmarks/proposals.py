@@ -34,7 +34,7 @@ from lifelong_core.design import ProblemFingerprint, Recommendation, recommend
 from lifelong_core.design.recommendation.document import RecommendedMetric
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.store import LogEntry, Model, NewLabel, Prediction, Store, new_prediction_id
-from lifelong_monitor.cycle.occasion import due_before
+from lifelong_monitor.cycle.due_times import due_before
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.proposals.looks import (
     HeadPerformances,

@@ -24,7 +24,7 @@ from lifelong_core.deploy.fitted_calibration import FittedCalibration
 from lifelong_core.deploy.shift.betting import bucket_scores
 from lifelong_core.deploy.shift.evidence import update_evidence
 from lifelong_core.store import Model, Store
-from lifelong_monitor.cycle.occasion import due_before, interval_of
+from lifelong_monitor.cycle.due_times import due_before, interval_of
 from lifelong_monitor.cycle.reports import report_of
 from lifelong_monitor.cycle.subject import FittedQuantifiers
 from lifelong_monitor.exporter.exporter import Exporter

@@ -2,6 +2,7 @@
 
 from lifelong_core.design.interview.answer_texts import parse_answer
 from lifelong_core.design.interview.interview import Interview, Stage, start_interview
+from lifelong_core.design.interview.next_questions import next_questions
 from lifelong_core.design.interview.proposals import Proposal, propose_answers
 from lifelong_core.design.interview.views import format_answer
 from lifelong_core.design.method.loader import MethodError
@@ -9,8 +10,8 @@ from lifelong_core.design.method.schema import Question
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 from lifelong_core.design.recommendation.contradictions import Contradiction, contradictions
 from lifelong_core.design.recommendation.document import Recommendation, RecommendedMetric, Step
-from lifelong_core.design.recommendation.engine import next_questions, recommend
 from lifelong_core.design.recommendation.progress import Progress
+from lifelong_core.design.recommendation.recommend import recommend
 from lifelong_core.design.validation.acceptance import (
     AcceptanceOutcome,
     AcceptanceThreshold,

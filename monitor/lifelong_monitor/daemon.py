@@ -18,7 +18,7 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.memory import give_back_free_memory
 from lifelong_core.store import Job, Store
 from lifelong_core.values.errors import ConfigurationError, LifelongError
-from lifelong_monitor.cycle.occasion import due_before, interval_of
+from lifelong_monitor.cycle.due_times import due_before, interval_of
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.heartbeat import HeartbeatThread
 from lifelong_monitor.jobs.running.runner import JobRunner

@@ -7,19 +7,15 @@ from pydantic import field_validator, model_validator
 
 from lifelong_core.design.interview.answer_texts import parse_answer
 from lifelong_core.design.interview.class_names import reorder_class_answers
+from lifelong_core.design.interview.next_questions import next_questions
 from lifelong_core.design.interview.proposals import Proposal, propose_costs
 from lifelong_core.design.method.loader import load_method
 from lifelong_core.design.method.schema import Question, Resolution
 from lifelong_core.design.problem_fingerprint import MOST_CLASSES, Name, ProblemFingerprint, by_field
 from lifelong_core.design.recommendation.contradictions import Contradiction, contradictions
 from lifelong_core.design.recommendation.document import GuideOutcome, Recommendation
-from lifelong_core.design.recommendation.engine import (
-    check_choices,
-    forbidden_choices,
-    next_questions,
-    recommend,
-)
 from lifelong_core.design.recommendation.progress import Progress, progress_of
+from lifelong_core.design.recommendation.recommend import check_choices, forbidden_choices, recommend
 from lifelong_core.values.documents import FrozenDocument
 from lifelong_core.values.errors import InvalidInputError
 from lifelong_core.values.validation_errors import format_value

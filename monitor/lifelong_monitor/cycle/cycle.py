@@ -23,11 +23,11 @@ from lifelong_core.store import Store, new_prediction_id
 from lifelong_core.store.engine.leases import Lease
 from lifelong_core.values.errors import ConflictError
 from lifelong_monitor.cycle.context import load_context
+from lifelong_monitor.cycle.due_times import CycleRequest, DueCycle
 from lifelong_monitor.cycle.estimates import judge_acceptance, keys_of, load_wanted_estimates
 from lifelong_monitor.cycle.labels import load_labelled_evidence
 from lifelong_monitor.cycle.lease import hold_renewed_lease
 from lifelong_monitor.cycle.new_samples import NewSamples, collect_new_samples
-from lifelong_monitor.cycle.occasion import CycleRequest, Occasion
 from lifelong_monitor.cycle.reports import Inputs, count_missed_cycles, document_of
 from lifelong_monitor.cycle.subject import FittedQuantifiers, Subject, load_subject
 from lifelong_monitor.cycle.traffic import load_traffic
@@ -95,7 +95,7 @@ def run_cycle(
     due_at: datetime,
     *,
     quantifiers: FittedQuantifiers | None = None,
-    occasion: Occasion | None = None,
+    due_cycle: DueCycle | None = None,
     read_registry: Callable[[], Registry | None] | None = None,
     stopping: Callable[[], bool] = lambda: False,
     may_fold: Callable[[], bool] = lambda: True,
@@ -111,9 +111,9 @@ def run_cycle(
         settings: window, method and policy.
         model: whose predictions.
         environment: from where; the only place whose head may change.
-        due_at: multiple of the interval (UTC) for which this cycle runs; of an early cycle its `occasion`'s.
+        due_at: multiple of the interval (UTC) for which this cycle runs; of an early cycle its `due_cycle`'s.
         quantifiers: kept between calls so that a quantifier is fitted once.
-        occasion: for an early or requested cycle; None: the cycle is due by the clock.
+        due_cycle: for an early or requested cycle; None: the cycle is due by the clock.
         read_registry: gives the present registry, where the caller keeps one; None: it is read from the store.
         stopping: asked before the transaction; True abandons the cycle.
         may_fold: asked between two steps of summarising; False leaves the rest to the next call.
@@ -123,20 +123,20 @@ def run_cycle(
         InvalidInputError: the window or the calibration set cannot be judged.
         NotFoundError: an artifact is gone.
     """
-    occasion = occasion or Occasion.by_the_clock(settings, due_at)
+    due_cycle = due_cycle or DueCycle.by_the_clock(settings, due_at)
     last = store.cycles.last(model.id, environment)
-    if _has_run(last, occasion) and not store.summaries.are_behind(model.id, environment):
+    if _has_run(last, due_cycle) and not store.summaries.are_behind(model.id, environment):
         return CycleResult("skip", HAS_RUN, last, last.finished_at)
     with hold_renewed_lease(store.leases, f"cycle/{model.id}/{environment}", settings.lease_seconds) as lease:
         if lease is None:
             watched_at = None if last is None else last.finished_at
             return CycleResult("skip", ELSEWHERE, last, watched_at, again_in=settings.lease_seconds)
         population = _Population(store, settings, model, environment, lease, read_registry or store.registry)
-        return population.visit(occasion, quantifiers or FittedQuantifiers(), stopping, may_fold)
+        return population.visit(due_cycle, quantifiers or FittedQuantifiers(), stopping, may_fold)
 
 
-def _has_run(last: Cycle | None, occasion: Occasion) -> TypeGuard[Cycle]:
-    return last is not None and occasion.has_run(last.due_at, datetime.now(UTC))
+def _has_run(last: Cycle | None, due_cycle: DueCycle) -> TypeGuard[Cycle]:
+    return last is not None and due_cycle.has_run(last.due_at, datetime.now(UTC))
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class _Population:
 
     def visit(
         self,
-        occasion: Occasion,
+        due_cycle: DueCycle,
         quantifiers: FittedQuantifiers,
         stopping: Callable[[], bool],
         may_fold: Callable[[], bool],
@@ -161,15 +161,15 @@ class _Population:
         store, place = self.store, (self.model.id, self.environment)
         # Read under the lease: another monitor may have run the cycle just before.
         last = store.cycles.last(*place)
-        if occasion.request is not None:
+        if due_cycle.request is not None:
             # Due now: while this process waited for the lease, a cycle with a later due time may have run.
-            occasion = Occasion.on_request(self.settings, occasion.request, datetime.now(UTC))
+            due_cycle = DueCycle.on_request(self.settings, due_cycle.request, datetime.now(UTC))
         log_position = store.predictions.log_position()
         new = (
             None if last is None else store.predictions.count_between(*place, last.log_position, log_position)
         )
-        has_news = new != 0 or not occasion.new_samples
-        is_due = not _has_run(last, occasion) and (not new or new >= occasion.new_samples)
+        has_news = new != 0 or not due_cycle.new_samples
+        is_due = not _has_run(last, due_cycle) and (not new or new >= due_cycle.new_samples)
         if not (is_due and has_news) and not store.summaries.are_behind(*place):
             return self._nothing_to_judge(last, log_position, is_due=is_due)
         subject = load_subject(store, self.model, self.environment, self.read_registry)
@@ -180,7 +180,9 @@ class _Population:
             store, self.model, self.environment, fitted, lease=self.lease, may_go_on=may_fold
         )
         if is_due and has_news:
-            moment = _Moment(occasion.due_at, datetime.now(UTC), log_position, last, request=occasion.request)
+            moment = _Moment(
+                due_cycle.due_at, datetime.now(UTC), log_position, last, request=due_cycle.request
+            )
             result = self._cycle(subject, fitted, moment, stopping)
         else:
             result = self._nothing_to_judge(last, log_position, is_due=is_due)

@@ -9,7 +9,7 @@ from lifelong_core.entities.cycles import Cycle
 from lifelong_core.store import Store
 from lifelong_core.store.cycles.watching import NewestCycle, Population
 from lifelong_monitor.cycle.cycle import CycleResult
-from lifelong_monitor.cycle.occasion import Occasion
+from lifelong_monitor.cycle.due_times import DueCycle
 
 
 class Agenda:
@@ -56,13 +56,13 @@ class Agenda:
         self._note_ready([population])
         return is_new
 
-    def note_result(self, population: Population, occasion: Occasion, result: CycleResult) -> bool:
+    def note_result(self, population: Population, due_cycle: DueCycle, result: CycleResult) -> bool:
         """Take in the result of a visit, and return whether its newest cycle is new here."""
         is_judged = self.note_last(population, result.last)
         self._unfinished.discard(population)
         if result.again_in is not None:
             self._unfinished.add(population)
-        elif not is_judged and (occasion.is_early or result.succeeded_at is None):
+        elif not is_judged and (due_cycle.is_early or result.succeeded_at is None):
             self._waiting.add(population)
         return is_judged
 
@@ -72,13 +72,13 @@ class Agenda:
 
     def plan_round(
         self, watched: Collection[Population], due_at: datetime
-    ) -> tuple[dict[Population, Occasion], list[Population]]:
+    ) -> tuple[dict[Population, DueCycle], list[Population]]:
         """Return the populations with work to do at a round, each with its cycle, and those without work.
 
         Raises:
             UnavailableError: the database does not answer.
         """
-        clock = Occasion.by_the_clock(self._settings, due_at)
+        clock = DueCycle.by_the_clock(self._settings, due_at)
         summarised, held_back = self._store.watching.summarised(), self._store.watching.held_back()
         idle = [
             population
@@ -97,12 +97,12 @@ class Agenda:
 
     def plan_look(
         self, watched: Collection[Population], now: datetime, due_at: datetime
-    ) -> dict[Population, Occasion]:
+    ) -> dict[Population, DueCycle]:
         """Return the populations whose last visit left work, and those with enough news for an early cycle."""
-        due = dict.fromkeys(sorted(self._unfinished), Occasion.by_the_clock(self._settings, due_at))
+        due = dict.fromkeys(sorted(self._unfinished), DueCycle.by_the_clock(self._settings, due_at))
         ready = self._ready.intersection(watched) - self._waiting - self._unfinished
         for population in sorted(ready):
-            early = Occasion.early(self._settings, population[1], now)
+            early = DueCycle.early(self._settings, population[1], now)
             last_due = self._last_due.get(population)
             if early is not None and (last_due is None or not early.has_run(last_due, now)):
                 due[population] = early

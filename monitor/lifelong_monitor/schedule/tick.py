@@ -22,7 +22,7 @@ from lifelong_core.store.cycles.watching import Population
 from lifelong_core.store.engine.statements import batched
 from lifelong_core.values.errors import LifelongError
 from lifelong_monitor.cycle.cycle import NO_NEWS, CycleResult, run_cycle
-from lifelong_monitor.cycle.occasion import Occasion
+from lifelong_monitor.cycle.due_times import DueCycle
 from lifelong_monitor.cycle.reports import Inputs, inputs_of, report_of
 from lifelong_monitor.cycle.subject import FittedQuantifiers
 from lifelong_monitor.cycle.text import CycleLog
@@ -258,17 +258,17 @@ class Ticker:
             self._visits.note(population, "skip", NO_NEWS)
             self._cycle_log.log_skip(model, environment, NO_NEWS)
 
-    def _run(self, due: Mapping[Population, Occasion]) -> None:
+    def _run(self, due: Mapping[Population, DueCycle]) -> None:
         shown_at = time.monotonic()
-        for population, occasion in due.items():
+        for population, due_cycle in due.items():
             if self._stopping():
                 return
-            self._run_isolated(population, partial(self._visit, population, occasion))
+            self._run_isolated(population, partial(self._visit, population, due_cycle))
             if time.monotonic() - shown_at > SHOW_SECONDS:
                 self._display.refresh(self._registry.registry)
                 shown_at = time.monotonic()
 
-    def _visit(self, population: Population, occasion: Occasion) -> None:
+    def _visit(self, population: Population, due_cycle: DueCycle) -> None:
         model, environment = self._watched[population], population[1]
         started = time.perf_counter()
         result = run_cycle(
@@ -276,9 +276,9 @@ class Ticker:
             self._settings,
             model,
             environment,
-            occasion.due_at,
+            due_cycle.due_at,
             quantifiers=self._quantifiers,
-            occasion=occasion,
+            due_cycle=due_cycle,
             read_registry=self._registry.refresh,
             stopping=self._stopping,
             may_fold=self._may_fold,
@@ -289,7 +289,7 @@ class Ticker:
         if result.outcome == "swap":
             self._registry.refresh()
         self._exporter.count_cycle(model.reference, environment, result.outcome)
-        if self._agenda.note_result(population, occasion, result) and result.last is not None:
+        if self._agenda.note_result(population, due_cycle, result) and result.last is not None:
             self._note_cycle(result.last, result.report, result.inputs)
         self._note_result(population, result)
 

@@ -20,7 +20,7 @@ from lifelong_core.store import (
     new_prediction_id,
     register_calibration,
 )
-from lifelong_monitor.cycle.occasion import due_before
+from lifelong_monitor.cycle.due_times import due_before
 from tests import databases
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)

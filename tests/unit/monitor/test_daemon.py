@@ -12,7 +12,7 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Model, Store
 from lifelong_core.values.errors import SchemaError, UnavailableError
 from lifelong_monitor import daemon
-from lifelong_monitor.cycle.occasion import due_before
+from lifelong_monitor.cycle.due_times import due_before
 from lifelong_monitor.daemon import Daemon
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.heartbeat import HeartbeatThread

@@ -11,7 +11,7 @@ from lifelong_core.store import Model, Scope, Store
 from lifelong_core.store.lifecycle.retention import Retention, RetentionOutcome
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import UnavailableError
-from lifelong_monitor.cycle.occasion import due_before
+from lifelong_monitor.cycle.due_times import due_before
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.schedule.housekeeping import RETENTION_AGAIN_SECONDS
 from lifelong_monitor.schedule.tick import Ticker

@@ -10,7 +10,7 @@ from lifelong_core.values.documents import FrozenDocument
 from lifelong_core.values.errors import ConflictError
 from lifelong_core.values.names import Name
 from lifelong_monitor.cycle.cycle import CycleResult, run_cycle
-from lifelong_monitor.cycle.occasion import CycleRequest, Occasion
+from lifelong_monitor.cycle.due_times import CycleRequest, DueCycle
 from lifelong_monitor.cycle.reports import inputs_of, report_of
 
 RETRY_SECONDS = 0.5
@@ -50,8 +50,8 @@ def run_requested_cycle(store: Store, settings: Settings, job: Job) -> dict[str,
     request = CycleRequest(job.id, job.created_by)
     until = time.monotonic() + 2 * settings.lease_seconds
     while True:
-        occasion = Occasion.on_request(settings, request, datetime.now(UTC))
-        result = run_cycle(store, settings, model, payload.environment, occasion.due_at, occasion=occasion)
+        due_cycle = DueCycle.on_request(settings, request, datetime.now(UTC))
+        result = run_cycle(store, settings, model, payload.environment, due_cycle.due_at, due_cycle=due_cycle)
         if result.outcome != "skip" or result.again_in is None:
             return _describe(result)
         if time.monotonic() >= until:

@@ -12,7 +12,7 @@ from lifelong_core.deploy import LabeledLogits, ShiftEvidence
 from lifelong_core.store import Cycle, LogEntry, Model, Prediction, Store, new_prediction_id
 from lifelong_core.values.errors import NotFoundError
 from lifelong_monitor.cycle.cycle import run_cycle
-from lifelong_monitor.cycle.occasion import CycleRequest, Occasion
+from lifelong_monitor.cycle.due_times import CycleRequest, DueCycle
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of
 from tests.unit.monitor.population import BALANCED, DUE, MINUTE, SHIFTED, draw, on_both_databases, predict
@@ -197,8 +197,8 @@ def test_a_roll_back_before_any_cycle_of_the_new_head_starts_the_evidence_anew(
     new(store, model, 600, seed=2, mix=SHIFTED)
     assert tick().outcome == "swap"
     store.heads.rollback(model.reference, environment="clinic", actor="ann")
-    occasion = Occasion.on_request(settings, CycleRequest(UUID(int=1), "ann"), datetime.now(UTC))
-    rolled_back = run_cycle(store, settings, model, "clinic", DUE, occasion=occasion).last
+    due_cycle = DueCycle.on_request(settings, CycleRequest(UUID(int=1), "ann"), datetime.now(UTC))
+    rolled_back = run_cycle(store, settings, model, "clinic", DUE, due_cycle=due_cycle).last
     assert (rolled_back.outcome, evidence(rolled_back).samples) == ("keep", 0)
     assert [reason.code for reason in report_of(rolled_back).reasons] == ["evidence_insufficient"]
     new(store, model, 100, seed=3, mix=SHIFTED)

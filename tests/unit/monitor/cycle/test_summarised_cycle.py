@@ -14,7 +14,7 @@ from lifelong_core.store import Cycle, LogEntry, Model, Prediction, Store, new_p
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_core.values.errors import NotFoundError
 from lifelong_monitor.cycle.cycle import INCOMPLETE, RESUME_SECONDS, CycleResult, run_cycle
-from lifelong_monitor.cycle.occasion import due_before
+from lifelong_monitor.cycle.due_times import due_before
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of
 from tests.unit.monitor.population import BALANCED, HOUR, SHIFTED, draw, on_both_databases

@@ -21,7 +21,7 @@ from lifelong_core.store import (
 )
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_monitor.cycle.cycle import run_cycle
-from lifelong_monitor.cycle.occasion import due_before
+from lifelong_monitor.cycle.due_times import due_before
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import report_of
 from tests.unit.monitor.cycle.test_summarised_cycle import HOUR, NOW

@@ -12,7 +12,7 @@ from lifelong_core.store import Cycle, Model, Store
 from lifelong_core.store.log.identifiers import EPOCH
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
 from lifelong_monitor.cycle.cycle import ELSEWHERE, run_cycle
-from lifelong_monitor.cycle.occasion import CycleRequest, Occasion, due_before, interval_of
+from lifelong_monitor.cycle.due_times import CycleRequest, DueCycle, due_before, interval_of
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import report_of
 from lifelong_monitor.jobs.kinds.cycle import run_requested_cycle
@@ -86,8 +86,8 @@ def test_a_job_that_is_begun_again_runs_no_second_cycle(
     assert run_requested_cycle(store, settings, job) == first
     assert len(store.cycles.list()) == 1
     # Not even where both began before either had recorded it.
-    occasion = Occasion.on_request(settings, CycleRequest(job.id, "ann"), datetime.now(UTC))
-    again = run_cycle(store, settings, model, "clinic", occasion.due_at, occasion=occasion)
+    due_cycle = DueCycle.on_request(settings, CycleRequest(job.id, "ann"), datetime.now(UTC))
+    again = run_cycle(store, settings, model, "clinic", due_cycle.due_at, due_cycle=due_cycle)
     assert (again.outcome, "recorded already" in again.reason) == ("skip", True)
     assert len(store.cycles.list()) == 1
 
@@ -120,12 +120,12 @@ def test_it_stands_for_the_scheduled_cycle_of_its_interval_and_for_no_other(
 def test_its_due_time_is_none_of_the_clock(settings: Settings, seconds: float) -> None:
     changed = settings.model_copy(update={"cycle_interval_seconds": seconds})
     for now in (EPOCH + timedelta(days=20_000), EPOCH + timedelta(days=20_000, seconds=7)):
-        occasion = Occasion.on_request(changed, CycleRequest(UUID(int=1), "ann"), now)
-        assert due_before(occasion.due_at, interval_of(seconds)) != occasion.due_at
-        assert occasion.due_at.microsecond != 0
-        assert timedelta() < occasion.due_at - now < timedelta(milliseconds=1)
+        due_cycle = DueCycle.on_request(changed, CycleRequest(UUID(int=1), "ann"), now)
+        assert due_before(due_cycle.due_at, interval_of(seconds)) != due_cycle.due_at
+        assert due_cycle.due_at.microsecond != 0
+        assert timedelta() < due_cycle.due_at - now < timedelta(milliseconds=1)
         # A cycle of a monitor whose clock is ahead does not stand for it.
-        assert not occasion.has_run(occasion.due_at + timedelta(seconds=0.1), now)
+        assert not due_cycle.has_run(due_cycle.due_at + timedelta(seconds=0.1), now)
 
 
 def test_it_waits_for_the_lease_of_its_population(store: Store, settings: Settings, model: Model) -> None:

@@ -14,7 +14,7 @@ from lifelong_core.deploy import LabeledLogits, PrevalenceEstimate
 from lifelong_core.deploy.adaptation.retraining import class_performances
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.store import Cycle, Model, RetrainingProposal, Rollout, Store
-from lifelong_monitor.cycle.occasion import due_before
+from lifelong_monitor.cycle.due_times import due_before
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.proposals.proposer import RetrainingProposer
 from lifelong_monitor.schedule.tick import Ticker

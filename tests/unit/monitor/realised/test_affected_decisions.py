@@ -13,7 +13,7 @@ from lifelong_core.store.cycles import affected_decisions
 from lifelong_core.store.cycles.swaps import LATE
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import UnavailableError
-from lifelong_monitor.cycle.occasion import due_before
+from lifelong_monitor.cycle.due_times import due_before
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.realised import affected_decisions as counting
 from lifelong_monitor.realised.affected_decisions import SETTLING

@@ -16,7 +16,7 @@ from lifelong_core.entities.performance import MetricAtClassMix
 from lifelong_core.store import LabelledPredictions, Model, Store
 from lifelong_core.store.log.identifiers import first_id_at
 from lifelong_core.store.performance.statements import warn_of_class_mixes
-from lifelong_monitor.cycle.occasion import due_before
+from lifelong_monitor.cycle.due_times import due_before
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.realised.class_mixes import compute_class_mixes
 from lifelong_monitor.schedule.tick import Ticker

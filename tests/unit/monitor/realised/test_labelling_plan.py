@@ -14,7 +14,7 @@ from lifelong_core.deploy.performance.labelled.difference import NOT_COMBINED
 from lifelong_core.entities.labelling import SampledPrediction
 from lifelong_core.store import Model, Store
 from lifelong_core.store.lifecycle import erasure
-from lifelong_monitor.cycle.occasion import due_before
+from lifelong_monitor.cycle.due_times import due_before
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.kinds.labelling_plan import make_plan
 from lifelong_monitor.realised.labelling_plan import LabelledSample, LabellingEstimates

@@ -17,7 +17,7 @@ from lifelong_core.design.validation.result import ValidationResult
 from lifelong_core.design.validation.validate import validate
 from lifelong_core.store import Model, Store
 from lifelong_core.store.schema import tables
-from lifelong_monitor.cycle.occasion import due_before
+from lifelong_monitor.cycle.due_times import due_before
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.realised import metric_inputs, recommended_metrics
 from lifelong_monitor.realised.performance import RealisedPerformances

@@ -11,7 +11,7 @@ from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Cycle, Model, Store
 from lifelong_core.store.engine.leases import Lease
 from lifelong_monitor.cycle.cycle import HAS_RUN, run_cycle
-from lifelong_monitor.cycle.occasion import CycleRequest, Occasion, due_before, interval_of
+from lifelong_monitor.cycle.due_times import CycleRequest, DueCycle, due_before, interval_of
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.schedule.tick import Ticker
 from tests.unit.monitor.population import BALANCED, HOUR, draw, predict
@@ -69,8 +69,8 @@ def test_an_early_cycle_that_others_overtook_does_not_run(
     predict(store, model, "clinic", draw(BALANCED, 300, seed=2))
     assert run_cycle(store, settings, model, "clinic", NEWEST_DUE).outcome == "keep"
     predict(store, model, "clinic", draw(BALANCED, 300, seed=3))
-    early = Occasion.early(settings, "clinic", NEWEST_DUE - 5 * INTERVAL)
-    late = run_cycle(store, settings, model, "clinic", early.due_at, occasion=early)
+    early = DueCycle.early(settings, "clinic", NEWEST_DUE - 5 * INTERVAL)
+    late = run_cycle(store, settings, model, "clinic", early.due_at, due_cycle=early)
     assert (late.outcome, late.reason) == ("skip", HAS_RUN)
 
 
@@ -78,33 +78,33 @@ def test_a_requested_cycle_is_due_when_it_holds_the_lease(
     store: Store, settings: Settings, model: Model
 ) -> None:
     predict(store, model, "clinic", draw(BALANCED, 300, seed=2))
-    occasion = Occasion.on_request(settings, CycleRequest(UUID(int=1), "ann"), NEWEST_DUE - 5 * INTERVAL)
+    due_cycle = DueCycle.on_request(settings, CycleRequest(UUID(int=1), "ann"), NEWEST_DUE - 5 * INTERVAL)
     assert run_cycle(store, settings, model, "clinic", NEWEST_DUE).outcome == "keep"
     predict(store, model, "clinic", draw(BALANCED, 300, seed=3))
-    result = run_cycle(store, settings, model, "clinic", occasion.due_at, occasion=occasion)
+    result = run_cycle(store, settings, model, "clinic", due_cycle.due_at, due_cycle=due_cycle)
     assert result.outcome == "keep"
     by_due_time = recorded(store, model)
     assert by_due_time[-1].id == UUID(int=1)
     assert by_due_time[0].log_position < by_due_time[1].log_position
 
 
-def early(settings: Settings, due_at: datetime) -> Occasion:
-    occasion = Occasion.early(settings, "clinic", due_at)
-    assert occasion is not None
-    return occasion
+def early(settings: Settings, due_at: datetime) -> DueCycle:
+    due_cycle = DueCycle.early(settings, "clinic", due_at)
+    assert due_cycle is not None
+    return due_cycle
 
 
-@pytest.mark.parametrize("occasion_at", [Occasion.by_the_clock, early])
+@pytest.mark.parametrize("due_cycle_at", [DueCycle.by_the_clock, early])
 def test_a_cycle_in_the_future_comes_from_a_wrong_clock_and_stops_none(
-    settings: Settings, occasion_at: Callable[[Settings, datetime], Occasion]
+    settings: Settings, due_cycle_at: Callable[[Settings, datetime], DueCycle]
 ) -> None:
     now = NEWEST_DUE + timedelta(seconds=20)
-    occasion = occasion_at(settings, NEWEST_DUE - 3 * INTERVAL)
+    due_cycle = due_cycle_at(settings, NEWEST_DUE - 3 * INTERVAL)
     interval = interval_of(settings.cycle_interval_seconds)
-    assert occasion.has_run(NEWEST_DUE, now)
-    assert occasion.has_run(now + interval, now), "another monitor may be one tick ahead"
-    assert not occasion.has_run(now + interval + timedelta(microseconds=1), now)
-    assert not occasion.has_run(occasion.due_at - interval, now)
+    assert due_cycle.has_run(NEWEST_DUE, now)
+    assert due_cycle.has_run(now + interval, now), "another monitor may be one tick ahead"
+    assert not due_cycle.has_run(now + interval + timedelta(microseconds=1), now)
+    assert not due_cycle.has_run(due_cycle.due_at - interval, now)
 
 
 def at(text: str) -> datetime:

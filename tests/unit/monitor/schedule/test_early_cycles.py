@@ -9,7 +9,7 @@ from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.deploy import LabeledLogits
 from lifelong_core.store import Model, Store
 from lifelong_monitor.cycle.cycle import HAS_RUN, CycleResult, run_cycle
-from lifelong_monitor.cycle.occasion import Occasion, due_before
+from lifelong_monitor.cycle.due_times import DueCycle, due_before
 from lifelong_monitor.cycle.replay import replay
 from lifelong_monitor.cycle.reports import inputs_of, report_of
 from lifelong_monitor.exporter.exporter import Exporter
@@ -86,7 +86,7 @@ def test_how_many_are_enough_is_a_setting_or_half_of_what_the_policy_needs(
     policies = {"clinic": PolicySettings(minimum_samples=300)}
     changed = settings.model_copy(update={"cycle_new_samples": setting, "environment_policies": policies})
     assert changed.new_samples_for("clinic") == needed
-    early = Occasion.early(changed, "clinic", DUE)
+    early = DueCycle.early(changed, "clinic", DUE)
     assert (None if early is None else early.new_samples) == needed
 
 
@@ -176,8 +176,8 @@ def test_the_lease_and_the_last_cycle_decide_under_the_lease(
     log(store, model, "clinic", NEEDED - 1, seed=3)
 
     def at(moment: timedelta) -> CycleResult:
-        early = Occasion.early(settings, "clinic", DUE + moment)
-        return run_cycle(store, settings, model, "clinic", early.due_at, occasion=early)
+        early = DueCycle.early(settings, "clinic", DUE + moment)
+        return run_cycle(store, settings, model, "clinic", early.due_at, due_cycle=early)
 
     few = at(2 * MINUTE)
     assert (few.outcome, few.reason) == ("skip", HAS_RUN)
@@ -198,8 +198,8 @@ def test_the_cycle_of_the_clock_is_not_repeated_after_an_early_one(
     store: Store, settings: Settings, model: Model
 ) -> None:
     log(store, model, "clinic", 600, seed=2)
-    early = Occasion.early(settings, "clinic", DUE + MINUTE)
-    assert run_cycle(store, settings, model, "clinic", early.due_at, occasion=early).outcome == "keep"
+    early = DueCycle.early(settings, "clinic", DUE + MINUTE)
+    assert run_cycle(store, settings, model, "clinic", early.due_at, due_cycle=early).outcome == "keep"
     log(store, model, "clinic", 60, seed=3)
     assert run_cycle(store, settings, model, "clinic", DUE).reason == HAS_RUN
     assert run_cycle(store, settings, model, "clinic", DUE + HOUR).outcome == "keep"

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from lifelong_core.configuration.settings import PolicySettings, Settings
 from lifelong_core.store import Heartbeat, Model, Store
 from lifelong_monitor import heartbeat
-from lifelong_monitor.cycle.occasion import due_before
+from lifelong_monitor.cycle.due_times import due_before
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.heartbeat import HeartbeatThread
 from lifelong_monitor.schedule.tick import Ticker

@@ -11,8 +11,8 @@ from lifelong_core.store import Model, Store
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import UnavailableError
 from lifelong_monitor.cycle.cycle import RESUME_SECONDS
+from lifelong_monitor.cycle.due_times import due_before
 from lifelong_monitor.cycle.lease import hold_renewed_lease
-from lifelong_monitor.cycle.occasion import due_before
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.kinds.cycle import run_requested_cycle
 from lifelong_monitor.schedule.tick import Ticker

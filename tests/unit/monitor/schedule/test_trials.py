@@ -7,7 +7,7 @@ import pytest
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Model, Store, promote_calibrated, register_calibration, start_trial
 from lifelong_core.values.preprocessing import Preprocessing
-from lifelong_monitor.cycle.occasion import due_before
+from lifelong_monitor.cycle.due_times import due_before
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.schedule.tick import Ticker
 from tests.unit.monitor.population import BALANCED, CLASS_NAMES, COSTS, SHIFTED, draw, label, predict

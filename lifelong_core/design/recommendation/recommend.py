@@ -1,11 +1,11 @@
-"""From a fingerprint to a recommendation, or to the questions that are still open."""
+"""From a complete fingerprint to the recommended metrics and their reasons."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 from lifelong_core.design.method.loader import load_method
-from lifelong_core.design.method.schema import AdviceRule, Method, Question
+from lifelong_core.design.method.schema import AdviceRule, Method
 from lifelong_core.design.problem_fingerprint import ProblemFingerprint
 from lifelong_core.design.recommendation.contradictions import contradictions_in
 from lifelong_core.design.recommendation.document import Advice, Recommendation, UnusedAnswer
@@ -15,33 +15,6 @@ from lifelong_core.design.recommendation.walk import Choices, WalkResult, walk
 from lifelong_core.values.errors import InvalidInputError
 
 GivenChoices = Mapping[str, str | Sequence[str]]
-
-
-def next_questions(
-    fingerprint: ProblemFingerprint, *, choices: GivenChoices | None = None
-) -> tuple[Question, ...]:
-    """The open questions; none if the fingerprint is complete.
-
-    Each of them has to be answered for any answers to the others, and further ones may follow from the answers.
-    Ask the first, then call again. Questions that affect nothing are not asked.
-
-    Args:
-        fingerprint: the answers so far.
-        choices: guide -> option that a person chose.
-
-    Raises:
-        InvalidInputError: a choice that its guide does not offer.
-
-    Examples:
-        >>> asked = next_questions(ProblemFingerprint())
-        >>> asked[0].question
-        'How many classes can an image be given?'
-        >>> [question.id for question in next_questions(ProblemFingerprint(number_of_classes=2))]
-        ['FP5.1', 'FP4.3', 'FP5.3']
-    """
-    method = load_method()
-    going = walk(method, fingerprint, check_choices(method, choices))
-    return tuple(method.question(field) for field in going.needed)
 
 
 def recommend(fingerprint: ProblemFingerprint, *, choices: GivenChoices | None = None) -> Recommendation:

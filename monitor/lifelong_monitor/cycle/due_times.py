@@ -1,5 +1,8 @@
-"""When cycles are due: by the clock at UTC multiples of the interval, so that restarts and several monitors agree on
-it; early, where many predictions are new, at the present second, in which only one of several monitors can record one.
+"""When cycles are due: by the clock, early, or on request.
+
+By the clock a cycle is due at UTC multiples of the interval: so restarts and several monitors agree on the time. Where
+many predictions are new, it is due early, at the present second: of several monitors, one can record a cycle of that
+second.
 """
 
 import math
@@ -18,8 +21,8 @@ def due_before(now: datetime, interval: timedelta) -> datetime:
     """The latest multiple of `interval` since 1970 (UTC) that is not after `now`.
 
     Examples:
-        >>> due_before(datetime(2025, 1, 1, 10, 59, tzinfo=UTC), timedelta(hours=1)).isoformat()
-        '2025-01-01T10:00:00+00:00'
+        >>> due_before(EPOCH.replace(hour=10, minute=59), timedelta(hours=1)).isoformat()
+        '1970-01-01T10:00:00+00:00'
     """
     return EPOCH + (now - EPOCH) // interval * interval
 
@@ -35,7 +38,7 @@ class CycleRequest:
 
 
 @dataclass(frozen=True)
-class Occasion:
+class DueCycle:
     """Why and when a cycle is due."""
 
     due_at: datetime
@@ -44,19 +47,19 @@ class Occasion:
     spacing: timedelta = _SMALLEST
     """shortest time to the cycle before"""
     new_samples: int = 1
-    """predictions that have to be new"""
+    """fewest new predictions"""
     is_early: bool = False
-    """whether these make it due, not the clock"""
+    """whether new predictions make the cycle due, not the clock"""
     request: CycleRequest | None = None
-    """that makes it due, whatever has run; None: the clock or new predictions do"""
+    """makes the cycle due, whichever cycles have run; None: the clock or new predictions make it due"""
 
     @classmethod
-    def by_the_clock(cls, settings: Settings, due_at: datetime) -> "Occasion":
+    def by_the_clock(cls, settings: Settings, due_at: datetime) -> "DueCycle":
         """The cycle that is due at a multiple of the interval, if anything is new."""
         return cls(due_at, interval_of(settings.cycle_interval_seconds))
 
     @classmethod
-    def early(cls, settings: Settings, environment: str, now: datetime) -> "Occasion | None":
+    def early(cls, settings: Settings, environment: str, now: datetime) -> "DueCycle | None":
         """The cycle that many new predictions make due at once; None: the settings want none."""
         new_samples = settings.new_samples_for(environment)
         if new_samples is None:
@@ -66,7 +69,7 @@ class Occasion:
         return cls(due_at, interval, spacing, new_samples, is_early=True)
 
     @classmethod
-    def on_request(cls, settings: Settings, request: CycleRequest, now: datetime) -> "Occasion":
+    def on_request(cls, settings: Settings, request: CycleRequest, now: datetime) -> "DueCycle":
         """The cycle that an operator asks for: due now, at no time of another, whether predictions are new or not."""
         interval, spacing = _interval_and_spacing(settings)
         grids = interval, min(spacing, _EARLY_RESOLUTION)
@@ -74,7 +77,7 @@ class Occasion:
         return cls(due_at, interval, new_samples=0, request=request)
 
     def has_run(self, last_due_at: datetime, now: datetime) -> bool:
-        """Whether the last cycle leaves none to run: it was due then or later, or too short a time before.
+        """Whether the last cycle replaces this one: it was due at the same time or later, or too short a time before.
 
         A last cycle more than one interval ahead of the present time comes from a clock that was wrong, and does not
         count. The present time decides, not `due_at`: this process may have been held up for several intervals while
