@@ -6,11 +6,12 @@ from functools import cache
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 
+from lifelong_core.charts.scales import pad_range
 from lifelong_core.design.interview.class_names import decision_names
 from lifelong_core.design.recommendation.wording import DIRECTIONS
 from lifelong_core.design.report import figures, pages, words
 from lifelong_core.design.report.forest import Entry, Forest, forest
-from lifelong_core.design.report.plots import Frame, Panel, pad_range
+from lifelong_core.design.report.plots import Frame, Panel
 from lifelong_core.design.report.tables import MOST_CLASSES
 from lifelong_core.design.report.words import of
 from lifelong_core.design.validation.differences import MetricDifference

@@ -4,8 +4,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, TypeVar
 
+from lifelong_core.charts.scales import Point, Range, pad_range
 from lifelong_core.design.report.basis import positive_class
-from lifelong_core.design.report.plots import Bar, Dot, Frame, Panel, Point, Range, pad_range
+from lifelong_core.design.report.plots import Bar, Dot, Frame, Panel
 from lifelong_core.design.report.words import format_count, number, percent
 from lifelong_core.design.validation.result import (
     DecisionCurvePoints,

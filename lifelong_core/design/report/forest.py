@@ -4,8 +4,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from lifelong_core.charts.scales import Scale, pad_range
 from lifelong_core.design.recommendation.wording import DIRECTIONS
-from lifelong_core.design.report.plots import Axis, Dot, Scale, pad_range
+from lifelong_core.design.report.plots import Axis, Dot
 from lifelong_core.design.report.words import direction, interval_in_words, of
 from lifelong_core.design.validation.acceptance import AcceptanceOutcome
 from lifelong_core.design.validation.values.metric_value import EstimatedValue, MetricValue, Orientation

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from lifelong_core.design.report.plots import Dot, Frame, Line, LineKind, Panel, Point, pad_range
+from lifelong_core.charts.scales import Point, pad_range
+from lifelong_core.design.report.plots import Dot, Frame, Line, LineKind, Panel
 from lifelong_core.design.report.words import NOT_DEFINED, format_count, number, signed
 from lifelong_core.design.validation.uncertainty.document import (
     UncertaintyAwareChange,

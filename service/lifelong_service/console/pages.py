@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from lifelong_core.charts.style import STYLE
 from lifelong_core.entities.access import Scope, Token
 from lifelong_service.guard.access import worker_of
 from lifelong_service.guard.errors import sentence
@@ -69,8 +70,8 @@ def see_other(path: str) -> Response:
 
 @cache
 def stylesheet() -> FixedDocument:
-    """Return the style sheet."""
-    content = (_HERE / "console.css").read_bytes()
+    """Return the style sheet of pages and charts."""
+    content = (_HERE / "console.css").read_bytes() + STYLE.encode()
     return FixedDocument(content, "text/css", {"Cache-Control": "public, max-age=31536000"})
 
 

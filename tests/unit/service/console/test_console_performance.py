@@ -97,7 +97,7 @@ def test_days_without_an_estimate_or_a_label_draw_only_what_is_there(console: Co
     shown = console.get(PAGE).text
     assert "No cycle has estimated the performance yet" in shown
     assert '<polygon class="band"' not in shown
-    assert '<polyline class="estimated"' not in shown
+    assert '<polyline class="line"' not in shown
     assert shown.count(", estimated</title>") == shown.count(", labelled</title>") == 2 * 2
     compare(console, heads=(), days=())
     assert "No day of the last 30 has an estimate or a label" in console.get(PAGE).text
