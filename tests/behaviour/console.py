@@ -29,7 +29,7 @@ class Console:
     def __init__(self, recording: Recording, api: Api) -> None:
         self._recording = recording
         self._client = api.client
-        self._cookie = ""
+        self._cookies: dict[str, str] = {}
         self._token = api.token
         self.seen: dict[str, set[str]] = {"GET": set(), "POST": set()}
         self.log_in()
@@ -39,8 +39,10 @@ class Console:
         self.post("/console/login", {"token": self._token})
 
     def post(self, path: str, form: dict[str, str]) -> str:
-        """Send a form, record the answer, and return where it leads to."""
-        return self._send("POST", path, data=form)[1]
+        """Send a form, confirm it if the answer asks for that, record the answers, and return where they lead to."""
+        text, location = self._send("POST", path, data=form)
+        asked = [one for one in Forms.of(text) if "confirmed" in one.fields]
+        return self._send("POST", asked[0].action, data=asked[0].fields)[1] if asked else location
 
     def get(self, path: str) -> str:
         """Open a page and record it."""
@@ -90,16 +92,17 @@ class Console:
         """Log in with a wrong token, and open pages without a session."""
         self.post("/console/logout", {})
         self.post("/console/login", {"token": "ll_wrong"})
-        self._cookie = ""
+        self._cookies = {}
         self.get("/console/login?next=/console/tasks")
         self.get("/console/tasks/skin?x=1")
         self.post("/console/labels", {})
 
     def _send(self, method: str, path: str, **form: dict[str, str]) -> tuple[str, str]:
-        headers = SAME_ORIGIN | {"Cookie": self._cookie}
+        headers = SAME_ORIGIN | {"Cookie": "; ".join("=".join(one) for one in self._cookies.items())}
         answer = self._client.request(method, path, headers=headers, follow_redirects=False, **form)
         self._client.cookies.clear()
-        self._cookie = answer.headers.get("set-cookie", self._cookie).partition(";")[0]
+        pairs = (cookie.partition(";")[0].split("=", 1) for cookie in answer.headers.get_list("set-cookie"))
+        self._cookies |= {name: value.strip('"') for name, value in pairs}
         plain = path.partition("?")[0]
         self.seen[method].add(plain)
         item = name_of(f"{method} {re.sub(UUID, '{id}', plain)}")

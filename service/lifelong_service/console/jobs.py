@@ -11,9 +11,10 @@ from lifelong_core.entities.access import Scope
 from lifelong_core.entities.jobs import JobAnswer
 from lifelong_core.operations.administration.jobs import CancelJob, ListJobs, ShowJob, ShowLog
 from lifelong_core.store import Store
-from lifelong_core.values.errors import ConflictError, LifelongError
-from lifelong_service.console.pages import page, see_other
-from lifelong_service.console.route import FORM, ConsoleRoute
+from lifelong_core.values.errors import LifelongError
+from lifelong_service.console.confirmation import decide
+from lifelong_service.console.pages import page
+from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.guard.access import access, carry_out, worker_of
 
 if TYPE_CHECKING:
@@ -65,17 +66,19 @@ def show_report(request: Request, identifier: UUID) -> Response:
 
 @router.post(LIST + "/{identifier}/cancel")
 @access(CancelJob.operation.scope, media_types=FORM)
-def cancel(request: Request, identifier: UUID) -> Response:
+def cancel(request: Request, identifier: UUID, form: Form) -> Response:
     """Cancel the job."""
-    try:
-        carry_out(request, CancelJob(job=identifier))
-    except ConflictError as error:
-        return _job_page(request, identifier, status=409, error=error)
-    return see_other(f"{LIST}/{identifier}")
+
+    def refused(error: LifelongError, status: int) -> Response:
+        return _job_page(request, identifier, status=status, error=error)
+
+    return decide(
+        request, form, lambda: CancelJob(job=identifier), back=f"{LIST}/{identifier}", refused=refused
+    )
 
 
 def _job_page(
-    request: Request, identifier: UUID, *, status: int = 200, error: ConflictError | None = None
+    request: Request, identifier: UUID, *, status: int = 200, error: LifelongError | None = None
 ) -> Response:
     job = carry_out(request, ShowJob(job=identifier))
     return page(

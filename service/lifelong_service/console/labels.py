@@ -18,10 +18,11 @@ from lifelong_core.operations.labelling_plans import (
     plan_lines,
     show_plan,
 )
-from lifelong_core.values.errors import ConflictError, InvalidInputError, LifelongError, NotFoundError
-from lifelong_service.console.pages import page, see_other
+from lifelong_core.values.errors import LifelongError
+from lifelong_service.console.confirmation import decide
+from lifelong_service.console.pages import page
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
-from lifelong_service.guard.access import access, carry_out, context_of, worker_of
+from lifelong_service.guard.access import access, context_of, worker_of
 from lifelong_service.routes.operations import csv_response
 
 PAGE = "/console/labels"
@@ -67,12 +68,18 @@ def download(request: Request, identifier: UUID) -> Response:
 def send_plan(request: Request, form: Form) -> Response:
     """Submit the job that makes a plan, and show the job."""
     given = {name: str(form.get(name, "")).strip() for name in _FIELDS}
-    try:
-        job = carry_out(request, WantedPlan.read(given))
-    except (InvalidInputError, NotFoundError, ConflictError) as error:
-        status = 409 if isinstance(error, ConflictError) else 422
+
+    def refused(error: LifelongError, status: int) -> Response:
         return _plans_page(request, status=status, error=error, given=given)
-    return see_other(f"/console/jobs/{job.id}")
+
+    return decide(
+        request,
+        form,
+        lambda: WantedPlan.read(given),
+        back=PAGE,
+        goal=lambda job: f"/console/jobs/{job.id}",
+        refused=refused,
+    )
 
 
 def _plans_page(

@@ -12,6 +12,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from lifelong_core.charts.style import STYLE
 from lifelong_core.entities.access import Scope, Token
+from lifelong_service.console.changes import change_named
+from lifelong_service.console.navigation import links_for
 from lifelong_service.guard.access import worker_of
 from lifelong_service.guard.errors import sentence
 from lifelong_service.transport.responses import FixedDocument
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _HERE = Path(__file__).parent
+DONE_COOKIE = "lifelong_done"
+"""Holds the name of the operation that the previous form carried out, until the next page shows it."""
+_DONE_SECONDS = 60
 
 
 def page(
@@ -42,7 +47,11 @@ def page(
         context: values for the template.
     """
     token: Token | None = getattr(request.state, "token", None)
+    done = None if token is None else request.cookies.get(DONE_COOKIE)
     common = {
+        "navigation": [] if token is None else links_for(token),
+        "here": request.url.path,
+        "done": None if done is None else change_named(done),
         "token": token,
         "may_write": token is not None and token.allows(Scope.OPERATE),
         "may_attach": token is not None and token.allows(Scope.ADMIN),
@@ -50,7 +59,17 @@ def page(
     }
     text = _templates().get_template(f"{template}.html.jinja").render(common | context)
     text = below(worker_of(request).settings.root_path, text)
-    return HTMLResponse(text, status_code=status, headers=headers)
+    response = HTMLResponse(text, status_code=status, headers=headers)
+    if done is not None:
+        response.delete_cookie(DONE_COOKIE, path="/console", httponly=True, samesite="strict")
+    return response
+
+
+def note_done(response: Response, operation: str) -> None:
+    """Let the next page say that the operation of this name was carried out, and how to undo it."""
+    response.set_cookie(
+        DONE_COOKIE, operation, max_age=_DONE_SECONDS, path="/console", httponly=True, samesite="strict"
+    )
 
 
 def as_sentence(text: str) -> str:

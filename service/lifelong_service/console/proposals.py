@@ -4,14 +4,16 @@ from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.entities.proposals import ProposalAnswer
 from lifelong_core.operations.operation import Call
 from lifelong_core.operations.proposals import AcceptProposal, DismissProposal, ListProposals, ShowProposal
-from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
-from lifelong_service.console.pages import page, see_other
+from lifelong_core.values.errors import LifelongError
+from lifelong_service.console.confirmation import decide
+from lifelong_service.console.pages import page
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.guard.access import access, carry_out
 
@@ -50,7 +52,7 @@ def accept(request: Request, identifier: UUID, form: Form) -> Response:
     typed = {name: str(form.get(name, "")).strip() for name in ("path", "suggestion", "job")}
     retraining = {name: typed[name] for name in ("path", "suggestion") if typed[name]}
     given = {"retraining": retraining if typed["path"] else None, "job": typed["job"] or None}
-    return _decide(request, identifier, AcceptProposal, given, typed)
+    return _decide(request, identifier, form, AcceptProposal, given, typed)
 
 
 @router.post("/console/proposals/{identifier}/dismiss")
@@ -58,27 +60,33 @@ def accept(request: Request, identifier: UUID, form: Form) -> Response:
 def dismiss(request: Request, identifier: UUID, form: Form) -> Response:
     """Close a proposal without a retraining."""
     typed = {"reason": str(form.get("reason", "")).strip()}
-    return _decide(request, identifier, DismissProposal, typed, typed)
+    return _decide(request, identifier, form, DismissProposal, typed, typed)
 
 
 def _decide(
     request: Request,
     identifier: UUID,
+    form: FormData,
     kind: type[Call[ProposalAnswer]],
     given: dict[str, Any],
     typed: dict[str, str],
 ) -> Response:
     """Close the proposal; a refused form is shown again with the error and what was typed."""
-    try:
-        carry_out(request, kind.read({"proposal": str(identifier), **given}, is_request=True))
-    except (InvalidInputError, NotFoundError, ConflictError) as error:
-        status = 409 if isinstance(error, ConflictError) else 422
+
+    def refused(error: LifelongError, status: int) -> Response:
         return _proposal_page(request, identifier, status=status, error=error, **typed)
-    return see_other(f"/console/proposals/{identifier}")
+
+    return decide(
+        request,
+        form,
+        lambda: kind.read({"proposal": str(identifier), **given}, is_request=True),
+        back=f"/console/proposals/{identifier}",
+        refused=refused,
+    )
 
 
 def _proposal_page(
-    request: Request, identifier: UUID, *, status: int = 200, error: Exception | None = None, **typed: str
+    request: Request, identifier: UUID, *, status: int = 200, error: LifelongError | None = None, **typed: str
 ) -> Response:
     proposal = carry_out(request, ShowProposal(proposal=str(identifier)))
     shown = dict.fromkeys(("path", "suggestion", "job", "reason"), "") | typed

@@ -13,16 +13,15 @@ from lifelong_core.operations.heads import RollBack
 from lifelong_core.operations.models import PromoteModel
 from lifelong_core.operations.operation import Call
 from lifelong_core.operations.trials import EndTrial, NewCanary, RollBackModel, StartShadow
-from lifelong_core.values.errors import ConflictError, InvalidInputError, LifelongError, NotFoundError
+from lifelong_core.values.errors import InvalidInputError, LifelongError
 from lifelong_core.values.names import Name
-from lifelong_service.console.pages import page, see_other
+from lifelong_service.console.confirmation import decide
+from lifelong_service.console.pages import page
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
 from lifelong_service.console.trial_views import task_lines, task_view
-from lifelong_service.guard.access import access, carry_out, context_of, worker_of
-from lifelong_service.guard.errors import error_response
+from lifelong_service.guard.access import access, context_of, worker_of
 
 LIST = "/console/tasks"
-_EXPECTED = (InvalidInputError, NotFoundError, ConflictError)
 _MOST_DIGITS = 18
 """Of a sequence; Python refuses to read numbers of more than 4,300 digits."""
 
@@ -47,14 +46,14 @@ def show_task(request: Request, task: Name) -> Response:
 @access(Scope.OPERATE, media_types=FORM)
 def start_shadow(request: Request, task: Name, form: Form) -> Response:
     """Let a model decide for the log only."""
-    return _attempt(request, task, form, lambda: StartShadow(model=_model(request, task, form)))
+    return _decide(request, task, form, lambda: StartShadow(model=_model(request, task, form)))
 
 
 @router.post(f"{LIST}/{{task}}/canary")
 @access(Scope.OPERATE, media_types=FORM)
 def start_canary(request: Request, task: Name, form: Form) -> Response:
     """Let a model answer a share of the requests."""
-    return _attempt(
+    return _decide(
         request,
         task,
         form,
@@ -66,24 +65,19 @@ def start_canary(request: Request, task: Name, form: Form) -> Response:
 @access(Scope.OPERATE, media_types=FORM)
 def promote(request: Request, task: Name, form: Form) -> Response:
     """Promote the candidate."""
-
-    def call() -> PromoteModel:
-        _check_confirmed(form)
-        return PromoteModel(model=_model(request, task, form), force_reason=_reason(form))
-
-    return _attempt(request, task, form, call)
+    return _decide(
+        request,
+        task,
+        form,
+        lambda: PromoteModel(model=_model(request, task, form), force_reason=_reason(form)),
+    )
 
 
 @router.post(f"{LIST}/{{task}}/end")
 @access(Scope.OPERATE, media_types=FORM)
 def end_trial(request: Request, task: Name, form: Form) -> Response:
     """Take the candidate away."""
-
-    def call() -> EndTrial:
-        _check_confirmed(form)
-        return EndTrial(task=task)
-
-    return _attempt(request, task, form, call)
+    return _decide(request, task, form, lambda: EndTrial(task=task))
 
 
 @router.post(f"{LIST}/{{task}}/head-rollback")
@@ -91,8 +85,7 @@ def end_trial(request: Request, task: Name, form: Form) -> Response:
 def roll_back_head(request: Request, task: Name, form: Form) -> Response:
     """Put the head before the present one of a place in force, and pin it where a reason is given."""
 
-    def call() -> RollBack:
-        _check_confirmed(form)
+    def read() -> RollBack:
         reference, environment, sequence = [*str(form.get("place", "")).split("/"), "", ""][:3]
         return RollBack.read(
             {
@@ -103,37 +96,42 @@ def roll_back_head(request: Request, task: Name, form: Form) -> Response:
             }
         )
 
-    return _attempt(request, task, form, call)
+    return _decide(request, task, form, read)
 
 
 @router.post(f"{LIST}/{{task}}/rollback")
 @access(Scope.OPERATE, media_types=FORM)
 def roll_back(request: Request, task: Name, form: Form) -> Response:
     """Promote the model that was promoted before the present one."""
+    return _decide(
+        request,
+        task,
+        form,
+        lambda: RollBackModel(task=task, expected_sequence=_sequence(str(form.get("sequence", "")))),
+    )
 
-    def call() -> RollBackModel:
-        _check_confirmed(form)
-        return RollBackModel(task=task, expected_sequence=_sequence(str(form.get("sequence", ""))))
 
-    return _attempt(request, task, form, call)
-
-
-def _attempt(request: Request, task: str, form: FormData, read: Callable[[], Call[Any]]) -> Response:
+def _decide(request: Request, task: str, form: FormData, read: Callable[[], Call[Any]]) -> Response:
     """Carry out the call of a form and show the task; if it is refused, the page with the error and what was typed."""
-    try:
-        carry_out(request, read())
-    except _EXPECTED as error:
-        return _task_page(request, task, error=error, typed=form)
-    return see_other(f"{LIST}/{task}")
+
+    def refused(error: LifelongError, status: int) -> Response:
+        return _task_page(request, task, status=status, error=error, typed=form)
+
+    return decide(request, form, read, back=f"{LIST}/{task}", refused=refused)
 
 
 def _task_page(
-    request: Request, task: str, *, error: LifelongError | None = None, typed: FormData | None = None
+    request: Request,
+    task: str,
+    *,
+    status: int = 200,
+    error: LifelongError | None = None,
+    typed: FormData | None = None,
 ) -> Response:
     return page(
         request,
         "task",
-        status=200 if error is None else error_response(error).status_code,
+        status=status,
         path=f"{LIST}/{task}",
         error=error,
         typed={"model": "", "percent": "", "reason": ""} | dict(typed or {}),
@@ -178,8 +176,3 @@ def _share(form: FormData) -> float:
 def _reason(form: FormData) -> str | None:
     """The reason that overrides the acceptance thresholds; None: none was given."""
     return str(form.get("reason", "")).strip() or None
-
-
-def _check_confirmed(form: FormData) -> None:
-    if "confirmed" not in form:
-        raise InvalidInputError("tick the box to confirm.", field="confirmed")

@@ -37,6 +37,11 @@ class Console:
         return self.service.client.get(path, headers=self.headers())
 
     def post(self, path: str, form: dict[str, Any] | None = None, **headers: str) -> httpx.Response:
+        """Send a form that is confirmed."""
+        return self.ask(path, {"confirmed": "yes"} | (form or {}), **headers)
+
+    def ask(self, path: str, form: dict[str, Any] | None = None, **headers: str) -> httpx.Response:
+        """Send a form as a page has it, before its confirmation."""
         return self.service.client.post(path, data=form or {}, headers=self.headers() | OURS | headers)
 
     def begin(self, **answers: Any) -> str:

@@ -10,7 +10,8 @@ from starlette.responses import Response
 from lifelong_core.entities.access import Scope
 from lifelong_core.operations.interviews import DiscardInterview, StartInterview
 from lifelong_core.store import Store
-from lifelong_core.values.errors import InvalidInputError, UnavailableError
+from lifelong_core.values.errors import InvalidInputError, LifelongError, UnavailableError
+from lifelong_service.console.confirmation import decide
 from lifelong_service.console.interview.views import DAMAGED, path_of, summary
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
@@ -57,10 +58,19 @@ def begin(request: Request, form: Form) -> Response:
 
 @router.post("/console/interviews/{identifier}/discard")
 @access(Scope.OPERATE, media_types=FORM)
-def discard(request: Request, identifier: UUID) -> Response:
+def discard(request: Request, identifier: UUID, form: Form) -> Response:
     """Delete an interview; recommendations attached to tasks stay."""
-    carry_out(request, DiscardInterview(interview=identifier))
-    return see_other("/console/interviews")
+
+    def refused(error: LifelongError, status: int) -> Response:
+        return _listed(request, "interviews", status=status, error=error)
+
+    return decide(
+        request,
+        form,
+        lambda: DiscardInterview(interview=identifier),
+        back="/console/interviews",
+        refused=refused,
+    )
 
 
 def _listed(
@@ -69,7 +79,7 @@ def _listed(
     *,
     status: int = 200,
     limit: int = MOST,
-    error: InvalidInputError | None = None,
+    error: LifelongError | None = None,
     task: str = "",
     classes: str = "",
 ) -> Response:

@@ -16,14 +16,14 @@ from lifelong_core.store import Store
 from lifelong_core.store.design.effects import effects_of
 from lifelong_core.store.heads.checks import follows_task
 from lifelong_core.values.errors import ConflictError, InvalidInputError, LifelongError
+from lifelong_service.console.confirmation import decide
 from lifelong_service.console.interview.pages import interview_page
 from lifelong_service.console.interview.result_views import result_view
 from lifelong_service.console.interview.thresholds import prefilled, threshold_rows, thresholds_of
 from lifelong_service.console.interview.views import list_answers, moment, path_of, title_of
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
-from lifelong_service.guard.access import access, carry_out, worker_of
-from lifelong_service.guard.errors import error_response
+from lifelong_service.guard.access import access, worker_of
 
 if TYPE_CHECKING:
     from lifelong_core.design import Recommendation
@@ -76,14 +76,22 @@ def attach(request: Request, identifier: UUID, form: Form) -> Response:
     record = store.interviews.get(identifier)
     if record.interview.stage in UNFINISHED:
         return interview_page(request, record, status=409, notice=TOO_EARLY)
-    try:
-        _attach(request, record, form)
-    except LifelongError as error:
-        return _shown(request, record, typed=form, error=error)
-    return see_other(f"{path_of(record)}/result#attached")
+
+    def refused(error: LifelongError, status: int) -> Response:
+        return _shown(request, record, status=status, typed=form, error=error)
+
+    result = f"{path_of(record)}/result"
+    return decide(
+        request,
+        form,
+        lambda: _attached_by(request, record, form),
+        back=result,
+        goal=lambda _: f"{result}#attached",
+        refused=refused,
+    )
 
 
-def _attach(request: Request, record: "InterviewRecord", form: FormData) -> None:
+def _attached_by(request: Request, record: "InterviewRecord", form: FormData) -> AttachRecommendation:
     if str(record.revision) != form.get("revision"):
         raise ConflictError(
             "the interview has changed since this page was shown, so nothing was attached.",
@@ -100,13 +108,14 @@ def _attach(request: Request, record: "InterviewRecord", form: FormData) -> None
         "refit_head": "refit" in form,
         "force_reason": str(form.get("reason", "")).strip() or None,
     }
-    carry_out(request, AttachRecommendation.read(call))
+    return AttachRecommendation.read(call)
 
 
 def _shown(
     request: Request,
     record: "InterviewRecord",
     *,
+    status: int = 200,
     typed: FormData | None = None,
     error: LifelongError | None = None,
 ) -> Response:
@@ -121,7 +130,7 @@ def _shown(
     return page(
         request,
         "result",
-        status=200 if error is None else error_response(error).status_code,
+        status=status,
         path=path_of(record),
         title=title_of(record),
         revision=record.revision,

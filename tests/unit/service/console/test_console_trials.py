@@ -12,7 +12,6 @@ from tests.unit.service.waiting import eventually
 
 PATH = "/console/tasks/skin"
 CANDIDATE = {"model": "linear@2"}
-YES = {"confirmed": "yes"}
 
 
 @pytest.fixture
@@ -63,15 +62,15 @@ def test_a_model_is_tried_promoted_and_rolled_back(console: Console) -> None:
     assert "linear@2 is on trial as a canary: it answers 12.5 % of the groups." in page
     assert "canary 12.5 %" in console.get("/console/tasks").text
     assert "Make it a shadow again" in page
-    page = send(console, "promote", CANDIDATE | YES)
+    page = send(console, "promote", CANDIDATE)
     assert "linear@2 is promoted." in page
     assert "Roll back to linear@1" in page
-    page = send(console, "rollback", {"sequence": "2"} | YES)
+    page = send(console, "rollback", {"sequence": "2"})
     assert "linear@1 is promoted." in page
     assert "rolled back to" in page
     assert "promoted or on trial earlier" in page
     send(console, "shadow", CANDIDATE)
-    assert "No model is on trial." in send(console, "end", YES)
+    assert "No model is on trial." in send(console, "end", {})
 
 
 @pytest.mark.parametrize(
@@ -79,17 +78,13 @@ def test_a_model_is_tried_promoted_and_rolled_back(console: Console) -> None:
     [
         ("canary", CANDIDATE | {"percent": "lots"}, 422, "expected a number of percent"),
         ("canary", CANDIDATE | {"percent": "120"}, 422, "expected a share above 0"),
-        ("promote", CANDIDATE, 422, "tick the box"),
-        ("end", {}, 422, "tick the box"),
-        ("end", YES, 404, "on trial"),
-        ("rollback", {"sequence": "1"}, 422, "tick the box"),
-        ("rollback", {"sequence": "1"} | YES, 409, "promoted before"),
-        ("rollback", {"sequence": "9" * 5000} | YES, 422, "names no promotion"),
-        ("rollback", YES, 422, "names no promotion"),
-        ("head-rollback", {"place": "linear@1//1"}, 422, "tick the box"),
-        ("head-rollback", {"place": "linear@1//x"} | YES, 422, "names no promotion or activation"),
-        ("head-rollback", {"place": "linear@1//1"} | YES, 409, "no head was in force before"),
-        ("head-rollback", {"place": "linear@1//7"} | YES, 409, "changed meanwhile"),
+        ("end", {}, 404, "on trial"),
+        ("rollback", {"sequence": "1"}, 409, "promoted before"),
+        ("rollback", {"sequence": "9" * 5000}, 422, "names no promotion"),
+        ("rollback", {}, 422, "names no promotion"),
+        ("head-rollback", {"place": "linear@1//x"}, 422, "names no promotion or activation"),
+        ("head-rollback", {"place": "linear@1//1"}, 409, "no head was in force before"),
+        ("head-rollback", {"place": "linear@1//7"}, 409, "changed meanwhile"),
         ("shadow", {"model": "linear@1"}, 409, "already"),
         ("shadow", {"model": "linear@9"}, 404, "there is no model"),
         ("shadow", {"model": "other@1"}, 422, "no model of skin"),
@@ -111,7 +106,7 @@ def test_a_head_is_rolled_back_and_pinned_by_one_form(console: Console) -> None:
     page = console.get(PATH).text
     assert "linear@1/clinic/1" in page
     assert "not in &#39;clinic&#39;, where the model has another head" in page
-    form = {"place": "linear@1/clinic/1", "reason": "wrong since Monday"} | YES
+    form = {"place": "linear@1/clinic/1", "reason": "wrong since Monday"}
     assert console.post(f"{PATH}/head-rollback", form).status_code == 303
     (pin,) = store.heads.pins("linear@1")
     assert (pin.environment, pin.reason) == ("clinic", "wrong since Monday")
@@ -124,5 +119,5 @@ def test_a_reader_sees_the_figures_and_no_buttons(console: Console) -> None:
     assert "linear@2 is on trial" in page
     for button in ("Promote</button>", "End the trial</button>", "Let it answer"):
         assert button not in page
-    assert reader.post(f"{PATH}/end", YES).status_code == 403
+    assert reader.post(f"{PATH}/end").status_code == 403
     assert reader.get("/console/tasks/missing").status_code == 404

@@ -1,0 +1,175 @@
+"""What each change does, in words: shown before it is confirmed, and how to undo it afterwards."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lifelong_core.operations.administration.jobs import CancelJob
+from lifelong_core.operations.heads import RollBack
+from lifelong_core.operations.interviews import DiscardInterview
+from lifelong_core.operations.labelling_plans import WantedPlan
+from lifelong_core.operations.models import PromoteModel
+from lifelong_core.operations.operation import Call, Context
+from lifelong_core.operations.proposals import AcceptProposal, DismissProposal
+from lifelong_core.operations.recommendations import AttachRecommendation
+from lifelong_core.operations.trials import EndTrial, NewCanary, RollBackModel, StartShadow
+
+_NO_UNDO = "This cannot be undone."
+
+
+@dataclass(frozen=True)
+class Change:
+    """One kind of change."""
+
+    button: str
+    """what it does, in the imperative"""
+    describe: Callable[[Context, Any], Sequence[str]]
+    """what will happen, as sentences, from the call"""
+    undo: str
+    """how to undo it, as a sentence"""
+    is_danger: bool = False
+    """whether the button warns"""
+
+
+def change_of(call: Call[Any]) -> Change:
+    """The change that a call makes."""
+    return CHANGES[type(call)]
+
+
+def change_named(operation: str) -> Change | None:
+    """The change that the operation of this name makes; None: there is none."""
+    return _BY_NAME.get(operation)
+
+
+def _roll_back(_: Context, call: RollBack) -> list[str]:
+    place = "as the default head" if call.environment is None else f"in {call.environment}"
+    which = "The head before the present one" if call.to_version is None else f"Head {call.to_version}"
+    pinned = (
+        "It is not pinned: a cycle may replace it again."
+        if call.pin_reason is None
+        else f"It is pinned ({call.pin_reason!r}): no cycle replaces it."
+    )
+    return [f"{which} of {call.model} decides {place} again, within a second.", pinned]
+
+
+def _start_shadow(_: Context, call: StartShadow) -> list[str]:
+    return [
+        f"{call.model} decides about the same images as the promoted model, for the log only.",
+        "No answer changes.",
+    ]
+
+
+def _start_canary(_: Context, call: NewCanary) -> list[str]:
+    return [
+        f"{call.model} answers {100 * call.share:g} % of the groups.",
+        "The promoted model answers the others.",
+    ]
+
+
+def _promote(context: Context, call: PromoteModel) -> list[str]:
+    task = next(
+        task for task in context.store.tasks.list() if task.id == context.store.models.get(call.model).task_id
+    )
+    return [
+        f"{call.model} answers all requests of {task.name} that name no version, within a second.",
+        *_reason(call),
+    ]
+
+
+def _end_trial(_: Context, call: EndTrial) -> list[str]:
+    return [f"The promoted model of {call.task} answers all requests again."]
+
+
+def _roll_back_model(_: Context, call: RollBackModel) -> list[str]:
+    return [
+        f"The model of {call.task} that was promoted before answers all requests that name no version again."
+    ]
+
+
+def _accept_proposal(_: Context, call: AcceptProposal) -> list[str]:
+    if call.retraining is not None:
+        return [
+            "A monitor trains a new model as a job.",
+            "The proposal is closed. No model is promoted by it.",
+        ]
+    named = "" if call.job is None else f" with the job {call.job}"
+    return [f"The proposal is closed as accepted{named}.", "No training starts by this."]
+
+
+def _dismiss_proposal(_: Context, call: DismissProposal) -> list[str]:
+    return [
+        f"The proposal is closed without a training: {call.reason!r}.",
+        "Its reason is not proposed again before a cycle has found it gone.",
+    ]
+
+
+def _plan_labels(_: Context, call: WantedPlan) -> list[str]:
+    return [
+        f"A monitor chooses {call.size} predictions of {call.model} in {call.environment} to label, as a job."
+    ]
+
+
+def _cancel_job(context: Context, call: CancelJob) -> list[str]:
+    job = context.store.jobs.get(call.job)
+    return [
+        f"The job ({job.kind}, submitted by {job.created_by}) stops within seconds; its work so far is lost."
+    ]
+
+
+def _discard_interview(_: Context, call: DiscardInterview) -> list[str]:
+    return [
+        f"Interview {call.interview} is deleted with its answers.",
+        "Recommendations attached to tasks stay.",
+    ]
+
+
+def _attach(_: Context, call: AttachRecommendation) -> list[str]:
+    effects = [
+        f"The models of {call.task} are judged by these metrics from now on.",
+        "Costs and decision rule in the answers become those of the task.",
+    ]
+    if call.refit_head:
+        effects.append("The heads of the promoted model are fitted again for them; pinned heads stay.")
+    return [*effects, *_reason(call)]
+
+
+def _reason(call: PromoteModel | AttachRecommendation) -> list[str]:
+    return [] if call.force_reason is None else [f"The audit log keeps the reason {call.force_reason!r}."]
+
+
+CHANGES: dict[type[Call[Any]], Change] = {
+    RollBack: Change(
+        "Roll the head back", _roll_back, "Roll back to the version that decided until now.", is_danger=True
+    ),
+    StartShadow: Change("Start the shadow", _start_shadow, "End the trial on the page of the task."),
+    NewCanary: Change(
+        "Let the canary answer",
+        _start_canary,
+        "Make it a shadow again, or end the trial, on the page of the task.",
+    ),
+    PromoteModel: Change("Promote the model", _promote, "Roll the model back on the page of the task."),
+    EndTrial: Change("End the trial", _end_trial, "Start the trial again.", is_danger=True),
+    RollBackModel: Change(
+        "Roll the model back", _roll_back_model, "Promote the other model again.", is_danger=True
+    ),
+    AcceptProposal: Change(
+        "Accept the proposal", _accept_proposal, "Cancel the job; a closed proposal stays closed."
+    ),
+    DismissProposal: Change(
+        "Dismiss the proposal",
+        _dismiss_proposal,
+        "A dismissed proposal stays closed; a retraining can be started any time.",
+    ),
+    WantedPlan: Change(
+        "Choose predictions to label", _plan_labels, "Cancel the job; a plan changes no decision."
+    ),
+    CancelJob: Change("Cancel the job", _cancel_job, "Submit the job again.", is_danger=True),
+    DiscardInterview: Change("Discard the interview", _discard_interview, _NO_UNDO, is_danger=True),
+    AttachRecommendation: Change(
+        "Attach the metrics", _attach, "Attach an earlier recommendation again; roll refitted heads back."
+    ),
+}
+"""The changes of all forms, by their call. An answer of an interview needs no confirmation: it changes nothing that
+serves, and the interview takes it back."""
+
+_BY_NAME = {call.operation.name: change for call, change in CHANGES.items()}
