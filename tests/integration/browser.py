@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ KEYS = {
     "Delete": ("", 46),
 }
 """What a key types, and its number."""
+AXE = """axe.run(document, {resultTypes: ['violations']}).then(found => found.violations.flatMap(rule => rule.nodes.map(
+    node => [rule.impact, rule.id + ': ' + node.html.slice(0, 200) + ' ' + (node.failureSummary ?? '')])))"""
+"""Findings of axe-core about the page: how grave each is, and what it is."""
 NAMES = {"Space": " "}
 """Keys whose name is not that of the place on the keyboard."""
 
@@ -131,6 +135,17 @@ class Browser:
             media=media,
             features=[{"name": "prefers-color-scheme", "value": scheme}],
         )
+
+    def barriers(self, *impacts: str) -> list[str]:
+        """What hinders people in this page, by axe-core; those of some impacts, default: serious and critical ones."""
+        self.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text() + "; true")
+        found = self.call("Runtime.evaluate", expression=AXE, awaitPromise=True, returnByValue=True)
+        assert "exceptionDetails" not in found, found["exceptionDetails"]
+        return [
+            text
+            for impact, text in found["result"]["value"]
+            if impact in (impacts or ("serious", "critical"))
+        ]
 
     def screenshot(self, path: Path) -> None:
         """The whole page as PNG."""

@@ -137,6 +137,28 @@ def test_a_screening_problem_reaches_its_metrics_with_the_keyboard_alone(
         assert installed[1] not in one["request"]["url"]
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_of_the_navigation_has_a_barrier(
+    service: Service, installed: tuple[Path, str], browser: Browser, scheme: str
+) -> None:
+    log_in(service, installed, browser)
+    browser.size(1280, scheme=scheme)
+    pages: list[str] = browser.evaluate("[...document.querySelectorAll('.masthead a')].map(one => one.href)")
+    assert len(pages) > 5
+    found = {address: barriers(browser, address) for address in pages}
+    assert {address: texts for address, texts in found.items() if texts} == {}
+
+
+def barriers(browser: Browser, address: str) -> list[str]:
+    browser.open(address)
+    return browser.barriers()
+
+
+def test_a_barrier_is_found(browser: Browser) -> None:
+    browser.open("data:text/html,<html lang=en><title>a</title><main><h1>b</h1><p style='color:%23bbb'>faint")
+    assert [text.partition(":")[0] for text in browser.barriers()] == ["color-contrast"]
+
+
 def has_reader_what_is_needed(browser: Browser) -> None:
     """The focus is seen and in the form, every input has a name, and nothing sticks out on a telephone."""
     focused: dict[str, Any] = browser.evaluate(
