@@ -2,6 +2,6 @@
 
 - `opening`: the source of a path; several sources as one.
 - `entry`: one image, before it is read; what a file is.
-- `folder`, `archives`: folders and tables, tar and zip files; nothing is unpacked onto the disk.
+- `folder`, `tar_files`, `zip_files`: each kind of source; archives are not unpacked onto the disk.
 - `limits`: limits of archives and files.
 """

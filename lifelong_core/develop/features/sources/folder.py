@@ -1,8 +1,9 @@
-"""Image files of a folder and its sub-folders."""
+"""Image files of a folder and its sub-folders, or of a table that names them."""
 
 import csv
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -28,36 +29,33 @@ GROUP_COLUMN = "group"
 SPLIT_COLUMN = "split"
 
 
+@dataclass(frozen=True)
 class FolderSource:
     """Images and DICOM files in a folder, recursively; symbolic links to folders are not followed.
 
     Archives are left to sources of their own.
-
-    Args:
-        folder: what is listed.
-        labelled: whether the first sub-folder of a file is its class.
-        within: files must lie in this folder once symbolic links are resolved; None: anywhere.
     """
 
-    def __init__(self, folder: Path, *, labelled: bool = True, within: Path | None = None) -> None:
-        self._folder = folder
-        self._labelled = labelled
-        self._within = within
+    folder: Path
+    labelled: bool = True
+    """whether the first sub-folder of a file is its class"""
+    within: Path | None = None
+    """files must lie in this folder once symbolic links are resolved; None: anywhere"""
 
     def entries(self) -> Iterator[Entry | None]:
         """All images; None for each other file."""
-        for path in walk_files(self._folder):
+        for path in walk_files(self.folder):
             yield from self._list(path)
 
     def read(self, wanted: Iterable[Entry]) -> Iterator[Opened]:
         """Open the files in the order of their paths, so that equal folders are read in equal order."""
         for entry in sorted(wanted, key=lambda entry: (entry.path, entry.frame or 0)):
-            yield entry, open_file(self._folder / entry.path, within=self._within)
+            yield entry, open_file(self.folder / entry.path, within=self.within)
 
     def _list(self, path: Path) -> Iterator[Entry | None]:
-        relative = PurePosixPath(path.relative_to(self._folder).as_posix())
+        relative = PurePosixPath(path.relative_to(self.folder).as_posix())
         kind = file_kind(relative)
-        entry = Entry(str(relative), folder_label(relative) if self._labelled else None)
+        entry = Entry(str(relative), folder_label(relative) if self.labelled else None)
         if is_archive(relative):
             return
         if kind == "other":
@@ -65,7 +63,7 @@ class FolderSource:
         elif kind == "image":
             yield entry
         else:
-            file = open_file(path, within=self._within)
+            file = open_file(path, within=self.within)
             if isinstance(file, LifelongError):
                 yield entry
                 return
@@ -113,19 +111,16 @@ def _is_file(item: os.DirEntry[str]) -> bool:
         return True
 
 
+@dataclass(frozen=True)
 class TableSource:
-    """Files in the column `path` of a CSV file, with `label`, `group` and `split` if there are such columns.
+    """Files in the column `path` of a CSV file, with `label`, `group` and `split` if there are such columns."""
 
-    Args:
-        table: the CSV file, UTF-8, with commas, semicolons or tabs; its paths are relative to its folder.
-        labelled: whether labels are read.
-        within: files must lie in this folder once symbolic links are resolved; None: anywhere.
-    """
-
-    def __init__(self, table: Path, *, labelled: bool = True, within: Path | None = None) -> None:
-        self._table = table
-        self._labelled = labelled
-        self._within = within
+    table: Path
+    """the CSV file, UTF-8, with commas, semicolons or tabs; its paths are relative to its folder"""
+    labelled: bool = True
+    """whether labels are read"""
+    within: Path | None = None
+    """files must lie in this folder once symbolic links are resolved; None: anywhere"""
 
     def entries(self) -> Iterator[Entry | None]:
         """All files, whatever their names.
@@ -134,7 +129,7 @@ class TableSource:
             InvalidInputError: no CSV file, or one without the column `path` or with a row without a path.
         """
         try:
-            with self._table.open(encoding="utf-8-sig", newline="") as file:
+            with self.table.open(encoding="utf-8-sig", newline="") as file:
                 first = file.readline()
                 if SEPARATOR_LINE.fullmatch(first.strip()):
                     first = file.readline()
@@ -142,7 +137,7 @@ class TableSource:
                 columns = reader.fieldnames or ()
                 if PATH_COLUMN not in columns:
                     raise InvalidInputError(
-                        f"{self._table} has no column {PATH_COLUMN}; it has {', '.join(columns)[:200] or 'none'}.",
+                        f"{self.table} has no column {PATH_COLUMN}; it has {', '.join(columns)[:200] or 'none'}.",
                         field="images",
                         hint="Name the columns in the first row: path, and label if there are classes.",
                     )
@@ -150,14 +145,14 @@ class TableSource:
                     path = (values[PATH_COLUMN] or "").strip()
                     if not path:
                         raise InvalidInputError(
-                            f"{self._table} has no path in line {reader.line_num}.", field="images"
+                            f"{self.table} has no path in line {reader.line_num}.", field="images"
                         )
-                    label = _text(values, LABEL_COLUMN) if self._labelled else None
+                    label = _text(values, LABEL_COLUMN) if self.labelled else None
                     group, split = _text(values, GROUP_COLUMN), _text(values, SPLIT_COLUMN)
                     yield from self._list(Entry(path, label, position=row, group=group, split=split))
         except (OSError, UnicodeDecodeError, csv.Error) as error:
             raise InvalidInputError(
-                f"{self._table} is no CSV file in UTF-8: {error}.", field="images"
+                f"{self.table} is no CSV file in UTF-8: {error}.", field="images"
             ) from error
 
     def read(self, wanted: Iterable[Entry]) -> Iterator[Opened]:
@@ -176,7 +171,7 @@ class TableSource:
                 yield found or entry
 
     def _open(self, entry: Entry) -> BinaryIO | LifelongError:
-        return open_file(self._table.parent / entry.path, within=self._within)
+        return open_file(self.table.parent / entry.path, within=self.within)
 
 
 def _text(values: Mapping[str, str | None], column: str) -> str | None:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from lifelong_core.configuration.image_roots import resolve_within
-from lifelong_core.develop.features.sources.archives import TarSource, ZipSource
 from lifelong_core.develop.features.sources.entry import (
     TAR_SUFFIXES,
     ZIP_SUFFIXES,
@@ -17,6 +16,8 @@ from lifelong_core.develop.features.sources.entry import (
 )
 from lifelong_core.develop.features.sources.folder import FolderSource, TableSource, walk_files
 from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, Limits
+from lifelong_core.develop.features.sources.tar_files import TarSource
+from lifelong_core.develop.features.sources.zip_files import ZipSource
 from lifelong_core.values.errors import InvalidInputError
 
 _FIELD = "images"

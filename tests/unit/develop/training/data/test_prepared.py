@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lifelong_core.develop.features.sources.archives import ZipSource
 from lifelong_core.develop.features.sources.entry import Entry
 from lifelong_core.develop.features.sources.folder import TableSource
+from lifelong_core.develop.features.sources.zip_files import ZipSource
 from lifelong_core.develop.training.data.pixel_cache import cache_pixels, outer_preprocessing
 from lifelong_core.develop.training.data.prepared import PreparedImages, prepare_images
 from lifelong_core.images import decode, preprocess

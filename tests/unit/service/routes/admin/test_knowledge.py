@@ -6,8 +6,10 @@ import pytest
 import sqlalchemy as sa
 
 from lifelong_core.develop.knowledge.bundle import write_bundle
+from lifelong_core.develop.knowledge.entry import KnowledgeEntry
 from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.knowledge.signing import SigningKey
+from lifelong_core.operations.knowledge import PutKnowledge
 from lifelong_core.store.knowledge.exchange import create_signing_key
 from lifelong_core.store.schema import tables
 from tests.unit.service.conftest import Service
@@ -66,6 +68,13 @@ def test_an_entry_is_stored_shown_listed_and_deleted(service: Service) -> None:
     assert service.client.get(PATH).json()["entries"] == []
     newest = service.store.audit.list(limit=1)[0]
     assert (newest.action, newest.subject, newest.actor) == ("knowledge.delete", "moles", "admin-token")
+
+
+def test_the_call_takes_the_fields_of_an_entry() -> None:
+    fields = {
+        name: field.is_required() for name, field in PutKnowledge.model_fields.items() if name != "task"
+    }
+    assert fields == {name: field.is_required() for name, field in KnowledgeEntry.model_fields.items()}
 
 
 def test_pages_lead_through_all_entries(service: Service) -> None:

@@ -1,14 +1,13 @@
-"""Images in tar and zip files."""
+"""Images in tar files, those of webdataset included."""
 
 import gzip
 import io
 import json
 import tarfile
-import zipfile
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
@@ -21,9 +20,8 @@ from lifelong_core.develop.features.sources.entry import (
     list_dicom,
     printable,
 )
-from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, BoundedFile, Limits, bomb_error
-from lifelong_core.values.errors import InvalidInputError, LifelongError, PayloadTooLargeError
-from lifelong_core.values.npz import UNREADABLE
+from lifelong_core.develop.features.sources.limits import DEFAULT_LIMITS, BoundedFile, Limits
+from lifelong_core.values.errors import InvalidInputError, LifelongError
 
 _PIECE = 2**20
 """Largest header of a tar file."""
@@ -31,30 +29,21 @@ _MOST_LABEL_BYTES = 65_536
 _LABEL_SUFFIXES = frozenset({"cls", "json"})
 _GZIP_MAGIC = b"\x1f\x8b"
 
-MOST_ENTRIES = 2_000_000
-"""zipfile holds the directory in memory, some 500 bytes for each file."""
 
-_ENCRYPTED = 1
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-
-
+@dataclass(frozen=True)
 class TarSource:
     """Images in a tar file, also one compressed by gzip; it is read from begin to end, twice.
 
     Files whose names differ only after the first full stop are one sample of webdataset: `0001.png` and `0001.cls`. The
     label of a sample is the text in `cls`, or the value `label` or `cls` in `json`; without such a file, the first
     folder. The values `group` and `split` in `json` are those of the sample.
-
-    Args:
-        path: the tar file.
-        labelled: whether labels are read.
-        limits: of the archive and its files.
     """
 
-    def __init__(self, path: Path, *, labelled: bool = True, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._path = path
-        self._labelled = labelled
-        self._limits = limits
+    path: Path
+    labelled: bool = True
+    """whether labels are read"""
+    limits: Limits = DEFAULT_LIMITS
+    """of the archive and its files"""
 
     def entries(self) -> Iterator[Entry | None]:
         """All images; None for each other file that is no label.
@@ -66,7 +55,7 @@ class TarSource:
         key, facts = "", dict[str, str]()
         waiting: list[Entry] = []
         label_files = 0
-        with self._opened() as content, _tar(content, self._path, self._limits) as archive:
+        with self._opened() as content, _tar(content, self.path, self.limits) as archive:
             for member in _members(archive):
                 path = PurePosixPath(member.name)
                 stem, suffix = split_key(member.name)
@@ -91,7 +80,7 @@ class TarSource:
             for entry in sorted(wanted, key=lambda entry: (entry.position, entry.frame or 0)):
                 try:
                     if entry.position != last:
-                        self._limits.check_file(entry.size)
+                        self.limits.check_file(entry.size)
                         last, data = entry.position, _read_at(content, entry.position, entry.size)
                 except LifelongError as error:
                     last = -1
@@ -103,7 +92,7 @@ class TarSource:
         self, path: PurePosixPath, member: tarfile.TarInfo, archive: tarfile.TarFile
     ) -> Iterator[Entry | None]:
         kind = file_kind(path)
-        label = folder_label(path) if self._labelled else None
+        label = folder_label(path) if self.labelled else None
         entry = Entry(str(path), label, None, member.offset_data, member.size)
         if kind == "other" or not member.isreg() or member.issparse():
             yield None
@@ -119,14 +108,14 @@ class TarSource:
             return {}
         text = _read_at(content, member.offset_data, member.size).decode(errors="replace").strip()
         facts = _json_facts(text) if suffix == "json" else {"label": text} if text else {}
-        if not self._labelled:
+        if not self.labelled:
             facts.pop("label", None)
         return facts
 
     @contextmanager
     def _opened(self) -> Generator[BinaryIO]:
         try:
-            with self._path.open("rb") as file:
+            with self.path.open("rb") as file:
                 is_gzip = file.read(2) == _GZIP_MAGIC
                 file.seek(0)
                 if is_gzip:
@@ -135,7 +124,7 @@ class TarSource:
                 else:
                     yield file
         except (OSError, EOFError, zlib.error) as error:
-            raise InvalidInputError(f"{self._path} cannot be read: {error}.", field="images") from error
+            raise InvalidInputError(f"{self.path} cannot be read: {error}.", field="images") from error
 
 
 def split_key(name: str) -> tuple[str, str]:
@@ -210,100 +199,3 @@ def _read_at(content: BinaryIO, position: int, size: int) -> bytes:
     if len(data) < size:
         raise InvalidInputError("the archive ends within the file.", field="images")
     return data
-
-
-class ZipSource:
-    """Images in a zip file.
-
-    Args:
-        path: the zip file.
-        labelled: whether the first folder of a file is its class.
-        limits: of the archive and its files.
-    """
-
-    def __init__(self, path: Path, *, labelled: bool = True, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._path = path
-        self._labelled = labelled
-        self._limits = limits
-
-    def entries(self) -> Iterator[Entry | None]:
-        """All images; None for each other file.
-
-        Raises:
-            PayloadTooLargeError: a decompression bomb.
-            InvalidInputError: no zip file, or a broken one.
-        """
-        with self._opened() as archive:
-            for info in archive.infolist():
-                if not info.is_dir():
-                    yield from self._list(info, archive)
-
-    def read(self, wanted: Iterable[Entry]) -> Iterator[Opened]:
-        """Read the files in the order of the archive, each into memory."""
-        last, data = -1, b""
-        with self._opened() as archive:
-            found = {info.header_offset: info for info in archive.infolist()}
-            for entry in sorted(wanted, key=lambda entry: (entry.position, entry.frame or 0)):
-                try:
-                    if entry.position != last:
-                        data = self._content(archive, found[entry.position])
-                        last = entry.position
-                except LifelongError as error:
-                    last = -1
-                    yield entry, error
-                else:
-                    yield entry, io.BytesIO(data)
-
-    def _list(self, info: zipfile.ZipInfo, archive: zipfile.ZipFile) -> Iterator[Entry | None]:
-        path = PurePosixPath(info.filename)
-        kind = file_kind(path)
-        label = folder_label(path) if self._labelled else None
-        entry = Entry(str(path), label, None, info.header_offset, info.file_size)
-        if kind == "other":
-            yield None
-        elif kind == "image":
-            yield entry
-        else:
-            try:
-                self._check(info)
-                with archive.open(info) as file:
-                    yield from list_dicom(entry, cast("BinaryIO", file), kind)
-            except (LifelongError, *UNREADABLE):
-                yield entry
-
-    def _content(self, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-        self._check(info)
-        try:
-            return archive.read(info)  # no more than the size in the directory
-        except UNREADABLE as error:
-            raise InvalidInputError(f"the file cannot be unpacked: {error}.", field="images") from error
-
-    def _check(self, info: zipfile.ZipInfo) -> None:
-        self._limits.check_file(info.file_size)
-        if info.flag_bits & _ENCRYPTED or info.compress_type not in _METHODS:
-            raise InvalidInputError(
-                "the file is encrypted, or packed by another method than deflate.", field="images"
-            )
-
-    @contextmanager
-    def _opened(self) -> Generator[zipfile.ZipFile]:
-        try:
-            with zipfile.ZipFile(self._path) as archive:
-                self._expect_no_bomb(archive)
-                yield archive
-        except LifelongError:
-            raise
-        except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError) as error:
-            raise InvalidInputError(f"{self._path} is no whole zip file: {error}.", field="images") from error
-
-    def _expect_no_bomb(self, archive: zipfile.ZipFile) -> None:
-        entries = archive.infolist()
-        if len(entries) > MOST_ENTRIES:
-            raise PayloadTooLargeError(
-                f"{self._path.name} holds {len(entries)} files, at most {MOST_ENTRIES} are read.",
-                field="images",
-                hint="Give a folder, or tar files.",
-            )
-        limit = self._limits.unpacked_bytes(self._path.stat().st_size)
-        if sum(info.file_size for info in entries) > limit:
-            raise bomb_error(self._path.name, limit)
