@@ -1,13 +1,62 @@
 """The files for Prometheus and Grafana that come with the product, and how they are written to a folder."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lifelong_core.values.errors import ConfigurationError, ConflictError
+from lifelong_core.values.errors import ConfigurationError, ConflictError, InvalidInputError
 
-FOLDERS = ("dashboards", "prometheus", "provisioning")
+FOLDERS = ("alertmanager", "dashboards", "prometheus", "provisioning")
 """The exported parts of `grafana/`; the rest is the code that generates the dashboards."""
+_CONSOLE = "http://127.0.0.1:3000/console"
+_RUNBOOKS = f"{_CONSOLE}/runbooks"
+_GRAFANA = "http://127.0.0.1:3001"
+_ADDRESS = re.compile(r"https?://[A-Za-z0-9._:\[\]/~%-]+")
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the links of alerts and dashboards lead to; None: as the files are shipped, on this machine.
+
+    Attributes:
+        console: of the console, such as `https://lifelong.example.org/console`.
+        grafana: of Grafana.
+        runbooks: of the folder of runbooks, without the name of the alert; None: they are in the console.
+
+    Raises:
+        InvalidInputError: one of them is no address with http or https.
+    """
+
+    console: str | None = None
+    grafana: str | None = None
+    runbooks: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("console", "grafana", "runbooks"):
+            address = getattr(self, name)
+            if address is not None and not _ADDRESS.fullmatch(address):
+                raise InvalidInputError(
+                    f"{address!r} is no address.",
+                    field=f"--{name}-url",
+                    hint="Give one such as https://lifelong.example.org, without question mark and blanks.",
+                )
+
+    def put_into(self, content: bytes) -> bytes:
+        """Return the content of a file with these addresses."""
+        text = content.decode()
+        # The runbooks first: their shipped address begins with that of the console.
+        for shipped, wanted in (
+            (_RUNBOOKS, self.runbooks),
+            (_CONSOLE, self.console),
+            (_GRAFANA, self.grafana),
+        ):
+            if wanted is not None:
+                text = text.replace(shipped, wanted.rstrip("/"))
+        return text.encode()
+
+
+AS_SHIPPED = Addresses()
 
 
 @dataclass(frozen=True)
@@ -23,7 +72,7 @@ class Export:
     unchanged: tuple[str, ...]
 
 
-def monitoring_files() -> Mapping[str, bytes]:
+def monitoring_files(addresses: Addresses = AS_SHIPPED) -> Mapping[str, bytes]:
     """The content of each file by its relative path, in alphabetical order.
 
     Raises:
@@ -38,21 +87,24 @@ def monitoring_files() -> Mapping[str, bytes]:
             f"the dashboards and rules are missing beside {package}.", hint="Install lifelong again."
         )
     files = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*") if path.is_file())
-    return {path.relative_to(root).as_posix(): path.read_bytes() for path in files}
+    return {path.relative_to(root).as_posix(): addresses.put_into(path.read_bytes()) for path in files}
 
 
-def export_monitoring_files(folder: Path, *, replace: bool = False) -> Export:
+def export_monitoring_files(
+    folder: Path, addresses: Addresses = AS_SHIPPED, *, replace: bool = False
+) -> Export:
     """Write all files to the folder, which is made if it is missing; or none of them.
 
     Args:
         folder: where to.
+        addresses: of the links in alerts and dashboards.
         replace: replace files with another content.
 
     Raises:
         ConflictError: files with another content are there, and `replace` is not given.
         ConfigurationError: the folder cannot be written.
     """
-    files = monitoring_files()
+    files = monitoring_files(addresses)
     try:
         there = {name for name in files if (folder / name).exists()}
         unchanged = tuple(

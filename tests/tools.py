@@ -83,6 +83,7 @@ def filter_problem() -> str | None:
 _APT_PROMETHEUS = "Debian: apt-get install prometheus"
 PROMETHEUS = Tool("prometheus", _APT_PROMETHEUS, ("prometheus",))
 PROMTOOL = Tool("promtool", _APT_PROMETHEUS, ("promtool",))
+AMTOOL = Tool("amtool", "Debian: apt-get install prometheus-alertmanager", ("amtool",))
 CHROMIUM = Tool(
     "chromium", "Debian: apt-get install chromium", ("chromium", "chromium-browser", "google-chrome")
 )

@@ -16,7 +16,7 @@ from lifelong.commands.common import Name
 from lifelong_core.configuration.settings import OTHER_VARIABLES, PolicySettings, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PRODUCT = ("lifelong", "lifelong_core", "monitor", "service", "grafana", "benchmarks")
 TYPED = re.compile(r"""(?<![\w./"'=-])lifelong (?!python )([a-z](?:"[^"]*"|'[^']*'|[^"'|&>;#])*)""")
 """A command line; `docker run IMAGE python -m lifelong serve` is one, too."""

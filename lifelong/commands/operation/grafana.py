@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from lifelong.commands.common import CommandGroup, replace_option
-from lifelong.monitoring_files import export_monitoring_files
+from lifelong.monitoring_files import Addresses, export_monitoring_files
 from lifelong.printing import echo
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.addresses import host_and_port
@@ -19,15 +19,23 @@ def grafana() -> None:
 
 @grafana.command(short_help="Write dashboards, alert rules and provisioning to a folder.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--console-url", metavar="URL", help="Address of the console, for the links.")
+@click.option("--grafana-url", metavar="URL", help="Address of Grafana, for the links.")
+@click.option("--runbooks-url", metavar="URL", help="Address of other runbooks than those in the console.")
 @replace_option()
-def export(folder: Path, *, replace: bool) -> None:
+def export(
+    folder: Path, *, console_url: str | None, grafana_url: str | None, runbooks_url: str | None, replace: bool
+) -> None:
     """Write the files for Prometheus and Grafana to FOLDER.
 
-    They are alert rules with tests, a scrape configuration, the dashboard, and Grafana's provisioning.
+    They are alert rules with tests, a scrape configuration, an example for Alertmanager, the dashboards, and
+    Grafana's provisioning. Alerts and dashboards link to console, Grafana and runbooks at the given addresses,
+    else on this machine.
 
     Files that you changed are kept: the command then writes nothing and names them.
     """
-    outcome = export_monitoring_files(folder, replace=replace)
+    addresses = Addresses(console_url, grafana_url, runbooks_url)
+    outcome = export_monitoring_files(folder, addresses, replace=replace)
     for name in outcome.written:
         echo(f"wrote {folder / name}")
     if outcome.unchanged:
@@ -54,7 +62,7 @@ def _next_steps(folder: Path) -> str:
         "Next:",
         f"  promtool check rules {place}/prometheus/rules.yml",
         f"  prometheus --config.file {place}/prometheus/prometheus.yml",
-        "  docker run --network host \\",
+        "  docker run --network host -e GF_SERVER_HTTP_PORT=3001 \\",
         f"    -v {absolute}/provisioning:/etc/grafana/provisioning \\",
         f"    -v {absolute}/dashboards:/var/lib/grafana/dashboards grafana/grafana",
     ]

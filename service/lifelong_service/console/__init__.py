@@ -1,4 +1,4 @@
-"""Pages without scripts: interviews, tasks, performance, knowledge, trainings, jobs, proposals, labels, audit log."""
+"""Pages: interviews, tasks, performance, knowledge, trainings, jobs, proposals, labels, audit log, runbooks."""
 
 from lifelong_service.console import (
     audit_log,
@@ -6,6 +6,7 @@ from lifelong_service.console import (
     labels,
     performance,
     proposals,
+    runbooks,
     sessions,
     trainings,
     trials,
@@ -26,6 +27,7 @@ ROUTERS = (
     proposals.router,
     labels.router,
     audit_log.router,
+    runbooks.router,
     sessions.router,
     sessions.anything_else,  # last: it matches every remaining path
 )

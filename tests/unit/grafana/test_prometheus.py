@@ -17,6 +17,9 @@ RECORDS_AND_ALERTS: list[dict[str, Any]] = [
     for rule in group["rules"]
 ]
 RULES = [rule for rule in RECORDS_AND_ALERTS if "alert" in rule]
+RUNBOOKS = GRAFANA.parent / "docs" / "runbooks"
+ROUTING = GRAFANA / "alertmanager" / "alertmanager.yml"
+DASHBOARDS = {f"lifelong-{name}" for name in ("overview", "population", "quality", "service", "develop")}
 RULE_TESTS = ("rules_test.yml", "rules_weeks_test.yml")
 
 
@@ -79,16 +82,88 @@ def alerts_of(case: dict[str, Any]) -> set[str]:
     return {one["alertname"] for one in case.get("alert_rule_test", ())}
 
 
-def test_alerts_say_what_is_wrong_and_what_to_do() -> None:
+def test_alerts_say_what_is_wrong_what_to_do_and_where_to_read_on() -> None:
     for rule in RULES:
-        assert set(rule["annotations"]) == {"summary", "description", "action"}, rule["alert"]
-        assert all(len(text) > 20 for text in rule["annotations"].values()), rule["alert"]
+        texts = rule["annotations"]
+        assert set(texts) == {"summary", "description", "action", "runbook_url", "dashboard_url"}, rule[
+            "alert"
+        ]
+        assert all(len(text) > 20 for text in texts.values()), rule["alert"]
         assert rule["labels"]["severity"] in ("info", "warning", "critical"), rule["alert"]
 
 
-def test_every_alert_has_a_place_in_the_documentation() -> None:
+def test_every_alert_has_cases_in_which_it_fires_and_cases_in_which_it_must_not() -> None:
+    fires, stays_silent = set[str](), set[str]()
+    for name in RULE_TESTS:
+        for case in yaml.safe_load((PROMETHEUS / name).read_text(encoding="utf-8"))["tests"]:
+            for one in case.get("alert_rule_test", ()):
+                (fires if one["exp_alerts"] else stays_silent).add(one["alertname"])
+    alerts = {rule["alert"] for rule in RULES}
+    assert fires == alerts
+    assert stays_silent == alerts
+
+
+def test_every_alert_has_a_runbook_with_the_same_headings_and_a_row_in_the_documentation() -> None:
+    files = {file.stem: file.read_text(encoding="utf-8") for file in RUNBOOKS.glob("*.md")}
+    assert set(files) == {rule["alert"] for rule in RULES}
+    for name, text in files.items():
+        assert re.findall(r"^#+ .*$", text, re.MULTILINE) == [
+            f"# {name}",
+            "## What it means",
+            "## What to look at",
+            "## What to do",
+            "## How to undo it",
+        ]
     text = (GRAFANA.parent / "docs" / "monitoring.md").read_text(encoding="utf-8")
-    assert {rule["alert"] for rule in RULES} == set(re.findall(r"`(Lifelong\w+)`", text))
+    rows = re.findall(r"^\| \[(\w+)\]\(runbooks/(\w+)\.md\) \| (\w+) \|", text, re.MULTILINE)
+    assert sorted(rows) == sorted(
+        (rule["alert"], rule["alert"], rule["labels"]["severity"]) for rule in RULES
+    )
+
+
+def test_an_alert_links_its_runbook_and_the_dashboard_with_its_population() -> None:
+    for rule in RULES:
+        address = rule["annotations"]["runbook_url"]
+        assert address == f"http://127.0.0.1:3000/console/runbooks/{rule['alert']}"
+        uid, _, variables = rule["annotations"]["dashboard_url"].partition("/d/")[2].partition("?")
+        assert uid in DASHBOARDS, rule["alert"]
+        named = dict.fromkeys(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
+        if {"model", "environment"} <= named.keys():
+            expected = "var-model={{ $labels.model }}&var-environment={{ $labels.environment }}"
+            assert variables == expected, rule["alert"]
+
+
+def amtool(*arguments: str) -> str:
+    done = subprocess.run(
+        [tools.program(tools.AMTOOL), *arguments], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("labels", "receivers"),
+    [
+        ("severity=critical instance=s:3000", "on-call"),
+        ("severity=warning model=m@1 environment=b", "operators"),
+        ("severity=info model=m@1 environment=b", "channel"),
+        ("severity=critical model=m@1 environment=clinic-a", "clinic-a,on-call"),
+    ],
+)
+def test_the_example_of_routing_separates_severities_and_populations(labels: str, receivers: str) -> None:
+    assert "SUCCESS" in amtool("check-config", str(ROUTING))
+    routed = amtool("config", "routes", "test", f"--config.file={ROUTING}", *labels.split())
+    assert routed.strip() == receivers
+
+
+def test_the_alerts_that_silence_others_and_those_they_silence_exist() -> None:
+    names = {rule["alert"] for rule in RULES}
+    for rule in yaml.safe_load(ROUTING.read_text(encoding="utf-8"))["inhibit_rules"]:
+        for matcher in (*rule["source_matchers"], *rule["target_matchers"]):
+            pattern = re.fullmatch(r'alertname =~? "(.*)"', matcher)
+            assert pattern is not None
+            head, _, alternatives = pattern[1].rstrip(")").partition("(")
+            assert {head + name for name in alternatives.split("|")} <= names
 
 
 def test_prometheus_scrapes_the_default_ports_of_service_and_monitor() -> None:

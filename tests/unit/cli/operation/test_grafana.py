@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from lifelong.cli import cli
-from lifelong.monitoring_files import export_monitoring_files, monitoring_files
-from lifelong_core.values.errors import ConfigurationError, ConflictError
+from lifelong.monitoring_files import Addresses, export_monitoring_files, monitoring_files
+from lifelong_core.values.errors import ConfigurationError, ConflictError, InvalidInputError
 from tests import tools
 
 SHIPPED = Path(__file__).parents[4] / "grafana"
@@ -23,6 +23,7 @@ def test_all_files_are_written_as_they_are_shipped(tmp_path: Path) -> None:
     }
     assert set(outcome.written) == written
     assert {
+        "alertmanager/alertmanager.yml",
         "dashboards/lifelong.json",
         "prometheus/prometheus.yml",
         "prometheus/rules.yml",
@@ -58,6 +59,43 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match="cannot be written"):
         export_monitoring_files(tmp_path / "file" / "folder")
+
+
+def test_links_lead_to_the_given_addresses_and_the_tests_of_the_rules_still_pass(tmp_path: Path) -> None:
+    options = [
+        "--console-url",
+        "https://lifelong.example.org/console/",
+        "--grafana-url",
+        "https://charts.example.org",
+    ]
+    result = CliRunner().invoke(cli, ["grafana", "export", str(tmp_path), *options], catch_exceptions=False)
+    assert result.exit_code == 0
+    rules = (tmp_path / "prometheus" / "rules.yml").read_text()
+    assert "runbook_url: https://lifelong.example.org/console/runbooks/LifelongServiceDown\n" in rules
+    assert "dashboard_url: https://charts.example.org/d/lifelong-service\n" in rules
+    assert "127.0.0.1" not in rules
+    tested = subprocess.run(
+        [tools.program(tools.PROMTOOL), "test", "rules", tmp_path / "prometheus" / "rules_weeks_test.yml"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
+def test_runbooks_may_lie_elsewhere_than_the_console() -> None:
+    files = monitoring_files(Addresses("https://a.example/console", runbooks="https://wiki.example/runbooks"))
+    assert (
+        b"runbook_url: https://wiki.example/runbooks/LifelongServiceDown\n" in files["prometheus/rules.yml"]
+    )
+
+
+@pytest.mark.parametrize(
+    "address", ["grafana.example.org", "https://a b", "https://a?x=1", "javascript:alert(1)"]
+)
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(InvalidInputError, match="no address"):
+        Addresses(grafana=address)
 
 
 def test_the_command_says_what_it_wrote_and_what_comes_next(

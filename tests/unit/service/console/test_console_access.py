@@ -23,6 +23,8 @@ SCOPES = {
     "/console": "read",
     "/console/interviews": "read",
     "/console/audit": "read",
+    "/console/runbooks": "read",
+    "/console/runbooks/{name}": "read",
     "/console/trainings": "read",
     "/console/trainings/{reference}": "read",
     "/console/trainings/{reference}/recipe.json": "read",
@@ -90,7 +92,11 @@ def console(bare: Console) -> Console:
 
 def path_of(route: Route) -> str:
     return route.path.format(
-        identifier=UUID(int=1), task="moles", reference="linear@1", environment="default"
+        identifier=UUID(int=1),
+        task="moles",
+        reference="linear@1",
+        environment="default",
+        name="LifelongErrorRate",
     )
 
 

@@ -1,0 +1,73 @@
+"""The runbooks of the alerts as pages; they come from `docs/runbooks`, one file for each alert."""
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lifelong_core.entities.access import Scope
+from lifelong_core.values.errors import ConfigurationError, NotFoundError
+from lifelong_service.console.pages import page
+from lifelong_service.console.route import ConsoleRoute
+from lifelong_service.guard.access import access
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+LIST = "/console/runbooks"
+_HERE = Path(__file__)
+_FOLDERS = (_HERE.parents[1] / "runbooks", _HERE.parents[3] / "docs" / "runbooks")
+"""A wheel holds them inside of the package; a checkout and a bento beside it."""
+
+router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
+
+
+@router.get(LIST)
+@access(Scope.READ)
+def list_runbooks(request: Request) -> Response:
+    """List the alerts that have a runbook."""
+    return page(request, "runbooks", names=sorted(_runbooks()))
+
+
+@router.get(LIST + "/{name}")
+@access(Scope.READ)
+def show_runbook(request: Request, name: str) -> Response:
+    """Show what an alert means, what to look at and what to do.
+
+    Raises:
+        NotFoundError: there is no such alert.
+    """
+    file = _runbooks().get(name)
+    if file is None:
+        raise NotFoundError(f"there is no runbook {name!r}.", field="name", hint=f"{LIST} lists all.")
+    return page(request, "runbook", title=name, text=_as_html(file.read_text(encoding="utf-8")))
+
+
+@cache
+def _runbooks() -> dict[str, Path]:
+    for folder in _FOLDERS:
+        if folder.is_dir():
+            return {file.stem: file for file in folder.glob("*.md")}
+    raise ConfigurationError(
+        f"the runbooks are missing: there is no folder {_FOLDERS[0]}.", hint="Install lifelong again."
+    )
+
+
+def _as_html(text: str) -> "Markup":
+    """Return the Markdown of a runbook as HTML; links to other pages of the documentation become text."""
+    from markdown_it import MarkdownIt  # 30 ms that a start of the service saves
+    from markupsafe import Markup
+
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = reader.parse(text)
+    for token in tokens:
+        for part in token.children or ():
+            if part.type == "link_open":
+                target = str(part.attrs["href"])
+                part.attrs["href"] = target.removesuffix(".md")
+                if target.startswith("../"):
+                    part.attrs = {}
+    return Markup(reader.renderer.render(tokens, reader.options, {}))  # noqa: S704 - our own files, and html is off
