@@ -1,7 +1,6 @@
 """How good models are on labelled cases: evaluations, and reports of a new model against the current one."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Annotated, Any, TypeAlias
 from uuid import UUID
 
@@ -16,29 +15,48 @@ PromotionReportDocument: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluation:
+class EvaluationFields(Entity):
     """How good a model was on one labelled set, by the metrics that were recommended for its task."""
 
     id: UUID
     """larger ids are newer"""
-    model_id: int
-    job_id: UUID | None
-    """the job that made it, which may be deleted by now"""
     recommendation_version: int | None
-    """of the task's recommendations; None: it had none"""
+    """of the task's recommendations; null: it had none"""
     head: str
     """digest of the head that decided"""
     accepted: bool | None
-    """whether all acceptance thresholds are reached; None: undecided, or there are none"""
+    """whether all acceptance thresholds are reached; null: undecided, or there are none"""
     samples: int
+    created_at: Moment
+    created_by: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationSummary(EvaluationFields):
+    """A validation of a model without its result."""
+
+    model: str
+    """name@version"""
+    task: str
+    job: UUID | None
+    """the job that made it, which may be deleted by now"""
+    report: bool
+    """whether it has a report as a page"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation(EvaluationFields):
+    """A row of `evaluations`."""
+
+    model_id: int
+    job_id: UUID | None
+    """the job that made it, which may be deleted by now"""
     result: str
     """digest of the artifact: a `ValidationResult` as JSON"""
     report: str | None
     """digest of its HTML page"""
     labelled_set: str
     """digest of the artifact: `LabelledSet.to_bytes`"""
-    created_at: datetime
-    created_by: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,20 +16,27 @@ ResultDocument: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingAnswer(Entity):
-    """How a model was trained."""
+class TrainingSummary(Entity):
+    """A training without its result."""
 
     model: str
     """name@version"""
+    task: str
     job: UUID
     """the job that trained it, which may be deleted by now"""
     recipe: RecipeDocument
     """what was asked for; it can be sent again"""
-    result: ResultDocument
     report: bool
     """whether it was compared with the model that was promoted then"""
     created_at: Moment
     created_by: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingAnswer(TrainingSummary):
+    """How a model was trained."""
+
+    result: ResultDocument
 
 
 @dataclass(frozen=True, kw_only=True)

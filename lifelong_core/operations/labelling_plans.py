@@ -65,6 +65,7 @@ class ListPlans(Call[PlanList]):
     model: str | None = None
     environment: Name | None = None
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
+    newest_only: Annotated[bool, Field(description="Only the newest plan of each population.")] = False
 
 
 class ShowPlan(Call[PlanAnswer]):
@@ -140,7 +141,9 @@ def list_plans(context: Context, call: ListPlans) -> PlanList:
     """The newest labelling plans, newest first, without their predictions."""
     store = context.store
     model_id = None if call.model is None else store.models.get(call.model).id
-    plans = store.labelling_plans.list(model_id, call.environment, limit=call.limit)
+    plans = store.labelling_plans.list(
+        model_id, call.environment, limit=call.limit, newest_only=call.newest_only
+    )
     return PlanList(plans=plan_lines(store, plans))
 
 

@@ -1,6 +1,7 @@
 """Retrainings: what people ask for, the plan of it, the payload of the job, and how models were trained."""
 
 import json
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field, StringConstraints
@@ -9,10 +10,10 @@ from lifelong_core.configuration.image_roots import find_root
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.entities.access import Scope
-from lifelong_core.entities.entity import schema_of
-from lifelong_core.entities.trainings import RecipeDocument, TrainingAnswer
+from lifelong_core.entities.entity import Entity, schema_of
+from lifelong_core.entities.trainings import RecipeDocument, TrainingAnswer, TrainingSummary
 from lifelong_core.operations.operation import Call, Context, ModelReference, operation
-from lifelong_core.store import Store
+from lifelong_core.store import Model, Registry, Store, StoredTraining
 from lifelong_core.store.trainings.asking import (
     Retraining,
     StatedFacts,
@@ -96,6 +97,32 @@ def plan(context: Context, call: NewRetrainingPlan) -> PlanDocument:
     return plan_retraining(store, settings, complete, facts).to_document()
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrainingList(Entity):
+    """Trainings, newest first."""
+
+    trainings: list[TrainingSummary]
+
+
+class ListTrainings(Call[TrainingList]):
+    """How many trainings are wanted."""
+
+    limit: Annotated[int, Field(ge=1, le=1000)] = 100
+
+
+@operation("GET", "/v1/admin/trainings", scope=Scope.READ, example=ListTrainings())
+def list_trainings(context: Context, call: ListTrainings) -> TrainingList:
+    """The newest trainings of models that were made here, newest first."""
+    registry = context.store.registry()
+    return TrainingList(
+        trainings=[
+            TrainingSummary.of(training, **_facts(training, registry.models[training.model_id], registry))
+            for training in context.store.trainings.list(call.limit)
+            if training.model_id in registry.models
+        ]
+    )
+
+
 class ShowTraining(Call[TrainingAnswer]):
     """A model."""
 
@@ -115,11 +142,8 @@ def show_training(context: Context, call: ShowTraining) -> TrainingAnswer:
     training = store.trainings.get(model.reference)
     return TrainingAnswer.of(
         training,
-        model=model.reference,
-        job=training.job_id,
-        recipe=training.recipe.to_document(),
+        **_facts(training, model, store.registry()),
         result=json.loads(store.artifacts.get(training.result)),
-        report=training.report is not None,
     )
 
 
@@ -151,6 +175,17 @@ def complete_asked(store: Store, task: str, asked: RetrainingOptions) -> Retrain
         model=asked.model,
         measure=asked.measure,
     )
+
+
+def _facts(training: StoredTraining, model: Model, registry: Registry) -> dict[str, Any]:
+    """The fields of a training's summary that its row does not have."""
+    return {
+        "model": model.reference,
+        "task": registry.tasks[model.task_id].name,
+        "job": training.job_id,
+        "recipe": training.recipe.to_document(),
+        "report": training.report is not None,
+    }
 
 
 def recipe_of(document: dict[str, Any] | None) -> Recipe | None:

@@ -22,7 +22,9 @@ from lifelong.printing import echo
 from lifelong_core.configuration.plausibility import check_normalisation
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits
+from lifelong_core.operations.evaluations import ListValidations
 from lifelong_core.operations.models import ListModels, PromotedAnswer, PromoteModel, RemoveModel
+from lifelong_core.operations.retrainings import ListTrainings
 from lifelong_core.runtime.graph_check import CheckedGraph, check_new_graph
 from lifelong_core.store import Store, describe_serving, examine_first, register_calibration
 from lifelong_core.store.registry.serving import WORKERS_PATIENCE_SECONDS
@@ -48,6 +50,27 @@ for _command in (
     rollback,
     promotions,
     training_command,
+    operation_command(
+        ListTrainings,
+        "trainings",
+        rows=lambda answer: [
+            {
+                "model": training.model,
+                "task": training.task,
+                "architecture": training.recipe["architecture"],
+                "created_at": training.created_at,
+                "created_by": training.created_by,
+            }
+            for training in answer.trainings
+        ],
+        empty="No model was trained here.",
+    ),
+    operation_command(
+        ListValidations,
+        "validations",
+        rows=lambda answer: [vars(validation) for validation in answer.validations],
+        empty="No model was validated: `lifelong models validate`.",
+    ),
 ):
     models.add_command(_command)
 

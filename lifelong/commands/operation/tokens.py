@@ -9,11 +9,9 @@ import click
 from lifelong.commands.common import (
     CommandGroup,
     Name,
-    actor,
     as_json,
     environment_option,
     format_count,
-    open_store,
 )
 from lifelong.commands.connection import connect
 from lifelong.commands.durations import Duration, Moment
@@ -23,6 +21,8 @@ from lifelong.printing import echo
 from lifelong_core.entities.access import Scope, TokenAnswer
 from lifelong_core.operations.administration.environments import ListEnvironments
 from lifelong_core.operations.administration.tokens import (
+    EndSessions,
+    ListSessions,
     ListTokens,
     NewToken,
     RevokeToken,
@@ -150,18 +150,18 @@ tokens.add_command(operation_command(RevokeToken, "revoke", text=lambda _, call:
 @as_json
 def sessions(name: str | None, *, as_json: bool) -> None:
     """List the open sessions of the console: of the token NAME, or of all."""
-    with open_store() as store:
-        rows = [vars(session) for session in store.console_sessions.list(name)]
+    with connect() as connection:
+        rows = [vars(session) for session in connection.send(ListSessions(name=name)).sessions]
     print_rows(rows, as_json=as_json, empty="Nobody is logged in to the console.")
 
 
-@tokens.command("log-out")
-@click.argument("name", type=Name())
-def log_out(name: str) -> None:
-    """End all sessions of the console of the token NAME, in every browser; the token stays valid."""
-    with open_store() as store:
-        ended = store.console_sessions.end_all(name, actor=actor())
-    echo(f"Ended {format_count(ended, 'session')} of {name}.")
+tokens.add_command(
+    operation_command(
+        EndSessions,
+        "log-out",
+        text=lambda answer, call: f"Ended {format_count(answer.ended, 'session')} of {call.name}.",
+    )
+)
 
 
 def _expiry(span: timedelta | None, moment: datetime | None) -> datetime | None:

@@ -1,4 +1,4 @@
-"""Tokens and their scopes. A secret is shown once, when it is created."""
+"""Tokens, their scopes, and the console sessions of each. A secret is shown once, when it is created."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, Field
 
-from lifelong_core.entities.access import Scope, TokenAnswer
+from lifelong_core.entities.access import ConsoleSession, Scope, TokenAnswer
 from lifelong_core.entities.entity import Entity
 from lifelong_core.operations.operation import Call, Context, operation
 from lifelong_core.store.access.tokens import LONGEST_OVERLAP
@@ -25,6 +25,20 @@ class TokenList(Entity):
     """All tokens."""
 
     tokens: list[TokenAnswer]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionList(Entity):
+    """Open sessions of the console, the most recently used first."""
+
+    sessions: list[ConsoleSession]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndedSessions(Entity):
+    """Number of sessions that a request ended."""
+
+    ended: int
 
 
 class ListTokens(Call[TokenList]):
@@ -63,6 +77,18 @@ class RevokeToken(Call[TokenAnswer]):
     """A token."""
 
     name: str
+
+
+class ListSessions(Call[SessionList]):
+    """The token of the sessions; without it, all tokens."""
+
+    name: Name | None = None
+
+
+class EndSessions(Call[EndedSessions]):
+    """A token."""
+
+    name: Name
 
 
 @operation("GET", "/v1/admin/tokens", scope=Scope.READ, example=ListTokens())
@@ -105,6 +131,20 @@ def rotate_token(context: Context, call: Rotation) -> TokenWithSecret:
         expires_at=call.expires_at,
     )
     return TokenWithSecret.of(token, secret=secret)
+
+
+@operation("GET", "/v1/admin/sessions", scope=Scope.READ, example=ListSessions(name="scanner-3"))
+def list_sessions(context: Context, call: ListSessions) -> SessionList:
+    """The open sessions of the console: where people are logged in, with a token or with any."""
+    return SessionList(sessions=context.store.console_sessions.list(call.name))
+
+
+@operation(
+    "POST", "/v1/admin/tokens/{name}/log-out", scope=Scope.ADMIN, example=EndSessions(name="scanner-3")
+)
+def end_sessions(context: Context, call: EndSessions) -> EndedSessions:
+    """End all sessions of the console of a token, in every browser; the token stays valid."""
+    return EndedSessions(ended=context.store.console_sessions.end_all(call.name, actor=context.actor))
 
 
 @operation("DELETE", "/v1/admin/tokens/{name}", scope=Scope.ADMIN, example=RevokeToken(name="scanner-3"))

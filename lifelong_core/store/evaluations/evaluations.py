@@ -17,6 +17,7 @@ from lifelong_core.store.log.identifiers import new_prediction_id
 from lifelong_core.store.registry.models import model_referenced
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.schema import tables
+from lifelong_core.values.errors import NotFoundError
 
 KEPT = 20
 """Newest evaluations of a model that are kept; of older ones, row and artifacts are deleted."""
@@ -110,15 +111,32 @@ class Evaluations(ArtifactRepository):
                 return evaluation
         return None
 
-    def list(self, reference: str) -> list[Evaluation]:
-        """The stored evaluations of a model, newest first.
+    def list(self, reference: str | None = None, *, limit: int | None = None) -> list[Evaluation]:
+        """The stored evaluations of a model, or of all models, newest first.
 
         Raises:
             NotFoundError: there is no such model.
         """
+        query = sa.select(_evaluations).order_by(_evaluations.c.id.desc()).limit(limit)
         with self._database.read() as connection:
-            model = model_referenced(connection, reference)
-            return evaluations_of(connection, model.id)
+            if reference is not None:
+                query = query.where(_evaluations.c.model_id == model_referenced(connection, reference).id)
+            return [read_record(row, Evaluation) for row in connection.execute(query)]
+
+    def get(self, identifier: UUID) -> Evaluation:
+        """One evaluation.
+
+        Raises:
+            NotFoundError: there is none with this id, or it was replaced.
+        """
+        row = self._row(sa.select(_evaluations).where(_evaluations.c.id == identifier))
+        if row is None:
+            raise NotFoundError(
+                f"there is no validation {identifier}.",
+                field="validation",
+                hint="List them: `lifelong models validations`.",
+            )
+        return read_record(row, Evaluation)
 
     def _delete_replaced(self, connection: sa.Connection, stored: Evaluation) -> None:
         """Delete the evaluations that this one replaces, and those beyond KEPT."""

@@ -79,10 +79,27 @@ class LabellingPlans(Repository):
         return _plan_of(row)
 
     def list(
-        self, model_id: int | None = None, environment: str | None = None, *, limit: int = 100
+        self,
+        model_id: int | None = None,
+        environment: str | None = None,
+        *,
+        limit: int = 100,
+        newest_only: bool = False,
     ) -> list[LabellingPlan]:
-        """The newest plans, newest first; None selects any."""
+        """The newest plans, newest first; None selects any.
+
+        Args:
+            model_id: of the model.
+            environment: name.
+            limit: largest number of plans.
+            newest_only: only the newest plan of each population.
+        """
         query = sa.select(_plans)
+        if newest_only:
+            population = _plans.c.model_id, _plans.c.environment
+            rank = sa.func.row_number().over(partition_by=population, order_by=_plans.c.id.desc())
+            ranked = sa.select(_plans.c.id, rank.label("rank")).subquery()
+            query = query.join(ranked, (ranked.c.id == _plans.c.id) & (ranked.c.rank == 1))
         if model_id is not None:
             query = query.where(_plans.c.model_id == model_id)
         if environment is not None:
@@ -92,19 +109,6 @@ class LabellingPlans(Repository):
     def newest(self, model_id: int, environment: str) -> LabellingPlan | None:
         """The newest plan of a population; None: there is none."""
         return next(iter(self.list(model_id, environment, limit=1)), None)
-
-    def newest_of_each(self, *, limit: int = 100) -> Sequence[LabellingPlan]:
-        """The newest plan of each population, newest first."""
-        population = _plans.c.model_id, _plans.c.environment
-        rank = sa.func.row_number().over(partition_by=population, order_by=_plans.c.id.desc())
-        ranked = sa.select(_plans.c.id, rank.label("rank")).subquery()
-        query = (
-            sa.select(_plans)
-            .join(ranked, (ranked.c.id == _plans.c.id) & (ranked.c.rank == 1))
-            .order_by(_plans.c.id.desc())
-            .limit(limit)
-        )
-        return [_plan_of(row) for row in self._rows(query)]
 
     def get(self, plan_id: UUID) -> LabellingPlan:
         """The plan with this id.

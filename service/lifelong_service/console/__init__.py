@@ -14,6 +14,7 @@ from lifelong_service.console import (
 from lifelong_service.console.interview import forms as interview_forms
 from lifelong_service.console.interview import interviews, results
 from lifelong_service.console.knowledge import pages as knowledge_pages
+from lifelong_service.console.models import models, validations
 
 ROUTERS = (
     interviews.router,
@@ -22,6 +23,8 @@ ROUTERS = (
     trials.router,
     performance.router,
     knowledge_pages.router,
+    models.router,
+    validations.router,
     trainings.router,
     jobs.router,
     proposals.router,

@@ -11,18 +11,19 @@ from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.labelling import PlanLine
+from lifelong_core.operations.administration.environments import ListEnvironments
 from lifelong_core.operations.labelling_plans import (
+    ListPlans,
     ShowPlan,
     WantedPlan,
     labels_to_get,
-    plan_lines,
-    show_plan,
 )
+from lifelong_core.operations.models import ListModels
 from lifelong_core.values.errors import LifelongError
 from lifelong_service.console.confirmation import decide
 from lifelong_service.console.pages import page
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
-from lifelong_service.guard.access import access, context_of, worker_of
+from lifelong_service.guard.access import access, carry_out, context_of
 from lifelong_service.routes.operations import csv_response
 
 PAGE = "/console/labels"
@@ -59,8 +60,8 @@ def show_plans(request: Request) -> Response:
 @access(Scope.READ)
 def download(request: Request, identifier: UUID) -> Response:
     """The predictions of a plan as a CSV file, to be filled in."""
-    context = context_of(request)
-    return csv_response(labels_to_get(context, show_plan(context, ShowPlan(plan=identifier))))
+    plan = carry_out(request, ShowPlan(plan=identifier))
+    return csv_response(labels_to_get(context_of(request), plan))
 
 
 @router.post(PAGE)
@@ -89,12 +90,13 @@ def _plans_page(
     error: LifelongError | None = None,
     given: Mapping[str, str] | None = None,
 ) -> Response:
-    store = worker_of(request).store
-    plans = store.labelling_plans.newest_of_each(limit=MOST)
+    models = carry_out(request, ListModels()).models
     context: dict[str, Any] = {
-        "plans": [plan_view(plan) for plan in plan_lines(store, plans)],
-        "models": [model.reference for model in store.models.list() if model.calibration_set_id is not None],
-        "environments": store.environments.list(),
+        "plans": [
+            plan_view(plan) for plan in carry_out(request, ListPlans(limit=MOST, newest_only=True)).plans
+        ],
+        "models": [model.model for model in models if model.calibration_set_id is not None],
+        "environments": carry_out(request, ListEnvironments()).environments,
         "given": given or {"model": "", "environment": "", "size": DEFAULT_SIZE},
     }
     return page(request, "labels", status=status, error=error, **context)

@@ -32,6 +32,8 @@ LINKS = (
     ),
     (
         Link("Tasks", "/console/tasks"),
+        Link("Models", "/console/models"),
+        Link("Validations", "/console/validations"),
         Link("Interviews", "/console/interviews"),
         Link("Trainings", "/console/trainings"),
         Link("Knowledge", "/console/knowledge"),

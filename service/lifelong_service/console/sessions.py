@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
+from lifelong_core.operations.administration.tokens import EndSessions, ListSessions
 from lifelong_core.store.access.audit_log import REFUSED_LOGIN
 from lifelong_core.values.errors import (
     ForbiddenError,
@@ -21,7 +22,14 @@ from lifelong_core.values.errors import (
 )
 from lifelong_service.console.pages import as_sentence, page, see_other, stylesheet
 from lifelong_service.console.route import COOKIE, FORM, ConsoleRoute, Form, error_page, is_plain
-from lifelong_service.guard.access import access, actor_of, client_address, note_refusal, worker_of
+from lifelong_service.guard.access import (
+    access,
+    actor_of,
+    carry_out,
+    client_address,
+    note_refusal,
+    worker_of,
+)
 from lifelong_service.guard.errors import error_response
 
 START = "/console"
@@ -114,16 +122,15 @@ def log_out(request: Request) -> Response:
 @access(Scope.READ)
 def show_sessions(request: Request) -> Response:
     """Show the sessions of the token of this session."""
-    name = actor_of(request)
-    return page(request, "sessions", sessions=worker_of(request).store.console_sessions.list(name))
+    listed = carry_out(request, ListSessions(name=actor_of(request)))
+    return page(request, "sessions", sessions=listed.sessions)
 
 
 @router.post("/console/sessions/end")
 @access(Scope.READ, media_types=FORM)
 def log_out_everywhere(request: Request) -> Response:
     """End all sessions of the token of this session, including this one."""
-    name = actor_of(request)
-    worker_of(request).store.console_sessions.end_all(name, actor=name)
+    carry_out(request, EndSessions(name=actor_of(request)))
     response = see_other(LOGIN)
     response.delete_cookie(COOKIE, path=START, httponly=True, samesite="strict")
     return response

@@ -4,17 +4,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
-from lifelong_core.entities.access import Scope
-from lifelong_core.store import Store, StoredTraining
+from lifelong_core.operations.administration.jobs import ShowJob
+from lifelong_core.operations.evaluations import ListValidations
+from lifelong_core.operations.retrainings import ListTrainings, ShowTraining
 from lifelong_core.values.errors import NotFoundError
 from lifelong_service.console.pages import page
 from lifelong_service.console.route import ConsoleRoute
-from lifelong_service.guard.access import access, worker_of
+from lifelong_service.guard.access import access, carry_out
 
 if TYPE_CHECKING:
     from lifelong_core.develop.training.result import EpochRecord, TrainingResult
@@ -31,46 +33,29 @@ WIDTH, HEIGHT, MARGIN = 560, 200, 44
 
 
 @router.get(LIST)
-@access(Scope.READ)
+@access(ListTrainings.operation.scope)
 def list_trainings(request: Request) -> Response:
     """Show the newest trainings."""
-    store = worker_of(request).store
-    models = {model.id: model for model in store.models.list()}
-    tasks = {task.id: task for task in store.tasks.list()}
-    lines = [
-        {
-            "model": models[one.model_id].reference,
-            "task": tasks[models[one.model_id].task_id].name,
-            "recipe": one.recipe,
-            "created_at": one.created_at,
-            "created_by": one.created_by,
-            "path": f"{LIST}/{models[one.model_id].reference}",
-        }
-        for one in store.trainings.list(MOST)
-        if one.model_id in models
-    ]
-    return page(request, "trainings", lines=lines)
+    listed = carry_out(request, ListTrainings(limit=MOST))
+    return page(request, "trainings", trainings=listed.trainings, path=LIST)
 
 
 @router.get(LIST + "/{reference}")
-@access(Scope.READ)
+@access(ShowTraining.operation.scope)
 def show_training(request: Request, reference: str) -> Response:
     """Show recipe, splits, curves, parity and versions of a training, and how good its model is."""
     from lifelong_core.develop.training.result import TrainingResult
 
-    store = worker_of(request).store
-    model = store.models.get(reference)
-    training = store.trainings.get(model.reference)
-    result = TrainingResult.from_json(store.artifacts.get(training.result))
-    evaluations = store.evaluations.list(model.reference)
+    training = carry_out(request, ShowTraining(model=reference))
+    result = TrainingResult.from_document(training.result)
+    validations = carry_out(request, ListValidations(model=training.model, limit=1)).validations
     return page(
         request,
         "training",
-        model=model.reference,
         training=training,
         result=result,
-        evaluation=evaluations[0] if evaluations else None,
-        job=_job_state(store, training),
+        evaluation=validations[0] if validations else None,
+        job=_job_state(request, training.job),
         charts=charts_of(result),
         width=WIDTH,
         height=HEIGHT,
@@ -79,36 +64,19 @@ def show_training(request: Request, reference: str) -> Response:
 
 
 @router.get(LIST + "/{reference}/recipe.json")
-@access(Scope.READ)
+@access(ShowTraining.operation.scope)
 def export_recipe(request: Request, reference: str) -> Response:
     """The recipe as a file, for another retraining."""
-    training = worker_of(request).store.trainings.get(reference)
-    return Response(
-        training.recipe.to_json(),
-        media_type="application/json",
-        headers={"Content-Disposition": 'attachment; filename="recipe.json"'},
+    training = carry_out(request, ShowTraining(model=reference))
+    return JSONResponse(
+        training.recipe, headers={"Content-Disposition": 'attachment; filename="recipe.json"'}
     )
 
 
-@router.get(LIST + "/{reference}/report")
-@access(Scope.READ)
-def show_report(request: Request, reference: str) -> Response:
-    """The promotion report of a training as a self-contained page."""
-    from lifelong_service.routes.admin.validations import REPORT_HEADERS
-
-    store = worker_of(request).store
-    training = store.trainings.get(reference)
-    if training.report_page is None:
-        raise NotFoundError(
-            f"the training of {reference[:80]} was compared with no other model.", field="model"
-        )
-    return Response(store.artifacts.get(training.report_page), media_type="text/html", headers=REPORT_HEADERS)
-
-
-def _job_state(store: Store, training: StoredTraining) -> str | None:
+def _job_state(request: Request, job: UUID) -> str | None:
     """State of the job; None: it was deleted after its retention time."""
     try:
-        return store.jobs.get(training.job_id).state
+        return carry_out(request, ShowJob(job=job)).state
     except NotFoundError:
         return None
 

@@ -18,6 +18,7 @@ from lifelong_core.entities.entity import document_of
 from lifelong_core.operations import (
     calibration_sets,
     cycles,
+    evaluations,
     feedback,
     heads,
     interviews,
@@ -25,7 +26,6 @@ from lifelong_core.operations import (
     labelling_plans,
     models,
     performance,
-    promotion_reports,
     proposals,
     recommendations,
     retrainings,
@@ -60,7 +60,7 @@ MODULES: tuple[ModuleType, ...] = (
     audit,
     interviews,
     recommendations,
-    promotion_reports,
+    evaluations,
 )
 """The modules of operations that are served, in the order of the description of the API."""
 

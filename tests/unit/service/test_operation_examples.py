@@ -18,6 +18,7 @@ from lifelong.client import Client, request_of
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
 from lifelong_core.deploy.adaptation.retraining import MissedThreshold, RetrainingNeed
+from lifelong_core.deploy.labelled_set import LabelledSet
 from lifelong_core.design import start_interview
 from lifelong_core.develop.training.recipe import Recipe
 from lifelong_core.entities.entity import document_of
@@ -100,6 +101,17 @@ def fill(store: Store) -> None:
         calibration=labelled(5),
         test_set=b"logits",
         job_id=new_prediction_id(),
+        actor="ann",
+    )
+    store.evaluations.put(
+        "resnet@2",
+        result=b"{}",
+        report=b"<h1>Report</h1>",
+        labelled_set=LabelledSet(labelled(6)).to_bytes(),
+        head=store.heads.get("resnet@2", 1).head.digest,
+        recommendation_version=None,
+        accepted=True,
+        samples=200,
         actor="ann",
     )
     store.jobs.submit("cycle", {"model": "resnet@2", "environment": "clinic-a"}, actor="ann")

@@ -1,6 +1,6 @@
 """The start page and the list of interviews, with forms to start and to discard an interview."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter
@@ -8,17 +8,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
-from lifelong_core.operations.interviews import DiscardInterview, StartInterview
-from lifelong_core.store import Store
-from lifelong_core.values.errors import InvalidInputError, LifelongError, UnavailableError
+from lifelong_core.entities.registry import TaskAnswer
+from lifelong_core.operations.interviews import DiscardInterview, ListInterviews, StartInterview
+from lifelong_core.operations.recommendations import ListRecommendations
+from lifelong_core.operations.tasks import ListTasks
+from lifelong_core.values.errors import InvalidInputError, LifelongError
 from lifelong_service.console.confirmation import decide
 from lifelong_service.console.interview.views import DAMAGED, path_of, summary
 from lifelong_service.console.pages import page, see_other
 from lifelong_service.console.route import FORM, ConsoleRoute, Form
-from lifelong_service.guard.access import access, carry_out, worker_of
-
-if TYPE_CHECKING:
-    from lifelong_core.entities.recommendations import AttachedRecommendation
+from lifelong_service.guard.access import access, carry_out
 
 FEW = 3
 """Largest number of interviews on the start page."""
@@ -83,34 +82,28 @@ def _listed(
     task: str = "",
     classes: str = "",
 ) -> Response:
-    store = worker_of(request).store
-    found = store.interviews.list(limit + 1)
+    listed = carry_out(request, ListInterviews(limit=limit + 1)).interviews
     return page(
         request,
         template,
         status=status,
-        has_more=len(found) > limit,
+        has_more=len(listed) > limit,
         is_start=template == "start",
         error=error,
         typed={"task": task, "classes": classes},
-        tasks=[_task(store, task) for task in store.tasks.list()],
-        interviews=[summary(record) for record in found[:limit]],
+        tasks=[_task(request, task) for task in carry_out(request, ListTasks()).tasks],
+        interviews=[summary(interview) for interview in listed[:limit]],
     )
 
 
-def _task(store: Store, task: Any) -> dict[str, Any]:
-    attached = store.recommendations.current(task.name)
+def _task(request: Request, task: TaskAnswer) -> dict[str, Any]:
+    """A task with the labels of its metrics; a damaged recommendation stays in the list."""
+    attached = carry_out(request, ListRecommendations(task=task.name)).recommendations[-1:]
     return {
         "name": task.name,
         "class_names": task.class_names,
-        "attached": None
-        if attached is None
-        else {"version": attached.version, "by": attached.created_by, "labels": _labels(attached)},
+        "attached": [
+            {"version": one.version, "by": one.created_by, "labels": [DAMAGED] if one.damaged else one.labels}
+            for one in attached
+        ],
     }
-
-
-def _labels(attached: "AttachedRecommendation") -> list[str]:
-    try:
-        return [metric.label for metric in attached.recommendation.metrics]
-    except UnavailableError:  # the start page stays available
-        return [DAMAGED]

@@ -6,13 +6,15 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from lifelong_core.values.errors import NotFoundError, UnavailableError
+from lifelong_core.values.errors import NotFoundError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from lifelong_core.design.interview.interview import Interview
     from lifelong_core.design.interview.views import AnswerView
     from lifelong_core.design.method.schema import Question
-    from lifelong_core.entities.interviews import InterviewFields, InterviewRecord
+    from lifelong_core.entities.interviews import InterviewFields, InterviewRecord, InterviewSummary
 
 COUNT = "number_of_classes"
 LONGEST_TEXT = 200
@@ -53,18 +55,17 @@ def item_path(record: "InterviewFields", item: str) -> str:
 
 def title_of(record: "InterviewRecord") -> str:
     """Return the title of an interview: its task, else its classes, else the day of its start."""
-    if record.task is not None:
-        return record.task
-    names = record.interview.class_names
-    if not names:
-        return _day_of(record)
+    return _title(record, record.interview.class_names)
+
+
+def _title(interview: "InterviewFields", class_names: "Sequence[str] | None") -> str:
+    if interview.task is not None:
+        return interview.task
+    if not class_names:
+        return f"Interview of {interview.created_at:%-d %B}"
     from lifelong_core.design.interview.class_names import list_class_names
 
-    return list_class_names(names)
-
-
-def _day_of(record: "InterviewRecord") -> str:
-    return f"Interview of {record.created_at:%-d %B}"
+    return list_class_names(class_names)
 
 
 def moment(at: datetime) -> str:
@@ -77,20 +78,16 @@ def moment(at: datetime) -> str:
     return f"{at:%-d %B %Y, %H:%M} UTC"
 
 
-def summary(record: "InterviewRecord") -> dict[str, Any]:
+def summary(interview: "InterviewSummary") -> dict[str, Any]:
     """Return an interview for a list; a damaged one stays in the list, so that it can be discarded."""
-    try:
-        stage, title = str(record.interview.stage), title_of(record)
-    except UnavailableError:
-        stage, title = "damaged", record.task or _day_of(record)
     return {
-        "path": path_of(record) + ("/result" if stage == "complete" else ""),
-        "resource": path_of(record),
-        "title": title,
-        "by": record.updated_by,
-        "changed": moment(record.updated_at),
-        "stage": stage,
-        "state": STATES[stage],
+        "path": path_of(interview) + ("/result" if interview.stage == "complete" else ""),
+        "resource": path_of(interview),
+        "title": _title(interview, interview.class_names),
+        "by": interview.updated_by,
+        "changed": moment(interview.updated_at),
+        "stage": interview.stage,
+        "state": STATES[interview.stage],
     }
 
 

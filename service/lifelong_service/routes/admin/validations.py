@@ -148,6 +148,21 @@ def show_report(request: Request, job: UUID) -> Response:
     return Response(content, media_type="text/html", headers=REPORT_HEADERS)
 
 
+@router.get(
+    "/v1/admin/validations/{validation}/report",
+    response_class=Response,
+    responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}},
+)
+@access(Scope.READ)
+def show_validation_report(request: Request, validation: UUID) -> Response:
+    """The report of a validation as a self-contained HTML page; it stays when its job is deleted."""
+    store = worker_of(request).store
+    report = store.evaluations.get(validation).report
+    if report is None:
+        raise NotFoundError("this validation has no report.", field="validation")
+    return Response(store.artifacts.get(report), media_type="text/html", headers=REPORT_HEADERS)
+
+
 def _settings(**given: Any) -> "UncertaintySettings | None":
     """The settings of uncertainty-aware scores; None: no query parameter names one.
 

@@ -20,6 +20,10 @@ RECIPE = Recipe(
     image_size=32,
     optimisation=Optimisation(learning_rate=0.01),
 )
+REPORT = (
+    b'{"current": {"reference": "linear@1"}, "verdict": {"advice": "promote", "headline": "it is better"}}'
+)
+"""The part of a promotion report that lists show."""
 
 
 @pytest.fixture
@@ -68,12 +72,13 @@ def test_a_training_is_listed_and_shown_with_its_curves(console: Console) -> Non
 
 def test_the_report_of_a_training_is_a_page(console: Console) -> None:
     model = record(console.service)
-    assert console.get(f"/console/trainings/{model}/report").status_code == 404
+    job = console.service.store.trainings.get(model).job_id
+    assert console.get(f"/console/models/{model}/reports/{job}").status_code == 404
     console.service.store.trainings.put_report(
-        model, test_set=b"both", report=b"{}", page=b"<h1>Promotion</h1>", actor="ann"
+        model, test_set=b"both", report=REPORT, page=b"<h1>Promotion</h1>", actor="ann"
     )
     assert "Promotion report" in console.get(f"/console/trainings/{model}").text
-    report = console.get(f"/console/trainings/{model}/report")
+    report = console.get(f"/console/models/{model}/reports/{job}")
     assert report.text == "<h1>Promotion</h1>"
     assert "default-src 'none'" in report.headers["content-security-policy"]
 

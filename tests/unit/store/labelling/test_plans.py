@@ -73,8 +73,8 @@ def test_the_newest_plan_of_a_population_comes_first(store: Store):
     assert store.labelling_plans.list(model.id, "site-a") == [newer, older]
     assert store.labelling_plans.newest(model.id, "site-a") == newer
     assert store.labelling_plans.list(limit=2) == [elsewhere, newer]
-    assert store.labelling_plans.newest_of_each() == [elsewhere, newer]
-    assert store.labelling_plans.newest_of_each(limit=1) == [elsewhere]
+    assert store.labelling_plans.list(newest_only=True) == [elsewhere, newer]
+    assert store.labelling_plans.list(newest_only=True, limit=1) == [elsewhere]
 
 
 def test_progress_counts_the_labels_of_chosen_predictions_only(store: Store):
