@@ -4,12 +4,14 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 import click
 
 from lifelong.commands.common import CommandGroup, as_json, format_count, open_store
 from lifelong.commands.connection import connect
+from lifelong.commands.durations import Moment
 from lifelong.commands.tables import print_rows
 from lifelong.printing import echo
 from lifelong_core.configuration.settings import Settings
@@ -33,6 +35,9 @@ from lifelong_core.store.access.audit_log import AuditVerification
 @click.option(
     "--subject", help="Only entries whose subject contains this text, for example resnet@1/clinic-a."
 )
+@click.option("--actor", help="Only entries of this token, person or process.")
+@click.option("--since", type=Moment(), metavar="TIME", help="Only entries from this time on: 2026-03-01.")
+@click.option("--until", type=Moment(), metavar="TIME", help="Only entries before this time.")
 @click.option(
     "--kind",
     type=click.Choice(["changes", "refusals"]),
@@ -46,6 +51,9 @@ def audit(
     before: int | None,
     action: str | None,
     subject: str | None,
+    actor: str | None,
+    since: datetime | None,
+    until: datetime | None,
     kind: Any,
     *,
     as_json: bool,
@@ -58,12 +66,22 @@ def audit(
     \b
     Examples:
       lifelong audit --action heads --subject resnet@1/clinic-a
+      lifelong audit --actor ann --since 2026-03-01
       lifelong audit --kind changes --before 240 --limit 100
       lifelong audit verify
     """
     if context.invoked_subcommand is not None:
         return
-    wanted = ListAudit(limit=limit, before=before, action=action, subject=subject, kind=kind)
+    wanted = ListAudit(
+        limit=limit,
+        before=before,
+        action=action,
+        subject=subject,
+        actor=actor,
+        since=since,
+        until=until,
+        kind=kind,
+    )
     with connect() as connection:
         entries = connection.send(wanted).audit
     if as_json:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from lifelong_core.entities.access import AuditEntry, Scope
 from lifelong_core.entities.entity import Entity
@@ -41,6 +41,12 @@ class ListAudit(Call[AuditList]):
             description="Only entries whose subject contains this text, for example resnet@1/clinic-a.",
         ),
     ] = None
+    actor: Annotated[
+        str | None,
+        Field(min_length=1, max_length=128, description="Only entries of this token, person or process."),
+    ] = None
+    since: Annotated[AwareDatetime | None, Field(description="Only entries from this time on.")] = None
+    until: Annotated[AwareDatetime | None, Field(description="Only entries before this time.")] = None
     kind: Annotated[AuditKind | None, Field(description="Only changes, or only refused requests.")] = None
 
 
@@ -48,6 +54,13 @@ class ListAudit(Call[AuditList]):
 def list_audit(context: Context, call: ListAudit) -> AuditList:
     """The newest changes and refused requests, newest first."""
     entries = context.store.audit.list(
-        call.limit, call.before, action=call.action, subject=call.subject, kind=call.kind
+        call.limit,
+        call.before,
+        action=call.action,
+        subject=call.subject,
+        actor=call.actor,
+        since=call.since,
+        until=call.until,
+        kind=call.kind,
     )
     return AuditList(audit=list(entries))

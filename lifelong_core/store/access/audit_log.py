@@ -8,6 +8,7 @@ commit.
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 import sqlalchemy as sa
@@ -129,6 +130,9 @@ class AuditLog(Repository):
         *,
         action: str | None = None,
         subject: str | None = None,
+        actor: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
         kind: AuditKind | None = None,
     ) -> list[AuditEntry]:
         """Return the newest entries, newest first.
@@ -138,6 +142,9 @@ class AuditLog(Repository):
             before: id of the last entry of the previous page; None: from the newest.
             action: only this one, as `heads.rollback`, or all of one object, as `heads`; None: all.
             subject: only entries whose subject contains this; None: all.
+            actor: only entries of this name; None: all.
+            since: only entries from this time on; None: all.
+            until: only entries before this time; None: all.
             kind: only changes, or only refused requests; None: both.
         """
         entries = _audit.c
@@ -149,6 +156,12 @@ class AuditLog(Repository):
             query = query.where((entries.action == action) | of_kind)
         if subject is not None:
             query = query.where(entries.subject.contains(subject, autoescape=True))
+        if actor is not None:
+            query = query.where(entries.actor == actor)
+        if since is not None:
+            query = query.where(entries.at >= since)
+        if until is not None:
+            query = query.where(entries.at < until)
         if kind is not None:
             is_refusal = entries.action.in_(REFUSALS)
             query = query.where(is_refusal if kind == "refusals" else ~is_refusal)

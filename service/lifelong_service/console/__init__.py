@@ -1,7 +1,6 @@
 """Pages: interviews, tasks, performance, knowledge, trainings, jobs, proposals, labels, audit log, runbooks."""
 
 from lifelong_service.console import (
-    audit_log,
     jobs,
     labels,
     performance,
@@ -11,6 +10,7 @@ from lifelong_service.console import (
     trainings,
     trials,
 )
+from lifelong_service.console.administration import audit_log, tokens
 from lifelong_service.console.interview import forms as interview_forms
 from lifelong_service.console.interview import interviews, results
 from lifelong_service.console.knowledge import pages as knowledge_pages
@@ -29,6 +29,7 @@ ROUTERS = (
     jobs.router,
     proposals.router,
     labels.router,
+    tokens.router,
     audit_log.router,
     runbooks.router,
     sessions.router,

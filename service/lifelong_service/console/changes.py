@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lifelong_core.operations.administration.jobs import CancelJob
+from lifelong_core.operations.administration.tokens import EndSessions, NewToken, RevokeToken, Rotation
 from lifelong_core.operations.heads import RollBack
 from lifelong_core.operations.interviews import DiscardInterview
 from lifelong_core.operations.labelling_plans import WantedPlan
@@ -133,6 +134,29 @@ def _attach(_: Context, call: AttachRecommendation) -> list[str]:
     return [*effects, *_reason(call)]
 
 
+def _new_token(_: Context, call: NewToken) -> list[str]:
+    scopes = ", ".join(sorted(call.scopes))
+    where = "in all environments" if call.environments is None else f"only in {', '.join(call.environments)}"
+    until = "it is revoked" if call.expires_at is None else f"{call.expires_at:%Y-%m-%d %H:%M} UTC"
+    return [f"{call.name} gets a token with the scopes {scopes}, {where}.", f"It is valid until {until}."]
+
+
+def _rotate_token(_: Context, call: Rotation) -> list[str]:
+    seconds = call.overlap_seconds
+    former = (
+        f"stays valid for {seconds // 3600} h" if seconds else "is refused within a second, its sessions end"
+    )
+    return [f"{call.name} gets a new secret, which is shown once.", f"The present secret {former}."]
+
+
+def _revoke_token(_: Context, call: RevokeToken) -> list[str]:
+    return [f"Requests with the token {call.name} are refused within a second.", "Its sessions end."]
+
+
+def _end_sessions(_: Context, call: EndSessions) -> list[str]:
+    return [f"Every browser that is logged in as {call.name} has to log in again.", "The token stays valid."]
+
+
 def _reason(call: PromoteModel | AttachRecommendation) -> list[str]:
     return [] if call.force_reason is None else [f"The audit log keeps the reason {call.force_reason!r}."]
 
@@ -165,6 +189,10 @@ CHANGES: dict[type[Call[Any]], Change] = {
     ),
     CancelJob: Change("Cancel the job", _cancel_job, "Submit the job again.", is_danger=True),
     DiscardInterview: Change("Discard the interview", _discard_interview, _NO_UNDO, is_danger=True),
+    NewToken: Change("Create the token", _new_token, "Revoke the token."),
+    Rotation: Change("Rotate the token", _rotate_token, "Rotate it again; a former secret does not return."),
+    RevokeToken: Change("Revoke the token", _revoke_token, _NO_UNDO, is_danger=True),
+    EndSessions: Change("Log out everywhere", _end_sessions, "Log in again.", is_danger=True),
     AttachRecommendation: Change(
         "Attach the metrics", _attach, "Attach an earlier recommendation again; roll refitted heads back."
     ),

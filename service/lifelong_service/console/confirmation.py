@@ -27,6 +27,7 @@ def decide(
     refused: Callable[[LifelongError, int], Response],
     back: str,
     goal: Callable[[Answer], str] | None = None,
+    shown: Callable[[Answer], Response] | None = None,
 ) -> Response:
     """Carry out the call of a confirmed form; for another form, return the page that asks for the confirmation.
 
@@ -37,6 +38,7 @@ def decide(
         refused: returns the page of the form, from the error and its HTTP status.
         back: path of the page of the form.
         goal: path of the page that follows, from the answer of the call; None: `back`.
+        shown: returns the page that shows the answer, where it cannot be shown later; None: `goal` follows.
 
     Raises:
         LifelongError: none of `REFUSALS`.
@@ -58,6 +60,8 @@ def decide(
         answer = carry_out(request, call)
     except REFUSALS as error:
         return refused(error, error_response(error).status_code)
+    if shown is not None:
+        return shown(answer)
     response = see_other(back if goal is None else goal(answer))
     note_done(response, call.operation.name)
     return response

@@ -380,3 +380,12 @@ def test_the_page_of_the_audit_log(service: Service) -> None:
     assert "clinic-a" not in console.get("/console/audit?kind=refusals").text
     assert console.get("/console/audit?kind=x").status_code == 404
     assert "There is no older entry" in console.get("/console/audit?before=1").text
+    by_ann = console.get("/console/audit?actor=<i>ann</i>&action=environments").text
+    assert (by_ann.count("<tr>"), 'value="&lt;i&gt;ann&lt;/i&gt;"' in by_ann) == (2, True)
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    assert "10.0.0.119" in console.get(f"/console/audit?since={today}&until={today}").text
+    assert "There is no entry of these" in console.get("/console/audit?until=2026-01-01&actor=ann").text
+    refused = console.get("/console/audit?since=yesterday")
+    assert (refused.status_code, "since: Expected a day" in refused.text) == (422, True)
+    (older,) = re.findall(r'href="(.*)" rel="next"', console.get("/console/audit?kind=refusals").text)
+    assert "kind=refusals" in older

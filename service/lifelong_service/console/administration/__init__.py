@@ -1,0 +1,1 @@
+"""Pages of an installation: tokens, doctor, audit log."""
