@@ -11,7 +11,8 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong.client import TIMEOUT_SECONDS, answer_of
+from lifelong.client import TIMEOUT_SECONDS
+from lifelong.client_messages import answer_of
 from lifelong.demo.images import CLASS_NAMES, COSTS, Stream
 from lifelong.label_import.rows import LabelRow, RejectedRow
 from lifelong.label_import.sending import LabelImport, Poster

@@ -15,12 +15,12 @@ from lifelong_core.values.arrays import (
     Logits,
     as_column,
     as_logits,
-    expect_logits,
     read_labels,
     read_only,
     with_both_columns,
 )
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.mistaken_probabilities import expect_logits
 from lifelong_core.values.npz import read_npz, write_npz
 from lifelong_core.values.uncertainties import MOST_MEMBERS, as_uncertainties, check_members
 

@@ -4,6 +4,7 @@
 - `background`, `deadline`: threads with an orderly end; calls that may hang
 - `memory`: memory that a process may use, return of free memory to the system
 - `files`: private files, a temporary folder, and mapped files without holes
+- `graph_check`: loads an untrusted ONNX graph in a process of its own
 - `addresses`: IP addresses in URLs
 - `cores`: processor cores that a process may use
 """

@@ -20,12 +20,9 @@ from lifelong_core.store.heads.refitting import attach_and_refit
 from lifelong_core.store.heads.registration import (
     CalibrationCandidate,
     RefusedCalibrationError,
-    WorseModelError,
-    check_promotion,
     check_publishable,
     examine_candidate,
     examine_first,
-    promote_calibrated,
     publish_candidate,
     register_calibration,
 )
@@ -49,6 +46,11 @@ from lifelong_core.store.registry.serving import (
     describe_default_head,
     describe_serving,
     serving_state,
+)
+from lifelong_core.store.rollouts.checked_promotion import (
+    WorseModelError,
+    check_promotion,
+    promote_calibrated,
 )
 from lifelong_core.store.rollouts.trials import StartedTrial, start_trial
 from lifelong_core.store.store import Store

@@ -1,4 +1,5 @@
-"""CONTRIBUTING.md names folders, files and functions that exist, and each walk visits a file once."""
+"""CONTRIBUTING.md names folders, files and functions that exist, and each walk visits a file once; packages list their
+modules."""
 
 import ast
 import re
@@ -63,3 +64,19 @@ def test_the_folders_of_the_layout_exist_and_hold_all_packages() -> None:
         for file in (REPOSITORY / root).glob("*/__init__.py")
     }
     assert packages - named == set()
+
+
+def test_the_list_of_a_package_names_its_modules() -> None:
+    wrong: dict[str, set[str]] = {}
+    for root in ("lifelong_core", "lifelong", "service/lifelong_service", "monitor/lifelong_monitor"):
+        for file in (REPOSITORY / root).rglob("__init__.py"):
+            text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+            if not (heads := re.findall(r"^- ((?:`\w+`(?:, | and )?)+)", text, re.MULTILINE)):
+                continue
+            listed = set(re.findall(r"`(\w+)`", " ".join(heads)))
+            modules = {path.stem for path in file.parent.glob("*.py")} - {"__init__", "__main__"}
+            modules |= {path.parent.name for path in file.parent.glob("*/__init__.py")}
+            named = set(re.findall(r"`(\w+)`", text))
+            if difference := (listed - modules) | (modules - named):
+                wrong[str(file.relative_to(REPOSITORY))] = difference
+    assert wrong == {}

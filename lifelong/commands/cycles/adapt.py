@@ -26,8 +26,9 @@ from lifelong_core.deploy import AdaptationReport
 from lifelong_core.deploy import adapt as adapt_once
 from lifelong_core.deploy.adaptation.adapt import DEFAULT_QUANTIFIER
 from lifelong_core.runtime.memory import keep_free_memory
-from lifelong_core.values.arrays import as_logits, expect_logits
+from lifelong_core.values.arrays import as_logits
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.mistaken_probabilities import expect_logits
 
 LARGEST_CHANGE = 1.8
 """From this L1 distance on (of 2), the parts before and after a change hold different classes: rows sorted by class."""

@@ -17,9 +17,10 @@ from lifelong_core.configuration.plausibility import check_costs
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import AdaptationPolicy, LabeledLogits, PostProcessingHead, fit_head
 from lifelong_core.deploy.checks import as_class_names
-from lifelong_core.values.arrays import as_costs, as_groups, as_logits, expect_logits
+from lifelong_core.values.arrays import as_costs, as_groups, as_logits
 from lifelong_core.values.csv_files import read_csv
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.mistaken_probabilities import expect_logits
 from lifelong_core.values.npz import UNREADABLE
 
 MOST_CLASSES = 10_000

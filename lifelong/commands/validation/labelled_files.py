@@ -17,9 +17,10 @@ from lifelong.commands.validation.uncertainty_files import (
 )
 from lifelong_core.deploy.labelled_set import MEMBER_NAMES, METADATA_PREFIX, take_members
 from lifelong_core.design import ModelOutputs
-from lifelong_core.values.arrays import expect_logits, read_labels, softmax, with_both_columns
+from lifelong_core.values.arrays import read_labels, softmax, with_both_columns
 from lifelong_core.values.class_labels import composed
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.mistaken_probabilities import expect_logits
 from lifelong_core.values.npz import read_npz
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from lifelong.commands.cycles.inputs import name_file_in_errors
-from lifelong_core.values.arrays import as_logits, expect_logits, look_like_probabilities, softmax
+from lifelong_core.values.arrays import as_logits, softmax
 from lifelong_core.values.csv_files import separator_of, with_decimal_point
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.mistaken_probabilities import expect_logits, look_like_probabilities
 from lifelong_core.values.npz import UNREADABLE, read_npz
 
 COLUMNS = ("uncertainty", "uncertainties")

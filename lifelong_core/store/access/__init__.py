@@ -2,5 +2,5 @@
 
 - `tokens`: issues, rotates and revokes tokens; `token_lookup`: finds and checks them
 - `console_sessions`: logins to the console
-- `audit_log`, `audit_chain`, `audit_anchor`: the audit log, its hash chain, and its anchor outside the database
+- `audit_log`, `audit_chain`: the audit log, its hash chain, and its anchor outside the database
 """

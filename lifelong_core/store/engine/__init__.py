@@ -1,6 +1,6 @@
 """Transactions on SQLite and PostgreSQL.
 
-- `database`: engine, read and write transactions
+- `database`, `kept_connection`: engine, read and write transactions; a connection that is used again
 - `errors`: translation of driver errors
 - `columns`, `documents`: column types; documents as text
 - `clock`, `leases`: the clock of the database; leases with fencing tokens

@@ -15,8 +15,8 @@ from lifelong_core.store.evaluations.validations import check_metadata, recommen
 from lifelong_core.store.heads.calibration_sets import check_classes
 from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.store import Store
-from lifelong_core.values.arrays import expect_logits
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.values.mistaken_probabilities import expect_logits
 
 KIND = "compare"
 """Kind of the job."""

@@ -11,8 +11,9 @@ from lifelong_core.entities.registry import Model, Task
 from lifelong_core.store.heads.calibration_sets import check_classes
 from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.store import Store
-from lifelong_core.values.arrays import expect_logits, softmax
+from lifelong_core.values.arrays import softmax
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError
+from lifelong_core.values.mistaken_probabilities import expect_logits
 
 if TYPE_CHECKING:
     from lifelong_core.design import UncertaintySettings

@@ -15,30 +15,25 @@ from lifelong_core.deploy.calibration_acceptance.report import (
 from lifelong_core.deploy.criterion.expected_criterion import with_expectation
 from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.entities.registry import Model, Task
-from lifelong_core.store.evaluations.acceptance import check_accepted
-from lifelong_core.store.evaluations.comparisons import advice_against
 from lifelong_core.store.heads.calibration_sets import check_classes, insert_calibration_set
 from lifelong_core.store.heads.checks import (
     check_first_set,
     check_set_of_model,
     follows_task,
-    other_preprocessing,
 )
 from lifelong_core.store.heads.heads import publish_head
 from lifelong_core.store.lifecycle.privacy import without_group_keys
 from lifelong_core.store.registry.models import (
     check_graph_is_stored,
-    check_has_head,
     model_referenced,
     model_with_id,
     promote_model,
 )
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.registry.tasks import task_with_id
-from lifelong_core.store.rollouts.candidate_heads import fit_candidate_heads, publish_candidate_heads
 from lifelong_core.store.store import Store
-from lifelong_core.values.arrays import expect_logits
 from lifelong_core.values.errors import ConflictError, InvalidInputError, NotFoundError, UnidentifiableError
+from lifelong_core.values.mistaken_probabilities import expect_logits
 from lifelong_core.values.names import check_reason
 from lifelong_core.values.preprocessing import Preprocessing
 
@@ -63,17 +58,6 @@ class RefusedCalibrationError(InvalidInputError):
         )
         self.report = report
         self.details = {**report.to_document(), "old_head_version": old_version}
-
-
-class WorseModelError(ConflictError):
-    """The model is significantly worse than the promoted one of its task; promotion needs a reason."""
-
-    def __init__(self, text: str, hint: str) -> None:
-        super().__init__(
-            text,
-            field="model",
-            hint=f"{hint} If it is right all the same, give the reason as `force_reason` (`--force-because`).",
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +157,9 @@ def examine_candidate(
         old_head=old.head if old is not None else None,
         previous=_baseline(store, model),
     )
-    report = replace(report, findings=report.findings + _beside_promoted(store, task, labelled, model))
+    report = replace(
+        report, findings=report.findings + compare_with_promoted_model(store, task, labelled, model)
+    )
     head = with_expectation(head, labelled)
     return CalibrationCandidate(model, task, labelled, head, old.version if old is not None else None, report)
 
@@ -197,89 +183,10 @@ def examine_first(
     check_first_set(labelled.preprocessing_digest, preprocessing)
     _check_labelled(labelled, task)
     report = examine_calibration(labelled, task.costs, task.class_names, decision_rule=task.decision_rule)
-    return replace(report, findings=report.findings + _beside_promoted(store, task, labelled))
+    return replace(report, findings=report.findings + compare_with_promoted_model(store, task, labelled))
 
 
-def promote_calibrated(store: Store, reference: str, *, actor: str, force_reason: str | None = None) -> Model:
-    """Promote a model, unless it misses acceptance thresholds or is significantly worse than the promoted one.
-
-    First, heads are fitted for the environments of known prevalence (see `rollouts.candidate_heads`).
-
-    Args:
-        store: the store of the model.
-        reference: the model.
-        actor: name for the audit log.
-        force_reason: reason for promoting it all the same, for the audit log.
-
-    Raises:
-        NotFoundError: there is no such model.
-        InvalidInputError: the reason is empty.
-        NotAcceptedError: it misses an acceptance threshold of its task, or was not validated with its present head by
-            the task's present recommendation, and there is no reason.
-        CalibratedOtherwiseError: its calibration set was made with another preprocessing than this installation uses,
-            and there is no reason.
-        WorseModelError: it is significantly worse on its calibration set than the promoted model on the latter's set,
-            or its newest promotion report against that model advises against it, and there is no reason.
-        ConflictError: it has no default head yet, its stored graph is missing or damaged, another model is on trial as
-            a canary, or the heads of the task changed meanwhile.
-        UnavailableError: the artifact storage cannot be read.
-    """
-    details = check_promotion(store, reference, force_reason=force_reason) or {}
-    model = store.models.get(reference)
-    check_graph_is_stored(store.artifacts, model)
-    heads = fit_candidate_heads(store, model)
-    with change_registry(store.database) as connection:
-        model = model_with_id(connection, model.id)
-        check_has_head(connection, model)
-        if fitted := publish_candidate_heads(connection, heads, actor=actor):
-            details["heads"] = fitted
-        promote_model(connection, model, actor=actor, details=details or None)
-    return model
-
-
-def check_promotion(
-    store: Store, reference: str, *, force_reason: str | None = None
-) -> dict[str, Any] | None:
-    """Make sure that nothing stands against letting a model answer requests, promoted or as a canary, or that there is
-    a reason to do it all the same.
-
-    Args:
-        store: the store of the model.
-        reference: the model.
-        force_reason: reason for letting it answer all the same.
-
-    Returns:
-        Details for the audit log: the reason and what it overrides; None: nothing stands against the model.
-
-    Raises:
-        NotFoundError, InvalidInputError, NotAcceptedError, CalibratedOtherwiseError, WorseModelError: as for
-            `promote_calibrated`.
-    """
-    not_accepted = check_accepted(store, reference, force_reason)
-    with store.database.read() as connection:
-        model = model_referenced(connection, reference)
-        task = task_with_id(connection, model.task_id)
-        other = other_preprocessing(connection, model)
-        promoted = (
-            None if task.promoted_model_id is None else model_with_id(connection, task.promoted_model_id)
-        )
-    if other is not None and force_reason is None:
-        raise other
-    labelled = _active_set(store, model)
-    worse = () if labelled is None else _beside_promoted(store, task, labelled, model)
-    if worse and force_reason is None:
-        raise WorseModelError(worse[0].text, worse[0].hint or "")
-    advice = None if promoted is None else advice_against(store, model, promoted)
-    if advice is not None and force_reason is None:
-        hint = f"Read it: GET /v1/admin/models/{model.reference}/reports."
-        raise WorseModelError(advice, hint)
-    preprocessing = None if other is None else other.message
-    said = (not_accepted, preprocessing, *(one.text for one in worse), advice)
-    findings = [finding for finding in said if finding is not None]
-    return {"force_reason": force_reason, "finding": " ".join(findings)} if findings else None
-
-
-def _beside_promoted(
+def compare_with_promoted_model(
     store: Store, task: Task, labelled: LabeledLogits, model: Model | None = None
 ) -> tuple[Finding, ...]:
     """Finding of the comparison with the promoted model of the task; empty for that model itself."""
@@ -287,7 +194,7 @@ def _beside_promoted(
         return ()
     with store.database.read() as connection:
         promoted = model_with_id(connection, task.promoted_model_id)
-    beside = _active_set(store, promoted)
+    beside = active_set(store, promoted)
     if beside is None:
         return ()
     name = "this model" if model is None else model.reference
@@ -303,17 +210,18 @@ def _baseline(store: Store, model: Model) -> LabeledLogits | None:
             continue
         forced.setdefault(entry.details["id"], "force_reason" in entry.details)
     if not forced.get(model.calibration_set_id or 0, False):
-        return _active_set(store, model)
+        return active_set(store, model)
     accepted = next((set_id for set_id, was_forced in forced.items() if not was_forced), None)
-    return _active_set(store, model if accepted is None else replace(model, calibration_set_id=accepted))
+    return active_set(store, model if accepted is None else replace(model, calibration_set_id=accepted))
 
 
-def _active_set(store: Store, model: Model) -> LabeledLogits | None:
+def active_set(store: Store, model: Model) -> LabeledLogits | None:
+    """The active calibration set of a model; None: it has none, or its artifact is missing."""
     if model.calibration_set_id is None:
         return None
     try:
         return store.calibration_sets.load(model.calibration_set_id)
-    except NotFoundError:  # its artifact is missing: only a new set helps, so it must not fail here
+    except NotFoundError:  # only a new set helps, so its registration must not fail here
         return None
 
 

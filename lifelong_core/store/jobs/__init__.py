@@ -2,7 +2,6 @@
 
 - `jobs`: submit, claim, cancel, finish, delete
 - `following`: read jobs; progress, log lines and checkpoints of their work
-- `submission`, `ending`: how jobs begin and end
-- `records`: their value types
+- `transitions`: how jobs begin and end
 - `rows`: statements and values of their table; changes that only the holder of a job may make
 """

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.values.arrays import Logits, look_like_probabilities
+from lifelong_core.values.arrays import Logits
 from lifelong_core.values.errors import InvalidInputError, LifelongError
+from lifelong_core.values.mistaken_probabilities import look_like_probabilities
 from lifelong_service.graphs.captures import CaptureError
 from lifelong_service.graphs.classifier import Classifier
 from lifelong_service.graphs.runs import BoundRun

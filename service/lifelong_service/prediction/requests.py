@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from lifelong_core.entities.access import Token
 from lifelong_core.entities.registry import Model
 from lifelong_core.entities.rollouts import Rollout
-from lifelong_core.values.arrays import (
-    Logits,
+from lifelong_core.values.arrays import Logits
+from lifelong_core.values.errors import LifelongError
+from lifelong_core.values.mistaken_probabilities import (
     expect_logits,
     look_like_probabilities,
     may_sum_to_one_by_chance,
 )
-from lifelong_core.values.errors import LifelongError
 
 Role: TypeAlias = Literal["promoted", "canary", "shadow", "other"]
 PROMOTED: Final[Role] = "promoted"

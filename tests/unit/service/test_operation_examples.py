@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lifelong.client import Client, request_of
+from lifelong.client import Client
+from lifelong.client_messages import request_of
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import LabeledLogits, PostProcessingHead
 from lifelong_core.deploy.adaptation.retraining import MissedThreshold, RetrainingNeed

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lifelong_core.values.arrays import HALF_PRECISION_TOLERANCE, PROBABILITY_TOLERANCE, Integers, Logits
+from lifelong_core.values.arrays import PROBABILITY_TOLERANCE, Integers, Logits
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.values.mistaken_probabilities import HALF_PRECISION_TOLERANCE
 
 BLOCK_PIXELS = 1 << 15
 """Pixels that are processed at once: with their intermediate results they fit into the cache of a processor."""

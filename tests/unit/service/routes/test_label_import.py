@@ -4,7 +4,7 @@ from io import BytesIO
 from typing import Any
 from uuid import UUID, uuid4
 
-from lifelong.client import answer_of
+from lifelong.client_messages import answer_of
 from lifelong.label_import.rows import RejectedRow, read_rows
 from lifelong.label_import.sending import ImportOutcome, LabelImport
 from tests.unit.service.conftest import Service

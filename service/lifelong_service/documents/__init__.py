@@ -1,4 +1,0 @@
-"""Records as the JSON documents of answers.
-
-- `knowledge`: entries of the knowledge base
-"""
