@@ -1,162 +1,74 @@
-"""The dashboard: its rows, variables and annotations."""
+"""The dashboards: what all have in common, and their JSON."""
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from grafana.panels import DATASOURCE, POPULATION, Query, build_query
-from grafana.rows import (
-    cycles,
-    decision_rule,
-    estimated,
-    evidence,
-    jobs,
-    prediction_log,
-    prevalence,
-    realised,
-    state,
-    traffic,
-)
+from grafana.links import PREFIX, TAG, link_boards, link_page
+from grafana.panels import Panel
 from grafana.sdk import JSONEncoder, dashboard, dashboard_builders
-
-UID = "lifelong"
-
-# count_values turns the value into a label that the annotation can print; the product is the time of activation.
-ACTIVATIONS = (
-    f'(count_values by (model, environment) ("head", lifelong_head_version{{{POPULATION}}}) > bool 0)'
-    " * on (model, environment) group_left"
-    f" max by (model, environment) (lifelong_head_activated_timestamp_seconds{{{POPULATION}}}) * 1000"
-)
-
-AFFECTED = (
-    f'(count_values by (model, environment) ("decisions", lifelong_affected_decisions{{{POPULATION}}}) > bool 0)'
-    " * on (model, environment) group_left"
-    f" max by (model, environment) (lifelong_head_activated_timestamp_seconds{{{POPULATION}}}) * 1000"
-)
+from grafana.variables import Variable, choose_prometheus, name_addresses
 
 
-_ROWS = {
-    "State": state,
-    "Prevalence of $model in $environment": prevalence,
-    "Evidence and gain": evidence,
-    "Cycles and heads": cycles,
-    "Estimated performance (no labels)": estimated,
-    "Decision rule": decision_rule,
-    "Realised quality, where labels have arrived": realised,
-    "Traffic": traffic,
-    "Prediction log": prediction_log,
-    "Jobs": jobs,
-}
+@dataclass(frozen=True)
+class Board:
+    """A dashboard.
+
+    Attributes:
+        name: of its file; with a prefix, its uid.
+        title: after the name of the product.
+        description: what it answers.
+        variables: beside those of all dashboards.
+        annotations: marks on the time axis.
+        panels: in order; those of one line have one height.
+        since: beginning of the time range.
+    """
+
+    name: str
+    title: str
+    description: str
+    panels: Sequence[Panel]
+    variables: Sequence[Variable] = ()
+    annotations: Sequence[dashboard_builders.AnnotationQuery] = field(default=())
+    since: str = "now-24h"
 
 
-def build() -> dashboard.Dashboard:
-    """Build the dashboard as a model of the SDK."""
-    board = (
-        dashboard_builders.Dashboard("Lifelong")
-        .uid(UID)
-        .description(
-            "Classifier decisions under prevalence shifts: traffic, estimated prevalence, cycles and swaps."
-        )
-        .tags(["lifelong"])
+def build(board: Board) -> dashboard.Dashboard:
+    """Build a dashboard as a model of the SDK."""
+    built = (
+        dashboard_builders.Dashboard(f"Lifelong: {board.title}")
+        .uid(f"{PREFIX}{board.name}")
+        .description(board.description)
+        .tags([TAG])
         .timezone("browser")
-        .time("now-6h", "now")
-        .refresh("10s")
+        .time(board.since, "now")
+        .refresh("30s")
         .tooltip(dashboard.DashboardCursorSync.CROSSHAIR)
-        .editable()
-        .annotation(_annotate_swaps())
-        .annotation(_annotate_affected())
+        .readonly()
+        .link(link_boards())
+        .link(link_page("Console", "${console}", "Decide there: approve, roll back, pin."))
     )
-    for variable in _build_variables():
-        board = board.with_variable(variable)
-    for title, row in _ROWS.items():
-        board = board.with_row(dashboard_builders.Row(title))
-        for panel in row.build_panels():
-            board = board.with_panel(panel)
-    return _number_panels(board.build())
+    for annotation in board.annotations:
+        built = built.annotation(annotation)
+    for variable in (choose_prometheus(), *board.variables, *name_addresses()):
+        built = built.with_variable(variable)
+    for panel in board.panels:
+        built = built.with_panel(panel)
+    found = built.build()
+    for identifier, panel in enumerate(found.panels or [], start=1):
+        panel.id_val = identifier
+    return found
 
 
-def to_json(board: dashboard.Dashboard) -> str:
+def to_json(found: dashboard.Dashboard) -> str:
     """Return the JSON document that Grafana provisions, with stable formatting."""
-    document = json.loads(json.dumps(board, cls=JSONEncoder))
-    for annotation in document["annotations"]["list"]:
+    document = json.loads(json.dumps(found, cls=JSONEncoder))
+    for annotation in document["annotations"].get("list", ()):
         # The SDK's default hides the annotation's switch in a menu.
         annotation.pop("placement")
     return json.dumps(document, indent=2, sort_keys=True) + "\n"
 
 
-def _build_variables() -> list[dashboard_builders.DatasourceVariable | dashboard_builders.QueryVariable]:
-    population = "lifelong_population_first_seen_timestamp_seconds"
-    model = f"label_values({population}, model)"
-    environment = f'label_values({population}{{model="$model"}}, environment)'
-    classes = f"label_values(lifelong_prevalence_assumed{{{POPULATION}}}, class)"
-    return [
-        dashboard_builders.DatasourceVariable("datasource").label("Prometheus").type("prometheus"),
-        _build_variable("model", "Model", model),
-        _build_variable("environment", "Environment", environment),
-        _build_variable("class", "Class", classes)
-        .multi(multi=True)
-        .include_all(include_all=True)
-        .current(_select_all()),
-    ]
-
-
-def _build_variable(name: str, label: str, values: str) -> dashboard_builders.QueryVariable:
-    return (
-        dashboard_builders.QueryVariable(name)
-        .label(label)
-        .datasource(DATASOURCE)
-        .query({"query": values, "refId": name, "qryType": 1})
-        .definition(values)
-        .refresh(dashboard.VariableRefresh.ON_TIME_RANGE_CHANGED)
-        .sort(dashboard.VariableSort.NATURAL_ASC)
-        .multi(multi=False)
-        .include_all(include_all=False)
-    )
-
-
-def _select_all() -> dashboard.VariableOption:
-    return dashboard.VariableOption(selected=True, text=["All"], value=["$__all"])
-
-
-def _annotate_swaps() -> dashboard_builders.AnnotationQuery:
-    return _build_annotation(
-        "Head swaps",
-        ACTIVATIONS,
-        title="Head {{head}} became active",
-        text="{{model}} in {{environment}}",
-        colour="purple",
-    )
-
-
-def _annotate_affected() -> dashboard_builders.AnnotationQuery:
-    return _build_annotation(
-        "Affected decisions",
-        AFFECTED,
-        title="{{decisions}} decisions affected",
-        text="{{model}} in {{environment}}: the new head would make them otherwise (lifelong cycles affected)",
-        colour="orange",
-    )
-
-
-def _build_annotation(
-    name: str, expression: str, *, title: str, text: str, colour: str
-) -> dashboard_builders.AnnotationQuery:
-    """Marks at the times that the values of the expression give, in milliseconds."""
-    return (
-        dashboard_builders.AnnotationQuery()
-        .name(name)
-        .datasource(DATASOURCE)
-        .enable(enable=True)
-        .hide(hide=False)
-        .icon_color(colour)
-        .target(build_query("Anno", Query(expression, "")))
-        .expr(expression)
-        .title_format(title)
-        .text_format(text)
-        .tag_keys("environment")
-        .use_value_for_time(use_value_for_time=True)
-    )
-
-
-def _number_panels(board: dashboard.Dashboard) -> dashboard.Dashboard:
-    for identifier, panel in enumerate(board.panels or [], start=1):
-        panel.id_val = identifier
-    return board
+def documents(boards: Sequence[Board]) -> Mapping[str, str]:
+    """The JSON document of each dashboard, by the name of its file."""
+    return {f"{PREFIX}{board.name}.json": to_json(build(board)) for board in boards}

@@ -1,17 +1,19 @@
-"""Write the dashboard: `python -m grafana.generate`; a test fails when the committed file is out of date."""
+"""Write the dashboards: `python -m grafana.generate`; a test fails when the committed files are out of date."""
 
 import sys
 from pathlib import Path
 
-from grafana.dashboard import build, to_json
+from grafana.boards import BOARDS
+from grafana.dashboard import documents
 
-DASHBOARD_FILE = Path(__file__).parent / "dashboards" / "lifelong.json"
+DASHBOARDS = Path(__file__).parent / "dashboards"
 
 
 def main() -> None:
-    """Generate the file in place."""
-    DASHBOARD_FILE.write_text(to_json(build()), encoding="utf-8")
-    sys.stdout.write(f"wrote {DASHBOARD_FILE}\n")
+    """Generate the files in place."""
+    for name, text in documents(BOARDS).items():
+        (DASHBOARDS / name).write_text(text, encoding="utf-8")
+        sys.stdout.write(f"wrote {DASHBOARDS / name}\n")
 
 
 if __name__ == "__main__":

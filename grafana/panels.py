@@ -1,43 +1,74 @@
-"""Panels with the defaults that every panel here needs: datasource, legend, tooltip, units and refIds.
+"""Panels of time series and of single values, with the defaults that every panel here needs.
 
 The SDK's own defaults hide the legend, leave panel ids null and refIds empty.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, TypeVar
 
-from grafana.sdk import common, common_builders, dashboard, dashboard_builders, prometheus, stat, timeseries
+from grafana.queries import DATASOURCE, Kind, Query, build_query, list_ref_ids
+from grafana.sdk import (
+    bargauge,
+    common,
+    common_builders,
+    dashboard,
+    dashboard_builders,
+    heatmap,
+    stat,
+    statetimeline,
+    table,
+    timeseries,
+)
+from grafana.words import Words, mapping_of
 
-DATASOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
-POPULATION = 'model="$model",environment="$environment"'
-"""Label matchers of the population that is chosen on the dashboard."""
-THIRD, HALF, FULL = 8, 12, 24
+SIXTH, QUARTER, THIRD, HALF, FULL = 4, 6, 8, 12, 24
+"""Widths, in columns of the grid."""
+LOW, MIDDLE, HIGH, TALL = 4, 7, 8, 12
+"""Heights, in rows of the grid."""
+
+Thresholds: TypeAlias = Sequence[tuple[float | None, str]]
+"""(from this value on, colour), the first from None."""
+Links: TypeAlias = Sequence[dashboard_builders.DashboardLink]
+Panel: TypeAlias = (
+    timeseries.Panel | stat.Panel | table.Panel | statetimeline.Panel | heatmap.Panel | bargauge.Panel
+)
+_Panel = TypeVar(
+    "_Panel",
+    timeseries.Panel,
+    stat.Panel,
+    table.Panel,
+    statetimeline.Panel,
+    heatmap.Panel,
+    bargauge.Panel,
+)
 
 
-@dataclass(frozen=True)
-class Query:
-    """One line or band of a panel: PromQL and the name in the legend."""
-
-    expression: str
-    legend: str
-
-
-def build_query(ref_id: str, source: Query, *, instant: bool = False) -> prometheus.Dataquery:
-    """Build a Prometheus query; a range query unless `instant`."""
-    target = (
-        prometheus.Dataquery()
-        .ref_id(ref_id)
+def frame(
+    panel: _Panel,
+    title: str,
+    description: str,
+    queries: Sequence[Query],
+    kind: Kind,
+    *,
+    width: int,
+    height: int,
+    empty: str,
+    links: Links = (),
+) -> _Panel:
+    """Set what all panels have; `empty` is the text where there are no data."""
+    panel = (
+        panel.title(title)
+        .description(description)
         .datasource(DATASOURCE)
-        .expr(source.expression)
-        .legend_format(source.legend)
+        .span(width)
+        .height(height)
+        .no_value(empty)
     )
-    return target.instant() if instant else target.range()
-
-
-def query_population(metric: str, legend: str, *, aggregation: str = "max") -> Query:
-    """Build a query of a gauge for the chosen population; `aggregation` is over the processes that export it."""
-    return Query(f"{aggregation} by (model, environment) ({metric}{{{POPULATION}}})", legend)
+    if links:
+        panel = panel.data_links([*links])
+    for ref_id, source in zip(list_ref_ids(), queries, strict=False):
+        panel = panel.with_target(build_query(ref_id, source, kind))
+    return panel
 
 
 def plot_series(
@@ -46,31 +77,43 @@ def plot_series(
     queries: Sequence[Query],
     *,
     unit: str,
+    empty: str,
     width: int = HALF,
     minimum: float | None = None,
     maximum: float | None = None,
     drawn: Literal["lines", "steps", "areas", "bars"] = "lines",
+    thresholds: Thresholds = (),
+    links: Links = (),
 ) -> timeseries.Panel:
-    """Build a panel of time series; steps hold a value until the next one, areas and bars are stacked."""
+    """Build a panel of time series.
+
+    Steps hold a value until the next one, areas and bars are stacked; thresholds are drawn as dashed lines.
+    """
     panel = (
-        timeseries.Panel()
-        .title(title)
-        .description(description)
-        .datasource(DATASOURCE)
+        frame(
+            timeseries.Panel(),
+            title,
+            description,
+            queries,
+            "series",
+            width=width,
+            height=HIGH,
+            empty=empty,
+            links=links,
+        )
         .unit(unit)
-        .height(8)
-        .span(width)
         .line_width(2)
         .show_points(common.VisibilityMode.NEVER)
-        .legend(_show_legend())
+        .legend(show_legend())
         .tooltip(common_builders.VizTooltipOptions().mode(common.TooltipDisplayMode.MULTI))
     )
     if minimum is not None:
         panel = panel.min(minimum)
     if maximum is not None:
         panel = panel.max(maximum)
-    for ref_id, source in zip(_list_ref_ids(), queries, strict=False):
-        panel = panel.with_target(build_query(ref_id, source))
+    if thresholds:
+        dashed = common_builders.GraphThresholdsStyleConfig().mode(common.GraphThresholdsStyleMode.DASHED)
+        panel = panel.thresholds(levels_of(thresholds)).thresholds_style(dashed)
     return _draw(panel, drawn)
 
 
@@ -80,29 +123,43 @@ def show_numbers(
     queries: Sequence[Query],
     *,
     unit: str,
-    thresholds: Sequence[tuple[float | None, str]],
-    width: int = THIRD,
+    empty: str,
+    thresholds: Thresholds = ((None, "text"),),
+    words: Words = (),
+    width: int = QUARTER,
+    text: Literal["value", "name", "value_and_name"] = "value",
+    decimals: int | None = None,
+    links: Links = (),
 ) -> stat.Panel:
-    """Build a panel of current values; `thresholds` are (from this value on, colour), the first from None."""
-    levels = [dashboard.Threshold(value=value, color=colour) for value, colour in thresholds]
+    """Build a panel of current values: the value, its name, or both."""
     panel = (
-        stat.Panel()
-        .title(title)
-        .description(description)
-        .datasource(DATASOURCE)
-        .unit(unit)
-        .height(4)
-        .span(width)
-        .text_mode(common.BigValueTextMode.VALUE_AND_NAME)
-        .reduce_options(common_builders.ReduceDataOptions().calcs(["lastNotNull"]))
-        .thresholds(
-            dashboard_builders.ThresholdsConfig().mode(dashboard.ThresholdsMode.ABSOLUTE).steps(levels)
+        frame(
+            stat.Panel(),
+            title,
+            description,
+            queries,
+            "instant",
+            width=width,
+            height=LOW,
+            empty=empty,
+            links=links,
         )
+        .unit(unit)
+        .text_mode(common.BigValueTextMode(text))
+        .graph_mode(common.BigValueGraphMode.NONE)
+        .reduce_options(common_builders.ReduceDataOptions().calcs(["lastNotNull"]))
+        .thresholds(levels_of(thresholds))
         .color_scheme(dashboard_builders.FieldColor().mode(dashboard.FieldColorModeId.THRESHOLDS))
     )
-    for ref_id, source in zip(_list_ref_ids(), queries, strict=False):
-        panel = panel.with_target(build_query(ref_id, source, instant=True))
-    return panel
+    if words:
+        panel = panel.mappings(mapping_of(words))
+    return panel if decimals is None else panel.decimals(decimals)
+
+
+def levels_of(thresholds: Thresholds) -> dashboard_builders.ThresholdsConfig:
+    """Thresholds as Grafana has them."""
+    levels = [dashboard.Threshold(value=value, color=colour) for value, colour in thresholds]
+    return dashboard_builders.ThresholdsConfig().mode(dashboard.ThresholdsMode.ABSOLUTE).steps(levels)
 
 
 def draw_band(panel: timeseries.Panel) -> timeseries.Panel:
@@ -116,7 +173,7 @@ def draw_band(panel: timeseries.Panel) -> timeseries.Panel:
 
 
 def style(**properties: object) -> list[dashboard.DynamicConfigValue]:
-    """Properties of an override; `__` stands for the dot and `_` for nothing: `custom__lineStyle=...`."""
+    """Properties of an override; `__` stands for the dot: `custom__lineStyle=...`."""
     return [
         dashboard.DynamicConfigValue(id_val=name.replace("__", "."), value=value)
         for name, value in properties.items()
@@ -133,17 +190,8 @@ def fixed_colour(name: str) -> dict[str, str]:
     return {"mode": "fixed", "fixedColor": name}
 
 
-def _draw(panel: timeseries.Panel, drawn: str) -> timeseries.Panel:
-    if drawn == "lines":
-        return panel
-    if drawn == "steps":
-        return panel.line_interpolation(common.LineInterpolation.STEP_AFTER)
-    stack = common_builders.StackingConfig().mode(common.StackingMode.NORMAL).group("A")
-    panel = panel.stacking(stack).fill_opacity(40).line_width(1)
-    return panel if drawn == "areas" else panel.draw_style(common.GraphDrawStyle.BARS).fill_opacity(80)
-
-
-def _show_legend() -> common_builders.VizLegendOptions:
+def show_legend() -> common_builders.VizLegendOptions:
+    """A legend below the panel."""
     return (
         common_builders.VizLegendOptions()
         .show_legend(show_legend=True)
@@ -153,5 +201,11 @@ def _show_legend() -> common_builders.VizLegendOptions:
     )
 
 
-def _list_ref_ids() -> Iterator[str]:
-    return iter("ABCDEFGHIJ")
+def _draw(panel: timeseries.Panel, drawn: str) -> timeseries.Panel:
+    if drawn == "lines":
+        return panel
+    if drawn == "steps":
+        return panel.line_interpolation(common.LineInterpolation.STEP_AFTER)
+    stack = common_builders.StackingConfig().mode(common.StackingMode.NORMAL).group("A")
+    panel = panel.stacking(stack).fill_opacity(40).line_width(1)
+    return panel if drawn == "areas" else panel.draw_style(common.GraphDrawStyle.BARS).fill_opacity(80)

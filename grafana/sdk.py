@@ -8,19 +8,35 @@ import warnings
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
+    from grafana_foundation_sdk.builders import (
+        bargauge,
+        heatmap,
+        prometheus,
+        stat,
+        statetimeline,
+        table,
+        timeseries,
+    )
     from grafana_foundation_sdk.builders import common as common_builders
     from grafana_foundation_sdk.builders import dashboard as dashboard_builders
-    from grafana_foundation_sdk.builders import prometheus, stat, timeseries
     from grafana_foundation_sdk.cog.encoder import JSONEncoder
     from grafana_foundation_sdk.models import common, dashboard
+    from grafana_foundation_sdk.models import heatmap as heatmap_models
+    from grafana_foundation_sdk.models import prometheus as prometheus_models
 
 __all__ = [
     "JSONEncoder",
+    "bargauge",
     "common",
     "common_builders",
     "dashboard",
     "dashboard_builders",
+    "heatmap",
+    "heatmap_models",
     "prometheus",
+    "prometheus_models",
     "stat",
+    "statetimeline",
+    "table",
     "timeseries",
 ]

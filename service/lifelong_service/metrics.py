@@ -10,6 +10,8 @@ from lifelong_service.process.metric_files import check_folder, forget_dead_work
 
 REGISTRY = CollectorRegistry()
 """Holds the metrics of a single process, as in tests; workers share files instead."""
+_SHORT_SECONDS = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5)
+"""Buckets of the stages of a micro-batch."""
 
 CLIENT_CLOSED_REQUEST = 499
 """Status of a request whose client closed the connection before it was read, or while it waited in a long queue."""
@@ -89,10 +91,25 @@ REFUSED_REQUESTS = Counter(
     ["limit", "token"],
     registry=REGISTRY,
 )
+DECODE_SECONDS = Histogram(
+    "lifelong_decode_seconds",
+    "Time from the bytes of an image to the input of the model; of a large image, with the wait for others.",
+    buckets=_SHORT_SECONDS,
+    registry=REGISTRY,
+)
+INFERENCE_SECONDS = Histogram(
+    "lifelong_inference_seconds",
+    "Time to run the graph of a model for the images of a micro-batch.",
+    buckets=_SHORT_SECONDS,
+    registry=REGISTRY,
+)
+WORKERS = Gauge(
+    "lifelong_workers", "Workers that have started.", multiprocess_mode="livesum", registry=REGISTRY
+)
 LOG_COMMIT_SECONDS = Histogram(
     "lifelong_log_commit_seconds",
     "Time to write one micro-batch to the prediction log.",
-    buckets=(0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5),
+    buckets=_SHORT_SECONDS,
     registry=REGISTRY,
 )
 LOG_DEGRADED = Gauge(

@@ -19,6 +19,7 @@ from tests.integration.processes import PATIENCE_SECONDS
 from tests.ports import free_port
 
 PROMETHEUS = Path(__file__).parents[2] / "grafana" / "prometheus"
+RULE_FILES = ["records.yml", "rules.yml"]
 
 
 class Prometheus:
@@ -65,34 +66,36 @@ class Prometheus:
 
 @contextmanager
 def prometheus(
-    folder: Path, port_of_target: int, *, at_once: Container[str] = (), token: str | None = None
+    folder: Path, *ports: int, at_once: Container[str] = (), token: str | None = None, seconds: int = 1
 ) -> Iterator[Prometheus]:
-    """Scrapes a service or a monitor every second, with the alert rules as they are shipped but evaluated as often.
+    """Scrapes services and monitors every second, with the rules as they are shipped but evaluated as often.
 
     Args:
         folder: for its files.
-        port_of_target: where the metrics are.
+        ports: where the metrics are.
         at_once: alerts that do not wait.
         token: with which it scrapes; None: without one.
+        seconds: between scrapes.
     """
     program = tools.program(tools.PROMETHEUS)
-    rules = yaml.safe_load((PROMETHEUS / "rules.yml").read_text(encoding="utf-8"))
-    for group in rules["groups"]:
-        group["interval"] = "1s"
-        for rule in group["rules"]:
-            if rule.get("alert", "") in at_once:
-                rule["for"] = "0s"
-    (folder / "rules.yml").write_text(yaml.safe_dump(rules), encoding="utf-8")
+    for name in RULE_FILES:
+        rules = yaml.safe_load((PROMETHEUS / name).read_text(encoding="utf-8"))
+        for group in rules["groups"]:
+            group["interval"] = f"{seconds}s"
+            for rule in group["rules"]:
+                if rule.get("alert", "") in at_once:
+                    rule["for"] = "0s"
+        (folder / name).write_text(yaml.safe_dump(rules), encoding="utf-8")
     scraping: dict[str, Any] = {
         "job_name": "lifelong-here",
-        "static_configs": [{"targets": [f"127.0.0.1:{port_of_target}"]}],
+        "static_configs": [{"targets": [f"127.0.0.1:{port}" for port in ports]}],
     }
     if token is not None:
         (folder / "prometheus.token").write_text(f"{token}\n", encoding="utf-8")
         scraping["authorization"] = {"credentials_file": "prometheus.token"}
     configuration = {
-        "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
-        "rule_files": ["rules.yml"],
+        "global": dict.fromkeys(("scrape_interval", "scrape_timeout", "evaluation_interval"), f"{seconds}s"),
+        "rule_files": RULE_FILES,
         "scrape_configs": [scraping],
     }
     (folder / "prometheus.yml").write_text(yaml.safe_dump(configuration), encoding="utf-8")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from lifelong_core.store import register_calibration
+from tests.integration.dashboards import BOARDS, expect_data
 from tests.integration.installation import GREY, image, install, labelled_logits
 from tests.integration.processes import eventually, running_service
 from tests.integration.prometheus import prometheus
@@ -41,3 +42,4 @@ def test_the_first_failed_predictions_are_counted_beside_probes_that_succeed(tmp
             lambda: "LifelongNoPredictionAnswered" not in monitoring.firing(), "a success to end the alert"
         )
         assert "LifelongErrorRate" in monitoring.firing()
+        expect_data(monitoring, BOARDS["service"], {}, absent=("refused: {{limit}}", "{{reason}}", "Fault"))

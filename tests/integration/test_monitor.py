@@ -1,7 +1,6 @@
 """The monitor as a real process with a real Prometheus: a shift is detected, answered and on every panel."""
 
 import copy
-import json
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -17,11 +16,11 @@ import psycopg
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from grafana.generate import DASHBOARD_FILE
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.design.validation.acceptance import AcceptanceThreshold
 from lifelong_core.store import Model, Scope, Store
 from tests import databases, tools
+from tests.integration.dashboards import BOARDS, expect_data, fill, panel_of, troubles
 from tests.integration.monitors import Monitor, running_monitor
 from tests.integration.processes import eventually, running_service
 from tests.integration.prometheus import Prometheus, prometheus
@@ -38,16 +37,36 @@ from tests.unit.monitor.population import (
 )
 from tests.unit.monitor.recommendations import attach, metric, naming
 
-DASHBOARD: dict[str, Any] = json.loads(DASHBOARD_FILE.read_text(encoding="utf-8"))
-_OF_THE_SERVICE = re.compile(r"lifelong_(requests|request|predictions|spool|spooled)_")
 LATE_LABELS = 450
 """Of the 600 predictions of the head that answered the shift."""
-_OFTEN_ABSENT = {"candidate", "threshold"}
-"""Legends of lines beside others: not every cycle considers another head, and not every metric has a threshold."""
-
-
-_OF_A_RULE = "lifelong_decision_rule_"
-"""The task minimises a cost; tests/integration/test_decision_rules.py has tasks with other rules."""
+_OFTEN_ABSENT = frozenset(
+    (
+        # Not every cycle considers another head, not every metric has a threshold, and nobody pinned a head.
+        "candidate",
+        "threshold",
+        "pinned",
+        "Refusals",
+        "Errors",
+        # Nothing is wrong with the processes, no retraining is proposed, and no model is on trial.
+        "Fault",
+        "Warning",
+        "Alert",
+        "Instance",
+        "Proposed for",
+        "Candidate",
+        "its accuracy",
+        "its cost",
+        "its shift",
+        "{{model}} as {{role}}",
+        "{{kind}} runs",
+        # Of rules with a searched cut-off: tests/integration/test_decision_rules.py.
+        "{{metric}} {{class}} by {{by}}",
+        "{{metric}} {{class}} with any cut-off",
+        "{{class}}",
+    )
+)
+"""Lines and columns without data in this story."""
+_OF_A_RULE = "Metric of the decision rule, expected and realised"
 STATED = metric("EC", parameters={"costs": COSTS, "prevalence": BALANCED})
 
 
@@ -65,13 +84,21 @@ def started(settings: Settings, **more: Any) -> AbstractContextManager[Monitor]:
 
 @dataclass(frozen=True)
 class Watched:
-    """A store, a monitor that watches it, and the Prometheus that scrapes the monitor with a token."""
+    """A store, the service and the monitor of it, and the Prometheus that scrapes both with a token."""
 
     store: Store
     model: Model
     prometheus: Prometheus
     monitor: Monitor
     secret: str
+    client: httpx.Client
+    """of the service, with the token below"""
+    token: str
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Those of dashboards."""
+        return {"model": self.model.reference, "environment": "clinic", "class": "benign"}
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +119,19 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         store.jobs.submit("validate", {}, actor="tests")
         predict(store, model, "clinic", draw(BALANCED, 600, seed=11))
         predict(store, model, "other", draw(BALANCED, 600, seed=12))
+        _, token = store.tokens.create("clinic", [Scope.READ, Scope.FEEDBACK, Scope.PREDICT], actor="tests")
+        service = stack.enter_context(
+            running_service(folder, token, data_directory=folder, workers=1, open_metrics="false")
+        )
         monitor = stack.enter_context(started(settings, open_metrics="false"))
-        scraping = stack.enter_context(prometheus(folder, monitor.port, token=secret))
+        scraping = stack.enter_context(prometheus(folder, monitor.port, service.port, token=secret))
         eventually(lambda: scraping.query("vector(1)"), "Prometheus")
-        yield Watched(store, model, scraping, monitor, secret)
+        service.wait_until_ready()
+        address = f"http://127.0.0.1:{service.port}"
+        client = stack.enter_context(
+            httpx.Client(base_url=address, timeout=30, headers={"Authorization": f"Bearer {token}"})
+        )
+        yield Watched(store, model, scraping, monitor, secret, client, token)
 
 
 @dataclass(frozen=True)
@@ -108,6 +144,15 @@ class Story:
     estimate: np.ndarray[Any, Any]
 
 
+def decide(watched: Watched, logits: np.ndarray[Any, Any]) -> None:
+    """Let the service decide in the clinic, and wait until Prometheus has counted that."""
+    counted = 'sum(lifelong_predictions_total{environment="clinic"})'
+    before = watched.prometheus.value(counted) or 0
+    ask = {"logits": logits.tolist(), "model": watched.model.reference, "environment": "clinic"}
+    watched.client.post("/v1/logits", json=ask).raise_for_status()
+    eventually(lambda: watched.prometheus.value(counted) == before + len(logits), "the decisions")
+
+
 @pytest.fixture(scope="module")
 def story(watched: Watched) -> Story:
     """First the mix of development, twice; then another mix in one of the two environments."""
@@ -117,7 +162,8 @@ def story(watched: Watched) -> Story:
         return len(store.cycles.list(model.id, environment)) >= cycles
 
     eventually(lambda: judged("clinic", 1) and judged("other", 1), "the first cycles")
-    predict(store, model, "clinic", draw(BALANCED, 600, seed=13))
+    for part in np.split(draw(BALANCED, 600, seed=13).logits, 2):
+        decide(watched, part)
     eventually(lambda: judged("clinic", 2), "a second cycle")
     before = {
         name: {cycle.outcome for cycle in store.cycles.list(model.id, name)} for name in ("clinic", "other")
@@ -180,66 +226,55 @@ def test_prometheus_has_the_swap(watched: Watched, story: Story) -> None:
     assert value("lifelong_tick_errors_total") == 0
 
 
-def panels_in_trouble(prometheus: Prometheus, dashboard: dict[str, Any], model: Model) -> set[str]:
-    """Titles of the panels and annotations for which Prometheus has no data although it should.
-
-    Those about the service, which does not run here, about rules and lines of `_OFTEN_ABSENT` must parse only.
-    """
-    asked = [
-        (panel["title"], target["expr"], target["range"], target["legendFormat"])
-        for panel in dashboard["panels"]
-        for target in panel.get("targets", [])
-    ]
-    asked += [(one["name"], one["target"]["expr"], True, "") for one in dashboard["annotations"]["list"]]
-    assert len(asked) > 15
-    replacements = {
-        "$model": model.reference,
-        "$environment": "clinic",
-        "$class": "benign|malignant",
-        "$__rate_interval": "5s",
-    }
-    trouble: set[str] = set()
-    for title, expression, ranged, legend in asked:
-        filled = expression
-        for name, value in replacements.items():
-            filled = filled.replace(name, value)
-        assert "$" not in filled
-        series = prometheus.query(filled, ranged=ranged)
-        is_absent = _OF_THE_SERVICE.search(filled) or _OF_A_RULE in filled or legend in _OFTEN_ABSENT
-        if not series and not is_absent:
-            trouble.add(title)
-    return trouble
+@pytest.mark.parametrize("name", ["overview", "population", "develop"])
+def test_every_panel_and_annotation_gets_data_of_its_shape(watched: Watched, story: Story, name: str) -> None:
+    expect_data(watched.prometheus, BOARDS[name], watched.variables, absent=_OFTEN_ABSENT)
 
 
-def test_every_panel_and_annotation_gets_data(watched: Watched, story: Story) -> None:
-    eventually(
-        lambda: not panels_in_trouble(watched.prometheus, DASHBOARD, watched.model),
-        "data on every panel",
-    )
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ("log_e_value{", "log_f_value{", "no data"),
+        ("by (class)", "by (model)", "empty columns: {'Class'}"),
+        ("lifelong:population_outcome{", "9 + lifelong:population_outcome{", "no words for"),
+    ],
+)
+def test_the_check_of_panels_notices_a_fault(
+    watched: Watched, story: Story, right: str, wrong: str, said: str
+) -> None:
+    broken = copy.deepcopy(BOARDS["population"])
+    for panel in broken["panels"]:
+        for target in panel["targets"]:
+            target["expr"] = target["expr"].replace(right, wrong)
+    assert said in " ".join(troubles(watched.prometheus, broken, watched.variables, absent=_OFTEN_ABSENT))
 
 
-def test_the_panel_check_notices_a_misspelt_metric(watched: Watched, story: Story) -> None:
-    misspelt = copy.deepcopy(DASHBOARD)
-    panel = next(panel for panel in misspelt["panels"] if panel["title"] == "Shift size")
-    panel["targets"][0]["expr"] = panel["targets"][0]["expr"].replace("shift_l1", "shift_l2")
-    assert "Shift size" in panels_in_trouble(watched.prometheus, misspelt, watched.model)
-
-
-def test_the_panel_check_notices_an_expression_that_does_not_parse(watched: Watched, story: Story) -> None:
-    broken = copy.deepcopy(DASHBOARD)
-    panel = next(panel for panel in broken["panels"] if panel["title"] == "Latency of predictions")
-    panel["targets"][0]["expr"] += ")"
+def test_the_check_of_panels_notices_an_expression_that_does_not_parse(
+    watched: Watched, story: Story
+) -> None:
+    broken = copy.deepcopy(BOARDS["population"])
+    broken["panels"][0]["targets"][0]["expr"] += ")"
     with pytest.raises(AssertionError, match="parse error"):
-        panels_in_trouble(watched.prometheus, broken, watched.model)
+        troubles(watched.prometheus, broken, watched.variables)
 
 
-@pytest.mark.parametrize(("name", "label"), [("Head swaps", "head"), ("Affected decisions", "decisions")])
+def test_the_tables_have_one_row_for_each_population(watched: Watched, story: Story) -> None:
+    for target in panel_of("overview", "All populations")["targets"]:
+        rows = watched.prometheus.query(fill(target["expr"], watched.variables))
+        places = [(one["metric"]["model"], one["metric"]["environment"]) for one in rows]
+        assert len(places) == len(set(places)), target["expr"]
+    everywhere = watched.prometheus.query("lifelong:population_state")
+    assert {one["metric"]["environment"] for one in everywhere} == {"clinic", "other"}
+
+
+@pytest.mark.parametrize(
+    ("name", "label"), [("Changes of the head", "head"), ("Affected decisions", "decisions")]
+)
 def test_the_swap_is_annotated_at_the_time_of_its_activation(
     watched: Watched, story: Story, name: str, label: str
 ) -> None:
-    annotation = next(one for one in DASHBOARD["annotations"]["list"] if one["name"] == name)
-    expression = annotation["target"]["expr"].replace("$model", watched.model.reference)
-    expression = expression.replace("$environment", "clinic")
+    annotation = next(one for one in BOARDS["population"]["annotations"]["list"] if one["name"] == name)
+    expression = fill(annotation["target"]["expr"], watched.variables)
 
     def marks() -> dict[str, set[int]]:
         series = watched.prometheus.query(expression, ranged=True)
@@ -297,8 +332,6 @@ def gauge(watched: Watched, name: str, **labels: str) -> float | None:
 class Compared:
     """The performance of the new head by the service, before and after labels of its predictions arrived."""
 
-    client: httpx.Client
-    token: str
     before: dict[str, Any]
     after: dict[str, Any]
 
@@ -309,43 +342,33 @@ class Compared:
 
 
 @pytest.fixture(scope="module")
-def compared(watched: Watched, story: Story) -> Iterator[Compared]:
+def compared(watched: Watched, story: Story) -> Compared:
     """The new head decides, a cycle estimates its performance, and then labels of most of its decisions arrive."""
     logits = draw(SHIFTED, 600, seed=15)
     ids = predict(watched.store, watched.model, "clinic", logits)
-    _, token = watched.store.tokens.create("clinic", [Scope.READ, Scope.FEEDBACK], actor="tests")
     path = f"/v1/admin/populations/{watched.model.reference}/clinic/performance"
-    folder = watched.monitor.log.parent
-    with (
-        running_service(folder, token, data_directory=folder, workers=1) as service,
-        httpx.Client(base_url=f"http://127.0.0.1:{service.port}", timeout=30) as client,
-    ):
-        service.wait_until_ready()
 
-        def performance(labels: int | None) -> dict[str, Any] | None:
-            """The comparison once the newest head has an estimate of its own predictions and that many labels."""
-            found = client.get(path, headers={"Authorization": f"Bearer {token}"}).raise_for_status().json()
-            head = found["heads"][-1]
-            realised = head["realised"]
-            is_there = head["head_version"] == story.swap_version and head["estimated"] is not None
-            return found if is_there and (realised and realised["samples"]) == labels else None
+    def performance(labels: int | None) -> dict[str, Any] | None:
+        """The comparison once the newest head has an estimate of its own predictions and that many labels."""
+        found = watched.client.get(path).raise_for_status().json()
+        head = found["heads"][-1]
+        realised = head["realised"]
+        is_there = head["head_version"] == story.swap_version and head["estimated"] is not None
+        return found if is_there and (realised and realised["samples"]) == labels else None
 
-        def judged() -> bool:
-            last = watched.store.cycles.last(watched.model.id, "clinic")
-            return last is not None and last.id != story.cycle_id
+    def judged() -> bool:
+        last = watched.store.cycles.last(watched.model.id, "clinic")
+        return last is not None and last.id != story.cycle_id
 
-        eventually(judged, "a cycle of the new head")
-        before = eventually(lambda: performance(None), "an estimate of the new head")
-        labels = [
-            {"prediction_id": str(one), "label": int(true)}
-            for one, true in zip(ids[:LATE_LABELS], logits.labels[:LATE_LABELS], strict=True)
-        ]
-        answer = client.post(
-            "/v1/feedback", json={"labels": labels}, headers={"Authorization": f"Bearer {token}"}
-        )
-        assert answer.status_code == 200, answer.text
-        after = eventually(lambda: performance(LATE_LABELS), "the comparison with the labels")
-        yield Compared(client, token, before, after)
+    eventually(judged, "a cycle of the new head")
+    before = eventually(lambda: performance(None), "an estimate of the new head")
+    labels = [
+        {"prediction_id": str(one), "label": int(true)}
+        for one, true in zip(ids[:LATE_LABELS], logits.labels[:LATE_LABELS], strict=True)
+    ]
+    answer = watched.client.post("/v1/feedback", json={"labels": labels})
+    assert answer.status_code == 200, answer.text
+    return Compared(before, eventually(lambda: performance(LATE_LABELS), "the comparison with the labels"))
 
 
 def overlap(one: Sequence[float], other: Sequence[float]) -> bool:
@@ -398,28 +421,25 @@ def test_the_gauges_show_the_estimate_beside_the_late_labels(watched: Watched, c
     assert realised[1:] == sorted(value or 0 for value in realised[1:])
 
 
-@pytest.mark.parametrize("legend", ["AC", "EC"])
-def test_the_panel_of_agreement_shows_the_verdict(watched: Watched, compared: Compared, legend: str) -> None:
-    panel = next(one for one in DASHBOARD["panels"] if one["title"] == "Agreement of labels and estimate")
-    expression = panel["targets"][0]["expr"].replace("$model", watched.model.reference)
-    expression = expression.replace("$environment", "clinic")
-
-    def shown() -> bool:
-        series = watched.prometheus.query(expression)
-        return [one["value"][1] for one in series if one["metric"]["metric"] == legend] == ["1"]
-
-    eventually(shown, "the verdict in Prometheus")
+def test_every_panel_about_the_quality_gets_data_of_its_shape(watched: Watched, compared: Compared) -> None:
+    document = copy.deepcopy(BOARDS["quality"])
+    document["panels"] = [panel for panel in document["panels"] if panel["title"] != _OF_A_RULE]
+    expect_data(watched.prometheus, document, watched.variables, absent=_OFTEN_ABSENT)
+    (asked,) = panel_of("quality", "Labels and estimate")["targets"]
+    shown = watched.prometheus.query(fill(asked["expr"], watched.variables))
+    assert {one["metric"]["metric"]: one["value"][1] for one in shown} == {"AC": "1", "EC": "1"}
 
 
 def test_the_console_shows_the_estimate_beside_the_late_labels(watched: Watched, compared: Compared) -> None:
     """As a browser does: without a header, but with the cookie of the login."""
     path = f"/console/performance/{watched.model.reference}/clinic"
-    assert compared.client.get(path).status_code == 303
-    login = compared.client.post(
-        "/console/login", data={"token": compared.token}, headers={"Sec-Fetch-Site": "same-origin"}
-    )
-    assert login.status_code == 303, login.text
-    page = compared.client.get(path)
+    with httpx.Client(base_url=watched.client.base_url, timeout=30) as browser:
+        assert browser.get(path).status_code == 303
+        login = browser.post(
+            "/console/login", data={"token": watched.token}, headers={"Sec-Fetch-Site": "same-origin"}
+        )
+        assert login.status_code == 303, login.text
+        page = browser.get(path)
     assert page.status_code == 200
     for statement in compared.after["statements"]:
         # The cost at several class mixes is a table there.

@@ -18,6 +18,7 @@ from lifelong_core.store.heads import activations
 from lifelong_core.store.heads.activations import activated_at
 from lifelong_core.store.heads.heads import head_of_version
 from lifelong_core.store.log.identifiers import logged_at
+from lifelong_core.store.log.records import Population
 from lifelong_core.store.registry.models import model_with_id
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, InvalidInputError
@@ -235,6 +236,17 @@ class Swaps(Repository):
         with self._database.read() as connection:
             document = connection.execute(query).scalar_one_or_none()
         return None if document is None else _figures(document)
+
+    def newest(self) -> dict[Population, datetime]:
+        """Time of the last swap of each population that had one."""
+        cycles = tables.cycles
+        population = _swaps.c.model_id, cycles.c.environment
+        query = (
+            sa.select(*population, sa.func.max(_swaps.c.activated_at))
+            .join(cycles, cycles.c.id == _swaps.c.cycle_id)
+            .group_by(*population)
+        )
+        return {(row[0], row[1]): row[2] for row in self._rows(query)}
 
 
 def add_swap(connection: sa.Connection, cycle: Cycle) -> None:

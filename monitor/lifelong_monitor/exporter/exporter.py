@@ -10,6 +10,7 @@ from typing import Final, Self, get_args
 from prometheus_client import (
     CollectorRegistry,
     Counter,
+    Gauge,
     Histogram,
     ProcessCollector,
     disable_created_metrics,
@@ -19,6 +20,7 @@ from prometheus_client.registry import Collector
 
 from lifelong_core.deploy.adaptation.retraining import RetrainingReason
 from lifelong_core.entities.cycles import Outcome
+from lifelong_core.entities.knowledge import KnowledgeState
 from lifelong_core.values.errors import ConfigurationError
 from lifelong_monitor.exporter.gauges import GAUGES
 from lifelong_monitor.exporter.server import Check, MetricsServer, allow_everybody
@@ -29,6 +31,12 @@ POPULATION: Final = ("model", "environment")
 ROLE: Final = "role"
 """Label of gauges only: a promotion would begin the counters of its model anew."""
 CYCLE_OUTCOMES: Final = (*get_args(Outcome), "skip", "error")
+KNOWLEDGE_COUNTS: Final[Mapping[str, str]] = {
+    "entries": "Tasks",
+    "fingerprints": "Fingerprints of tasks",
+    "transfers": "Trainings that started from another task",
+}
+"""Fields of KnowledgeState that are shown, with their meaning."""
 CYCLE_SECONDS_BUCKETS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
 
@@ -60,6 +68,12 @@ class Exporter:
             "Ticks that failed as a whole, mostly because the database could not be reached.",
             registry=self.registry,
         )
+        self._knowledge = {
+            count: Gauge(
+                f"lifelong_knowledge_{count}", f"{text} in the knowledge base.", registry=self.registry
+            )
+            for count, text in KNOWLEDGE_COUNTS.items()
+        }
         self.jobs = JobMetrics(self.registry)
         self.proposals = ProposalMetrics(self.registry)
         self._server: MetricsServer | None = None
@@ -88,6 +102,11 @@ class Exporter:
     def count_tick_error(self) -> None:
         """Count a tick that failed as a whole."""
         self._tick_errors.inc()
+
+    def show_knowledge(self, state: KnowledgeState) -> None:
+        """Show the counts of the knowledge base."""
+        for count, gauge in self._knowledge.items():
+            gauge.set(getattr(state, count))
 
     def listen(self, host: str, port: int, *, check: Check = allow_everybody) -> None:
         """Serve /metrics on this address until `close`.

@@ -58,6 +58,22 @@ def _shift_l1(report: AdaptationReport) -> float | None:
     return float(np.abs(report.prevalence.prevalence - report.assumed_prevalence).sum())
 
 
+def _shift_bounds(report: AdaptationReport) -> tuple[float, float] | None:
+    """Bounds of the L1 distance of all prevalences within the intervals of the classes.
+
+    Prevalences sum to 1: what some classes gain the others lose, so the distance is twice either sum. The lower bound
+    is reached; the upper one may be larger than needed where a class may both gain and lose.
+    """
+    if report.prevalence is None:
+        return None
+    below, above = (
+        bound - report.assumed_prevalence for bound in (report.prevalence.low, report.prevalence.high)
+    )
+    least = 2 * max(below.clip(0).sum(), (-above).clip(0).sum())
+    most = 2 * min(above.clip(0).sum(), (-below).clip(0).sum())
+    return float(least), float(min(2, most))
+
+
 def _changed_at(report: AdaptationReport) -> float | None:
     moment = report.change_points[-1].changed_at if report.change_points else None
     return None if moment is None else moment.timestamp()
@@ -141,6 +157,16 @@ GAUGES: Final[Mapping[str, Gauge]] = {
         (),
         _of_report(_shift_l1),
     ),
+    "lifelong_prevalence_shift_l1_low": (
+        "Lower bound of lifelong_prevalence_shift_l1, from the intervals of all classes.",
+        (),
+        _of_report(lambda report: (bounds := _shift_bounds(report)) and bounds[0]),
+    ),
+    "lifelong_prevalence_shift_l1_high": (
+        "Upper bound of lifelong_prevalence_shift_l1, from the intervals of all classes.",
+        (),
+        _of_report(lambda report: (bounds := _shift_bounds(report)) and bounds[1]),
+    ),
     "lifelong_prevalence_changed_timestamp_seconds": (
         "Unix time of the last change of the prevalence within the window of the last cycle; absent where none was"
         " found. The estimate uses the predictions since.",
@@ -163,6 +189,11 @@ GAUGES: Final[Mapping[str, Gauge]] = {
         " mode than auto only proposed or reported.",
         ("outcome",),
         lambda status: _which(status.cycle.outcome, get_args(Outcome)) if status.cycle else {},
+    ),
+    "lifelong_cycle_last_reason": (
+        "1 for each reason of the last cycle that judged a window.",
+        ("reason",),
+        lambda status: {(one.code,): 1.0 for one in status.report.reasons} if status.report else {},
     ),
     "lifelong_shift_log_e_value": (
         "Natural logarithm of the evidence that the prevalence is not what the head assumes which serves now,"
@@ -252,6 +283,17 @@ GAUGES: Final[Mapping[str, Gauge]] = {
         "Unix time when this monitor, since its start, first found predictions of the population.",
         (),
         lambda status: _one(status.first_seen.timestamp()),
+    ),
+    "lifelong_population_task": (
+        "1 for the task of the model.",
+        ("task",),
+        lambda status: {(status.task,): 1.0},
+    ),
+    "lifelong_last_swap_timestamp_seconds": (
+        "Unix time when a cycle last published a head for the population, by itself or after approval; absent where"
+        " none did.",
+        (),
+        lambda status: _one(status.last_swap and status.last_swap.timestamp()),
     ),
     "lifelong_head_version": (
         "Version of the head that serves now.",

@@ -75,9 +75,9 @@ class PopulationMetrics:
         population = model.id, environment
         self._models[population] = model
         if population not in self._statuses:
-            names = registry.tasks[model.task_id].class_names
+            task, role = registry.tasks[model.task_id], registry.role(model.id)
             self._statuses[population] = PopulationStatus(
-                model.reference, environment, names, registry.role(model.id), first_seen
+                model.reference, environment, task.name, task.class_names, role, first_seen
             )
             self._judged.add(population)
 
@@ -185,7 +185,7 @@ class PopulationMetrics:
 
     def _renew(self, populations: Sequence[Population], registry: Registry) -> None:
         """Compute the statuses again from the newest cycles and the registry."""
-        changes = self._store.watching.head_changes()
+        changes, swaps = self._store.watching.head_changes(), self._store.swaps.newest()
         for population in populations:
             status, model = self._statuses[population], self._models[population]
             environment = status.environment
@@ -199,6 +199,7 @@ class PopulationMetrics:
                 affected=self._affected(population, head, is_own=population in registry.heads),
                 pinned=registry.pin_for(model, environment) is not None,
                 proposed=is_proposed,
+                last_swap=swaps.get(population),
                 cycle=cycle,
                 report=report,
                 inputs=inputs,

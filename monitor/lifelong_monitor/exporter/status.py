@@ -34,6 +34,7 @@ class PopulationStatus:
     model: str
     """reference, `name@version`"""
     environment: str
+    task: str
     class_names: tuple[str, ...]
     role: ModelRole
     """of the model"""
@@ -47,6 +48,8 @@ class PopulationStatus:
     """a person holds the head that serves"""
     proposed: bool = False
     """a head waits for a person's approval"""
+    last_swap: datetime | None = None
+    """when a cycle last published a head here; None: never"""
     cycle: Cycle | None = None
     """the newest recorded cycle, without the document of its report, which takes much memory"""
     report: AdaptationReport | None = None

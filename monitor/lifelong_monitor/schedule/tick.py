@@ -132,6 +132,7 @@ class Ticker:
         self._count_affected(now)
         self._ask_again(self._housekeeping.delete_expired(now.date(), is_round=is_round))
         if is_round:
+            self._exporter.show_knowledge(self._store.knowledge.state())
             self._housekeeping.advance_anchor()
         if not self._requested.empty():
             self._ask_again(SHOW_SECONDS)

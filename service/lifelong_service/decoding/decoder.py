@@ -20,6 +20,7 @@ from lifelong_core.values.errors import (
     UnavailableError,
 )
 from lifelong_core.values.preprocessing import Preprocessing
+from lifelong_service import metrics
 from lifelong_service.decoding.header import (
     ImageHeader,
     check_header,
@@ -125,10 +126,11 @@ class ImageDecoder:
         self._waiting += 1
         try:
             is_large = takes_much_memory(header, preprocessing)
-            pixels = await anyio.to_thread.run_sync(
-                partial(self._process.decode, request.image, preprocessing, is_large=is_large),
-                limiter=self._threads,
-            )
+            with metrics.DECODE_SECONDS.time():
+                pixels = await anyio.to_thread.run_sync(
+                    partial(self._process.decode, request.image, preprocessing, is_large=is_large),
+                    limiter=self._threads,
+                )
         finally:
             self._waiting -= 1
         return replace(request, route=route, pixels=pixels, weight=_weight_of(pixels, preprocessing))
@@ -149,9 +151,10 @@ class ImageDecoder:
         except LifelongError:
             return request
         try:
-            pixels = model_input(
-                request.image, preprocessing, maximum_pixels=limit, declared=request.declared
-            )
+            with metrics.DECODE_SECONDS.time():
+                pixels = model_input(
+                    request.image, preprocessing, maximum_pixels=limit, declared=request.declared
+                )
         except LifelongError as fault:
             return request if route.role == CANARY else replace(request, route=route, fault=fault, weight=0)
         return replace(request, route=route, pixels=pixels, weight=_weight_of(pixels, preprocessing))

@@ -141,7 +141,8 @@ class BatchPipeline:
         if request.pixels is not None and route is not None and route.model.preprocessing == preprocessing:
             return request.pixels
         limit = self._settings.maximum_image_pixels
-        return model_input(request.image, preprocessing, maximum_pixels=limit, declared=request.declared)
+        with metrics.DECODE_SECONDS.time():
+            return model_input(request.image, preprocessing, maximum_pixels=limit, declared=request.declared)
 
     def _infer(self, items: Sequence[BatchItem]) -> None:
         """Run each graph once over all its inputs of one shape; when that fails, once for each input."""
@@ -287,6 +288,7 @@ def _infer_together(items: Sequence[BatchItem]) -> None:
     classifier = items[0].classifier
     if classifier is None:
         raise TypeError("only images are inferred")
-    logits = classifier.logits([item.pixels for item in items])
+    with metrics.INFERENCE_SECONDS.time():
+        logits = classifier.logits([item.pixels for item in items])
     for row, item in enumerate(items):
         item.logits = logits[row : row + 1]

@@ -6,6 +6,7 @@ import logging
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.entities.registry import Model
 from lifelong_core.store import Store
+from lifelong_service import metrics
 from lifelong_service.clients.limits import OpenStreams
 from lifelong_service.graphs.captures import DEVICE
 from lifelong_service.graphs.classifier import Classifier
@@ -61,6 +62,7 @@ class Worker:
         # collection first would free almost nothing and delay the first answer by 0.14 s.
         gc.freeze()
         gc.enable()
+        metrics.WORKERS.set(1)
         logger.info("the worker has started", extra={"details": {"not_ready": self.not_ready()}})
 
     def drain(self) -> None:
@@ -83,6 +85,7 @@ class Worker:
         parts.periodic.close()
         parts.connection.close()
         gc.unfreeze()
+        metrics.WORKERS.set(0)
         logger.info("the worker has stopped")
 
     @property

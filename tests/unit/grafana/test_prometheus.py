@@ -13,7 +13,8 @@ GRAFANA = Path(__file__).parents[3] / "grafana"
 PROMETHEUS = GRAFANA / "prometheus"
 RECORDS_AND_ALERTS: list[dict[str, Any]] = [
     rule
-    for group in yaml.safe_load((PROMETHEUS / "rules.yml").read_text(encoding="utf-8"))["groups"]
+    for name in ("records.yml", "rules.yml")
+    for group in yaml.safe_load((PROMETHEUS / name).read_text(encoding="utf-8"))["groups"]
     for rule in group["rules"]
 ]
 RULES = [rule for rule in RECORDS_AND_ALERTS if "alert" in rule]
@@ -32,12 +33,23 @@ def promtool(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 def test_the_configuration_and_the_rules_it_names_are_valid() -> None:
     checked = promtool("check", "config", PROMETHEUS / "prometheus.yml")
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert f"{len(RECORDS_AND_ALERTS)} rules found" in checked.stdout
+    found = re.findall(r"(\d+) rules found", checked.stdout)
+    assert sum(map(int, found)) == len(RECORDS_AND_ALERTS)
 
 
 def test_every_alert_fires_and_stays_silent_as_it_should() -> None:
     tested = promtool("test", "rules", *(PROMETHEUS / name for name in RULE_TESTS))
     assert tested.returncode == 0, tested.stdout + tested.stderr
+
+
+def test_every_record_of_the_dashboards_has_the_values_it_should() -> None:
+    tested = promtool("test", "rules", PROMETHEUS / "records_test.yml")
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+    records, tests = (
+        (PROMETHEUS / name).read_text(encoding="utf-8") for name in ("records.yml", "records_test.yml")
+    )
+    recorded = set(re.findall(r"record: (\S+)", records))
+    assert {name for name in recorded if name not in tests} == set()
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])

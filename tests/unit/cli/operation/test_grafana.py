@@ -24,8 +24,9 @@ def test_all_files_are_written_as_they_are_shipped(tmp_path: Path) -> None:
     assert set(outcome.written) == written
     assert {
         "alertmanager/alertmanager.yml",
-        "dashboards/lifelong.json",
+        "dashboards/lifelong-overview.json",
         "prometheus/prometheus.yml",
+        "prometheus/records.yml",
         "prometheus/rules.yml",
         "prometheus/rules_test.yml",
         "provisioning/dashboards/lifelong.yml",
@@ -38,11 +39,11 @@ def test_all_files_are_written_as_they_are_shipped(tmp_path: Path) -> None:
 def test_a_changed_file_is_kept_and_nothing_is_written_beside_it(tmp_path: Path) -> None:
     export_monitoring_files(tmp_path)
     (tmp_path / "prometheus" / "rules.yml").write_text("groups: []")
-    (tmp_path / "dashboards" / "lifelong.json").unlink()
+    (tmp_path / "dashboards" / "lifelong-overview.json").unlink()
     with pytest.raises(ConflictError, match=r"prometheus/rules\.yml"):
         export_monitoring_files(tmp_path)
     assert (tmp_path / "prometheus" / "rules.yml").read_text() == "groups: []"
-    assert not (tmp_path / "dashboards" / "lifelong.json").exists()
+    assert not (tmp_path / "dashboards" / "lifelong-overview.json").exists()
 
 
 def test_replace_replaces_what_was_changed_and_leaves_the_rest(tmp_path: Path) -> None:

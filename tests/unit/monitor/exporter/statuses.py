@@ -10,6 +10,7 @@ import numpy as np
 
 from lifelong_core.deploy import AdaptationContext, AdaptationPolicy, AdaptationReport, PrevalenceEstimate
 from lifelong_core.deploy.adaptation.gain import ExpectedGain, ExpectedProbabilityGain
+from lifelong_core.deploy.adaptation.reasons import Reason
 from lifelong_core.deploy.label_shift.result import AssumptionTest
 from lifelong_core.deploy.performance.performance_estimate import (
     EstimatedMetric,
@@ -24,7 +25,7 @@ from lifelong_monitor.cycle.reports import Inputs
 from lifelong_monitor.exporter.status import PopulationStatus, ServingHead
 
 NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
-SEEN = PopulationStatus("m@1", "clinic", ("benign", "malignant"), "promoted", first_seen=NOON)
+SEEN = PopulationStatus("m@1", "clinic", "skin", ("benign", "malignant"), "promoted", first_seen=NOON)
 CYCLE = Cycle(
     id=UUID(int=1),
     model_id=1,
@@ -132,6 +133,7 @@ REPORT = replace(
     change_points=(ChangePoint(400, 380, 420, 0.8, 0.7, 0.9, datetime(2026, 11, 20, 12, tzinfo=UTC)),),
     evidence=evidence(7.5, 4000),
     assumption_test=assumption_test(0.002),
+    reasons=(Reason("prevalence_shifted", "The prevalence has shifted."),),
     expected_gain=gain(0.05, -0.01, 0.12),
     expected_probability_gain=probability_gain(0.04, 0.02, 0.06),
     worst_case_cost_increase=0.25,

@@ -17,6 +17,7 @@ from lifelong_core.configuration.policy_fields import MODES
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts, DecisionChange
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
+from lifelong_core.entities.knowledge import KnowledgeState
 from lifelong_core.entities.performance import CLASS_MIXES, ClassMix, MetricAtClassMix
 from lifelong_core.store.cycles.swaps import AffectedFigures
 from lifelong_core.values.errors import (
@@ -27,7 +28,7 @@ from lifelong_core.values.errors import (
     UnavailableError,
 )
 from lifelong_monitor.exporter import server
-from lifelong_monitor.exporter.exporter import CYCLE_OUTCOMES, Exporter
+from lifelong_monitor.exporter.exporter import CYCLE_OUTCOMES, KNOWLEDGE_COUNTS, Exporter
 from lifelong_monitor.exporter.status import ServingHead
 from lifelong_monitor.jobs.running.metrics import JOB_OUTCOMES
 from lifelong_monitor.realised.records import RealisedMetric, RealisedPerformance, RecommendedMetrics
@@ -42,6 +43,7 @@ JUDGED = replace(
     mode="propose",
     pinned=True,
     proposed=True,
+    last_swap=NOON,
     affected=AffectedFigures(
         since=NOON,
         until=NOON,
@@ -84,6 +86,11 @@ def test_a_judged_population_shows_every_figure(exporter: Exporter) -> None:
     assert value(exporter, "lifelong_prevalence_high", **{"class": "malignant"}) == pytest.approx(0.15)
     assert value(exporter, "lifelong_prevalence_assumed", **{"class": "malignant"}) == 0.5
     assert value(exporter, "lifelong_prevalence_shift_l1") == pytest.approx(0.8)
+    assert value(exporter, "lifelong_prevalence_shift_l1_low") == pytest.approx(0.7)
+    assert value(exporter, "lifelong_prevalence_shift_l1_high") == pytest.approx(0.9)
+    assert value(exporter, "lifelong_cycle_last_reason", reason="prevalence_shifted") == 1
+    assert value(exporter, "lifelong_population_task", task="skin") == 1
+    assert value(exporter, "lifelong_last_swap_timestamp_seconds") == NOON.timestamp()
     changed = datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()
     assert value(exporter, "lifelong_prevalence_changed_timestamp_seconds") == changed
     assert value(exporter, "lifelong_window_samples") == 800
@@ -114,6 +121,31 @@ def test_a_judged_population_shows_every_figure(exporter: Exporter) -> None:
     modes = {name: value(exporter, "lifelong_policy_mode", mode=name) for name in MODES}
     assert modes == {"auto": 0, "propose": 1, "shadow": 0}
     assert exporter.registry.get_sample_value("lifelong_cycle_interval_seconds") == 3600
+
+
+def test_the_bounds_of_the_shift_hold_all_prevalences_within_the_intervals(
+    exporter: Exporter,
+) -> None:
+    """Compared with many prevalences drawn from the intervals."""
+    rng, assumed = np.random.default_rng(0), np.array([0.5, 0.3, 0.2])
+    estimate = statuses.prevalence([0.45, 0.4, 0.15], half=0.06)
+    report = replace(statuses.EMPTY, prevalence=estimate, assumed_prevalence=assumed)
+    exporter.show(replace(SEEN, class_names=("a", "b", "c"), cycle=statuses.CYCLE, report=report))
+    two = rng.uniform(estimate.low[:2], estimate.high[:2], (200_000, 2))
+    drawn = np.column_stack([two, 1 - two.sum(axis=1)])
+    inside = drawn[(drawn[:, 2] >= estimate.low[2]) & (drawn[:, 2] <= estimate.high[2])]
+    distances = np.abs(inside - assumed).sum(axis=1)
+    assert value(exporter, "lifelong_prevalence_shift_l1_low") == pytest.approx(distances.min(), abs=0.01)
+    high = value(exporter, "lifelong_prevalence_shift_l1_high") or 0
+    assert distances.max() <= high < distances.max() + 0.06
+
+
+def test_the_counts_of_the_knowledge_base_are_shown(exporter: Exporter) -> None:
+    exporter.show_knowledge(KnowledgeState(revision=1, entries=3, fingerprints=5, transfers=2, origins={}))
+    counts = {
+        name: exporter.registry.get_sample_value(f"lifelong_knowledge_{name}") for name in KNOWLEDGE_COUNTS
+    }
+    assert counts == {"entries": 3, "fingerprints": 5, "transfers": 2}
 
 
 def test_the_comparison_of_labels_with_the_estimate_is_shown(exporter: Exporter) -> None:
@@ -301,6 +333,7 @@ def test_what_is_not_known_has_no_series(exporter: Exporter) -> None:
     assert shown == {
         "lifelong_cycles_total",
         "lifelong_population_first_seen_timestamp_seconds",
+        "lifelong_population_task",
         "lifelong_policy_mode",
         "lifelong_head_pinned",
         "lifelong_proposal_open",

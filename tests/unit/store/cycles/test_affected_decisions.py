@@ -229,6 +229,9 @@ def test_a_proposal_is_compared_up_to_its_approval(store: Store, model: Model) -
     assert figures_of(store, proposed).counts.affected == len(Expected.of(logged).listed)
     approved = store.cycles.approve(proposed.id, actor="tests")
     assert [one.cycle_id for one in store.swaps.uncounted()] == [proposed.id]
+    place = proposed.environment
+    activation = store.heads.activations(model.reference, environment=place)[-1]
+    assert store.swaps.newest() == {(model.id, place): activation.activated_at}
     append(store, rows(model, 20, head_version=approved.published_version or 0))
     assert figures_of(store, approved).counts.affected == len(Expected.of(logged).listed)
 

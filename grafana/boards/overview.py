@@ -1,0 +1,286 @@
+"""The dashboard of all populations: which one needs a person, whether decisions still fit, what happened."""
+
+from grafana.annotations import mark_affected, mark_swaps
+from grafana.dashboard import Board
+from grafana.grids import Column, draw_bars, draw_heatmap, draw_states, show_table
+from grafana.links import label_of, link_board, link_population, link_runbook, value_of
+from grafana.panels import HALF, TALL, THIRD, Panel, show_numbers
+from grafana.queries import ANSWERED, BY_POPULATION, Query, of_each
+from grafana.variables import choose_top
+from grafana.words import ACCEPTANCE, FAULTS, OUTCOMES, SEVERITIES, STATES
+
+_STATE = "lifelong:population_state"
+_MOST_URGENT = "topk($top, lifelong:population_attention @ end())"
+"""The same populations over the whole time range: those that are the most urgent at its end."""
+_NAME = "{{model}} in {{environment}}"
+_ROW = link_population(value_of("Model"), value_of("Environment"))
+_SERIES = link_population(label_of("model"), label_of("environment"))
+_POPULATION = (
+    Column("Model", label="model", width=150, links=_ROW),
+    Column("Environment", label="environment", width=130, links=_ROW),
+)
+_FINE_OR_NOT = ((None, "green"), (1, "orange"))
+_SHIFT = ((None, "green"), (0.1, "yellow"), (0.2, "orange"), (0.4, "red"))
+
+
+def _estimate(metric: str) -> str:
+    return of_each("lifelong_estimated_performance", labels=f'metric="{metric}",class="",head="current"')
+
+
+def _totals() -> list[Panel]:
+    """How many, in one line."""
+    return [
+        show_numbers(
+            "Populations",
+            "Pairs of a model and an environment with predictions in the window. The tables show all of them; panels"
+            " over time show the most urgent ones.",
+            [Query(f"count({_STATE})", "populations")],
+            unit="short",
+            empty="no population",
+            width=THIRD // 2,
+        ),
+        show_numbers(
+            "Need a person",
+            "Populations in any state but 'fits'. Their rows are the first of the table below.",
+            [Query(f"count({_STATE} >= 1) or vector(0)", "populations")],
+            unit="short",
+            empty="unknown",
+            thresholds=_FINE_OR_NOT,
+            width=THIRD // 2,
+        ),
+        show_numbers(
+            "Open proposals",
+            "Proposed heads and retrainings that wait for a person: lifelong heads proposals, lifelong proposals list,"
+            " or the console.",
+            [
+                Query("sum(max by (model, environment) (lifelong_proposal_open)) or vector(0)", "heads"),
+                Query(
+                    "sum(max by (task, environment, reason) (lifelong_retraining_proposals)) or vector(0)",
+                    "retrainings",
+                ),
+            ],
+            unit="short",
+            empty="unknown",
+            thresholds=_FINE_OR_NOT,
+            text="value_and_name",
+            width=THIRD // 2,
+        ),
+        show_numbers(
+            "Swaps within a day",
+            "Swaps within 24 hours over all populations, published or only proposed; the table of events below names"
+            " them.",
+            [Query('sum(lifelong:cycles:increase1d{outcome="swap"}) or vector(0)', "swaps")],
+            unit="short",
+            empty="unknown",
+            decimals=0,
+            width=THIRD // 2,
+        ),
+        show_numbers(
+            "Sick processes",
+            "Services and monitors with a fault: down, without database, with a model that cannot be loaded, and so"
+            " on. The table of faults names them.",
+            [Query("count(max by (job, instance) (lifelong:process_fault) > 0) or vector(0)", "processes")],
+            unit="short",
+            empty="unknown",
+            thresholds=((None, "green"), (1, "red")),
+            links=[link_board("Service", "service")],
+            width=THIRD // 2,
+        ),
+        show_numbers(
+            "Firing alerts",
+            "Alerts of this product that fire now, by severity; the table below names them with their runbooks.",
+            [
+                Query(
+                    f'count(ALERTS{{alertname=~"Lifelong.*",alertstate="firing",severity="{severity}"}}) or vector(0)',
+                    severity,
+                )
+                for severity in ("critical", "warning", "info")
+            ],
+            unit="short",
+            empty="unknown",
+            thresholds=_FINE_OR_NOT,
+            text="value_and_name",
+            width=THIRD // 2,
+        ),
+    ]
+
+
+def _list_populations() -> Panel:
+    accuracy = _estimate("AC")
+    return show_table(
+        "All populations",
+        "One row for each population, the most urgent first. Shift: L1 distance, 0 to 2, between the estimated"
+        " prevalence and the one that the judged head assumed, with its interval. Cost: expected cost per decision"
+        " now, without labels, and how much of it the best known head would save. Accuracy: estimated without"
+        " labels; acceptance: the worst of all acceptance thresholds of the task. A row links to its dashboards and"
+        " to the console.",
+        [
+            Column("State", _STATE, width=135, words=STATES, links=_ROW),
+            *_POPULATION,
+            Column(
+                "Mode",
+                "max by (model, environment, mode) (lifelong_policy_mode == 1)",
+                label="mode",
+                width=75,
+            ),
+            Column(
+                "Last swap",
+                f"(time() - {of_each('lifelong_last_swap_timestamp_seconds')}) / 86400",
+                unit="d",
+                decimals=1,
+                width=85,
+            ),
+            Column("Shift", of_each("lifelong_prevalence_shift_l1"), decimals=2, thresholds=_SHIFT, width=65),
+            Column("from", of_each("lifelong_prevalence_shift_l1_low"), decimals=2, width=60),
+            Column("to", of_each("lifelong_prevalence_shift_l1_high"), decimals=2, width=60),
+            Column("Cost", _estimate("EC"), decimals=3, width=75),
+            Column(
+                "above best",
+                "lifelong:population_excess_cost",
+                decimals=3,
+                width=95,
+            ),
+            Column("Accuracy", accuracy, unit="percentunit", decimals=1, width=85),
+            Column(
+                "Acceptance",
+                of_each("lifelong_estimated_performance_accepted", aggregation="min"),
+                words=ACCEPTANCE,
+                width=100,
+            ),
+            Column(
+                "Proposals",
+                "lifelong:population_proposals",
+                thresholds=((None, "transparent"), (1, "blue")),
+                width=85,
+            ),
+        ],
+        empty="No population: does a monitor run, and does Prometheus scrape it?",
+        sort="State",
+        height=TALL,
+    )
+
+
+def _list_events() -> Panel:
+    def count(outcome: str) -> str:
+        return f'round(lifelong:cycles:increase1d{{outcome="{outcome}"}}) > 0'
+
+    changed = of_each("lifelong_head_activated_timestamp_seconds")
+    events = f"(lifelong:cycles:increase1d > 0.5) or ({changed} > time() - 86400)"
+    return show_table(
+        "What happened within a day",
+        "Populations with an event within 24 hours: swaps (published or proposed), refusals and errors of cycles, the"
+        " last change of the head by a cycle or a person, and earlier decisions that it affects.",
+        [
+            Column("Head changed", f"1000 * ({changed} > time() - 86400)", unit="dateTimeFromNow", width=130),
+            *_POPULATION,
+            Column("Swaps", f"max {BY_POPULATION} ({count('swap')})", width=65),
+            Column("Refusals", f"max {BY_POPULATION} ({count('refuse')})", width=75),
+            Column("Errors", f"max {BY_POPULATION} ({count('error')})", width=65),
+            Column(
+                "Affected",
+                f"{of_each('lifelong_affected_decisions')} and on (model, environment) ({events})",
+                width=80,
+            ),
+        ],
+        empty="Nothing happened within a day.",
+        sort="Head changed",
+        width=HALF,
+    )
+
+
+def _list_alerts() -> Panel:
+    return show_table(
+        "Firing alerts",
+        "What fires now, with a link to its runbook, and to the population where the alert has one.",
+        [
+            Column("Severity", label="severity", words=SEVERITIES, width=80),
+            Column(
+                "Alert",
+                "max by (severity, alertname, model, environment, instance)"
+                ' (ALERTS{alertname=~"Lifelong.*",alertstate="firing"})',
+                label="alertname",
+                width=240,
+                links=[link_runbook(value_of("Alert"))],
+            ),
+            *_POPULATION,
+            Column("Instance", label="instance", width=130),
+        ],
+        empty="No alert fires.",
+        sort="Severity",
+        descending=False,
+        width=HALF,
+    )
+
+
+def _list_faults() -> Panel:
+    return show_table(
+        "Faults of processes",
+        "Services and monitors that are sick, and how; the runbook of the alert says what to do.",
+        [
+            Column("Process", label="job", width=140),
+            Column("Instance", label="instance", width=140),
+            Column("Fault", "lifelong:process_fault > 0", label="fault", words=FAULTS, width=320),
+        ],
+        empty="All processes are well.",
+        width=THIRD,
+    )
+
+
+BOARD = Board(
+    "overview",
+    "Overview",
+    "All populations: which one needs a person, whether its decisions still fit, and what happened within a day.",
+    [
+        *_totals(),
+        _list_populations(),
+        draw_states(
+            "Outcomes of cycles",
+            "Outcome of the last cycle of the most urgent populations. keep: the head still fits, or a swap is not"
+            " worth it. swap: a refitted head was published, or proposed. refuse: the assumptions do not hold.",
+            [Query(f"lifelong:population_outcome and on (model, environment) {_MOST_URGENT}", _NAME)],
+            OUTCOMES,
+            empty="No cycle yet.",
+            height=TALL,
+            links=_SERIES,
+        ),
+        draw_heatmap(
+            "Size of the shift over all populations",
+            "How many populations had a shift of this size (L1 distance, 0 to 2) at a time. A dark cell that moves"
+            " up: many populations shift together, as in an epidemic or after a change of protocol.",
+            Query("sum by (le) (lifelong:populations_by_shift_bucket)", "{{le}}"),
+            unit="none",
+            counted="populations",
+            empty="No estimate yet.",
+            height=TALL,
+        ),
+        _list_events(),
+        _list_alerts(),
+        draw_bars(
+            "Largest shifts",
+            "The populations with the largest distance (L1) between estimated and assumed prevalence now.",
+            [
+                Query(
+                    f"sort_desc(topk(10, max {BY_POPULATION} (lifelong_prevalence_shift_l1{{{ANSWERED}}})))",
+                    _NAME,
+                )
+            ],
+            unit="none",
+            empty="No estimate yet.",
+            thresholds=_SHIFT,
+            width=THIRD,
+            links=_SERIES,
+        ),
+        draw_bars(
+            "Populations by state",
+            "How many populations are in each state; the first column of the table has the same words.",
+            [Query(f"count({_STATE} == {value}) or vector(0)", word) for value, word, _ in STATES],
+            unit="short",
+            empty="No population.",
+            thresholds=((None, "blue"),),
+            width=THIRD,
+        ),
+        _list_faults(),
+    ],
+    variables=[choose_top()],
+    annotations=[mark_swaps(ANSWERED), mark_affected(ANSWERED)],
+)
