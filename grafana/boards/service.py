@@ -252,7 +252,11 @@ def _log() -> list[Panel]:
             [
                 Column("Instance", label="instance", width=130),
                 Column(
-                    "Fault", f"lifelong:process_fault{{{_HERE}}} > 0", label="fault", words=FAULTS, width=240
+                    "Fault",
+                    f"max by (instance, fault) (lifelong:process_fault{{{_HERE}}}) > 0",
+                    label="fault",
+                    words=FAULTS,
+                    width=240,
                 ),
             ],
             empty="All processes are well.",
