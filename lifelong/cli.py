@@ -46,6 +46,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
     ),
     "Heads and cycles": (
         Entry("heads", "models.heads", "List, publish, roll back, pin and approve heads."),
+        Entry("populations", "populations", "What each population needs from a person."),
         Entry("cycles", "cycles.cycles", "List, show, replay and run cycles."),
         Entry("adapt", "cycles.adapt", "Run one cycle offline, from files."),
         Entry("plan", "cycles.plan", "Plan how many samples an estimate needs."),

@@ -1,5 +1,6 @@
 """Retrainings that monitors propose."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 from uuid import UUID
@@ -12,6 +13,13 @@ from lifelong_core.entities.entity import Entity, Moment
 
 Decision: TypeAlias = Literal["accepted", "dismissed"]
 ProposalState: TypeAlias = Literal["open", "accepted", "dismissed"]
+
+REASONS: Mapping[RetrainingReason, str] = {
+    "estimated_performance": "Estimated performance below acceptance",
+    "realised_performance": "Realised performance below acceptance",
+    "repeated_refusals": "More than the prevalence has changed",
+}
+"""Why a retraining is proposed, as a title."""
 
 
 class MissedFigure(TypedDict):

@@ -183,7 +183,7 @@ def affected_pages(store: Store, period: AffectedPeriod, listed: AffectedList) -
         environment=period.environment,
         head_version=period.head_version,
         activated_at=period.activated_at,
-        figures=_figures(listed.figures),
+        figures=affected_figures(listed.figures),
         decisions=list(names),
         predictions=[],
         next=None if listed.next is None else str(listed.next),
@@ -246,13 +246,14 @@ def cycle_answers(store: Store, cycles: Sequence[Cycle]) -> list[CycleAnswer]:
         CycleAnswer.of(
             cycle,
             model=references[cycle.model_id],
-            affected=_figures(affected[cycle.id]) if cycle.id in affected else None,
+            affected=affected_figures(affected[cycle.id]) if cycle.id in affected else None,
         )
         for cycle in cycles
     ]
 
 
-def _figures(figures: AffectedFigures) -> AffectedFiguresAnswer:
+def affected_figures(figures: AffectedFigures) -> AffectedFiguresAnswer:
+    """The figures of a swap as people see them."""
     counts = figures.counts
     return AffectedFiguresAnswer.of(
         figures,

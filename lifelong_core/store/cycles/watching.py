@@ -93,22 +93,7 @@ class PopulationWatch(Repository):
 
     def newest_cycles(self) -> dict[Population, NewestCycle]:
         """The newest cycle of each population of a present model; as `Cycles.last`, without its report."""
-        models, environments = tables.models.c.id, tables.environments.c.name
-        # One index lookup for each pair; GROUP BY would read all cycles.
-        newest = (
-            sa.select(_cycles.c.id)
-            .where(_cycles.c.model_id == models, _cycles.c.environment == environments)
-            .correlate(tables.models, tables.environments)
-            .order_by(_cycles.c.log_position.desc(), _cycles.c.due_at.desc(), _cycles.c.id.desc())
-            .limit(1)
-            .scalar_subquery()
-        )
-        chosen = (
-            sa.select(newest.label("id"))
-            .select_from(tables.models.join(tables.environments, sa.true()))
-            .where(tables.models.c.removed_at.is_(None))
-            .subquery()
-        )
+        chosen = newest_cycle_ids()
         query = (
             sa.select(_cycles.c.model_id, _cycles.c.environment, _cycles.c.id, _cycles.c.log_position)
             .join(chosen, chosen.c.id == _cycles.c.id)
@@ -168,6 +153,27 @@ class PopulationWatch(Repository):
             .order_by(*population)
         )
         return {(row.model_id, environment_of(row)): row.activated_at for row in self._rows(query)}
+
+
+def newest_cycle_ids() -> sa.Subquery:
+    """The ids (`id`) of the newest cycles of all populations of present models; null for pairs without a cycle."""
+    models, environments = tables.models.c.id, tables.environments.c.name
+    # One index lookup for each pair; GROUP BY would read all cycles.
+    newest = (
+        sa.select(_cycles.c.id)
+        .where(_cycles.c.model_id == models, _cycles.c.environment == environments)
+        .correlate(tables.models, tables.environments)
+        .order_by(_cycles.c.log_position.desc(), _cycles.c.due_at.desc(), _cycles.c.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    pairs = tables.models.join(tables.environments, sa.true())
+    return (
+        sa.select(newest.label("id"))
+        .select_from(pairs)
+        .where(tables.models.c.removed_at.is_(None))
+        .subquery()
+    )
 
 
 def _counts(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any, Any, int]:

@@ -1,5 +1,6 @@
 """Recommendations attached to tasks: metrics, acceptance thresholds, costs and decision rule for their models."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -85,6 +86,20 @@ class Recommendations(Repository):
             query = _of(connection, found).order_by(_recommendations.c.version.desc()).limit(1)
             row = connection.execute(query).one_or_none()
         return None if row is None else _attached(row, found)
+
+    def required_accuracies(self) -> dict[int, float]:
+        """The strictest acceptance threshold of accuracy in force of each task that has one, by task id."""
+        table, newest = _recommendations, _recommendations.alias()
+        of_task = sa.select(sa.func.max(newest.c.version)).where(newest.c.task_id == table.c.task_id)
+        query = sa.select(table.c.task_id, table.c.thresholds).where(
+            table.c.version == of_task.scalar_subquery()
+        )
+        found: dict[int, float] = {}
+        for row in self._rows(query):
+            values = [one["value"] for one in json.loads(row.thresholds) if one["metric"] == "AC"]
+            if values:
+                found[row.task_id] = max(values)
+        return found
 
     def get(self, task: str, version: int) -> AttachedRecommendation:
         """One recommendation of a task.

@@ -4,8 +4,8 @@ A reason that was proposed is not proposed again before a cycle has found it gon
 monitors may propose the same at once; one row is stored.
 """
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -20,6 +20,7 @@ from lifelong_core.store.engine.columns import read_record
 from lifelong_core.store.engine.statements import Repository, id_with_beginning, upsert_into
 from lifelong_core.store.heads.heads import subject_of
 from lifelong_core.store.log.identifiers import new_prediction_id
+from lifelong_core.store.log.records import Population
 from lifelong_core.store.registry.models import model_with_id
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, NotFoundError
@@ -86,6 +87,14 @@ class RetrainingProposals(Repository):
                 _proposals.c.fine_at.is_(None),
             )
             return frozenset(connection.execute(query).scalars())
+
+    def open_reasons(self) -> Mapping[Population, Sequence[RetrainingReason]]:
+        """The reasons of the open proposals of each population that has some."""
+        query = sa.select(_proposals.c.model_id, _proposals.c.environment, _proposals.c.reason)
+        found = defaultdict[Population, list[RetrainingReason]](list)
+        for row in self._rows(query.where(_proposals.c.decided_at.is_(None)).order_by(_proposals.c.id)):
+            found[row.model_id, row.environment].append(row.reason)
+        return found
 
     def list(
         self,

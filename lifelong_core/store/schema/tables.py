@@ -279,6 +279,8 @@ cycles = sa.Table(
     sa.Column("rejection_reason", sa.String(200)),
     sa.Column("rejected_at", Moment),
     sa.Column("rejected_by", sa.String(128)),
+    # The few numbers of the report that overviews show; null: an earlier version recorded the cycle.
+    sa.Column("figures", sa.JSON(none_as_null=True)),
     # A due cycle is recorded once, even with several monitors.
     sa.UniqueConstraint("model_id", "environment", "due_at"),
     sa.Index("ix_cycles_log_position", "model_id", "environment", "log_position"),

@@ -8,7 +8,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.entities.proposals import ProposalAnswer
+from lifelong_core.entities.proposals import REASONS, ProposalAnswer
 from lifelong_core.operations.operation import Call
 from lifelong_core.operations.proposals import AcceptProposal, DismissProposal, ListProposals, ShowProposal
 from lifelong_core.values.errors import LifelongError
@@ -19,12 +19,6 @@ from lifelong_service.guard.access import access, carry_out
 
 MOST = 100
 """Newest proposals that are listed."""
-
-REASONS = {
-    "estimated_performance": "Estimated performance below acceptance",
-    "realised_performance": "Realised performance below acceptance",
-    "repeated_refusals": "More than the prevalence has changed",
-}
 
 router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 

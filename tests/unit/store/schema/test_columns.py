@@ -28,7 +28,7 @@ RECORDS: dict[str, tuple[type, str, str]] = {
     "audit": (AuditEntry, "", ""),
     "calibration_sets": (CalibrationSet, "content_digest", ""),
     "console_sessions": (ConsoleSession, "id_hash token_id", "token"),
-    "cycles": (Cycle, "rejected_at rejected_by rejection_reason", "rejection"),
+    "cycles": (Cycle, "figures rejected_at rejected_by rejection_reason", "rejection"),
     "environments": (Environment, "", ""),
     "head_activations": (Activation, "previous", ""),
     "head_pins": (HeadPin, "", ""),
