@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lifelong.doctor.examination import CHECKS
 from lifelong_core.configuration.settings import OTHER_VARIABLES, PolicySettings, Settings
+from lifelong_core.doctor.examination import CHECKS
 from lifelong_monitor.jobs.running.work import KINDS
 from tests.faults import figures
 from tests.faults.report import render

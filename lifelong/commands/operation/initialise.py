@@ -8,8 +8,8 @@ import click
 
 from lifelong.commands.common import actor, format_count
 from lifelong.printing import echo
-from lifelong.private_files import restrict_installation
 from lifelong_core.configuration.settings import Settings, settings_file
+from lifelong_core.runtime.private_files import restrict_installation
 from lifelong_core.runtime.redaction import redact
 from lifelong_core.store import Scope, Store
 from lifelong_core.store.access.audit_chain import AnchorFile

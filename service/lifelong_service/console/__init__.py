@@ -10,7 +10,7 @@ from lifelong_service.console import (
     trainings,
     trials,
 )
-from lifelong_service.console.administration import audit_log, tokens
+from lifelong_service.console.administration import audit_log, doctor, tokens
 from lifelong_service.console.interview import forms as interview_forms
 from lifelong_service.console.interview import interviews, results
 from lifelong_service.console.knowledge import pages as knowledge_pages
@@ -30,6 +30,7 @@ ROUTERS = (
     proposals.router,
     labels.router,
     tokens.router,
+    doctor.router,
     audit_log.router,
     runbooks.router,
     sessions.router,

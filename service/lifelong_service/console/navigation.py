@@ -42,6 +42,7 @@ LINKS = (
         Link("Jobs", "/console/jobs"),
         Link("Audit log", "/console/audit"),
         Link("Tokens", "/console/tokens"),
+        Link("Doctor", "/console/doctor"),
     ),
 )
 """Groups of links: what is served, how it is developed, the installation. A new page gets a line here."""

@@ -33,7 +33,15 @@ from lifelong_core.operations import (
     tasks,
     trials,
 )
-from lifelong_core.operations.administration import audit, environments, groups, jobs, processes, tokens
+from lifelong_core.operations.administration import (
+    audit,
+    doctor,
+    environments,
+    groups,
+    jobs,
+    processes,
+    tokens,
+)
 from lifelong_core.operations.operation import CsvFile, Operation, operations_of
 from lifelong_core.values.documents import RequestDocument
 from lifelong_service.bodies.parameters import check_parameters
@@ -52,6 +60,7 @@ MODULES: tuple[ModuleType, ...] = (
     environments,
     tokens,
     processes,
+    doctor,
     jobs,
     proposals,
     retrainings,

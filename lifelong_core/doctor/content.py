@@ -3,9 +3,9 @@
 import stat
 from collections.abc import Iterator
 
-from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.design.recommendation.stated_rule import recommended_rule
+from lifelong_core.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.images.preprocessing_digest import differs
 from lifelong_core.store import Store, Task
 from lifelong_core.store.design.effects import differing_heads, refit_hint

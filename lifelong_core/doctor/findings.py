@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import Store
@@ -18,9 +18,16 @@ class Level(IntEnum):
     FAILURE = 2
 
     @property
-    def word(self) -> str:
+    def word(self) -> Literal["ok", "warning", "failure"]:
         """In lower case."""
-        return self.name.lower()
+        return _WORDS[self]
+
+
+_WORDS: dict[Level, Literal["ok", "warning", "failure"]] = {
+    Level.OK: "ok",
+    Level.WARNING: "warning",
+    Level.FAILURE: "failure",
+}
 
 
 @dataclass(frozen=True)

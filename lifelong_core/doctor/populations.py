@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.deploy import FittedQuantifier, quantifier
+from lifelong_core.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.store import Model
 from lifelong_core.store.health import SummaryState
 from lifelong_core.store.log.identifiers import EPOCH

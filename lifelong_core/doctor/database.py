@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
+from lifelong_core.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.store.access.audit_chain import AnchorFile
 from lifelong_core.store.health import CLOCK_HINT
 

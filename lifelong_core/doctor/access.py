@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from lifelong.doctor.findings import Finding, Installation, ok, warning
+from lifelong_core.doctor.findings import Finding, Installation, ok, warning
 from lifelong_core.entities.access import BOUND_SCOPES
 from lifelong_core.store import Scope, Token
 from lifelong_core.store.log.identifiers import EPOCH

@@ -8,12 +8,12 @@ from datetime import timedelta
 from pathlib import Path
 from stat import S_IWGRP, S_IWOTH
 
-from lifelong.doctor.findings import Finding, Installation, failure, ok, warning
-from lifelong.private_files import absolute, database_file, find_accessible, local_artifacts
 from lifelong_core.configuration.serving_plan import serving_plan
 from lifelong_core.configuration.settings import settings_file
+from lifelong_core.doctor.findings import Finding, Installation, failure, ok, warning
 from lifelong_core.runtime.files import is_accessible_to_others
 from lifelong_core.runtime.graph_check import check_execution_providers
+from lifelong_core.runtime.private_files import absolute, database_file, find_accessible, local_artifacts
 from lifelong_core.store.engine.database import parse_url
 from lifelong_core.store.spool.spool import Spool
 from lifelong_core.values.errors import InvalidInputError

@@ -1,12 +1,12 @@
 """Runs all checks one after the other; a failure of one does not stop the others."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 
-from lifelong.doctor import access, content, database, machine, monitoring, populations, processes
-from lifelong.doctor.findings import Check, Finding, Installation, Level, Result, failure, ok
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.doctor import access, content, database, machine, monitoring, populations, processes
+from lifelong_core.doctor.findings import Check, Finding, Installation, Level, Result, failure, ok
 from lifelong_core.runtime.redaction import redact
 from lifelong_core.store import Store
 from lifelong_core.values.errors import LifelongError
@@ -38,6 +38,28 @@ CHECKS: dict[str, Check] = {
     "summaries": populations.check_summaries,
 }
 
+SERVED = (
+    "writing",
+    "clocks",
+    "audit log",
+    "retention",
+    "calibration sets",
+    "models",
+    "heads",
+    "recommendations",
+    "group key",
+    "cores",
+    "spool",
+    "disk space",
+    "workers",
+    "monitor",
+    "jobs",
+    "environments",
+    "label error rates",
+    "tokens",
+)
+"""The checks that read little, so that a serving process may make them."""
+
 
 def examine(*, quick: bool) -> Iterator[Result]:
     """Run all checks; without settings or database, the others are skipped."""
@@ -57,8 +79,13 @@ def examine(*, quick: bool) -> Iterator[Result]:
         revision = store.health.schema()
         yield Result("database", (ok(f"{redact(url.render_as_string())} has the schema {revision}."),))
         installation = Installation(settings, store, datetime.now(UTC), quick)
-        for name, check in CHECKS.items():
-            yield Result(name, _findings(check, installation))
+        yield from examine_store(installation, tuple(CHECKS))
+
+
+def examine_store(installation: Installation, names: Iterable[str]) -> Iterator[Result]:
+    """Run the named checks of an opened store, one after the other, as the results are asked for."""
+    for name in names:
+        yield Result(name, _findings(CHECKS[name], installation))
 
 
 def _findings(check: Check, installation: Installation) -> tuple[Finding, ...]:
