@@ -76,7 +76,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         title=app.title,
         version=app.version,
         summary=app.summary,
-        routes=app.routes,
+        routes=[route.described if isinstance(route, GuardedRoute) else route for route in app.routes],
         tags=app.openapi_tags,
         servers=app.servers or None,
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
+from functools import cached_property
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -50,11 +51,19 @@ class GuardedRoute(APIRoute):
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        answer = get_typed_return_annotation(endpoint)
+        options["response_model"] = None
+        # Models of answers take most of the time that routes take, and serving needs none.
+        super().__init__(path, endpoint, **{**options, "responses": None})
+        self._options = options
+
+    @cached_property
+    def described(self) -> APIRoute:
+        """This route with the models of its answers, for the description of the API."""
+        answer, options = get_typed_return_annotation(self.endpoint), dict(self._options)
         if not (isinstance(answer, type) and issubclass(answer, Response)):
             status = options.get("status_code") or 200
             options["responses"] = {status: {"model": answer}, **(options.get("responses") or {})}
-        super().__init__(path, endpoint, **{**options, "response_model": None})
+        return APIRoute(self.path, self.endpoint, **options)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match as the framework does; routes of GET also match HEAD."""
