@@ -85,7 +85,7 @@ def _job_page(
         request,
         "job",
         status=status,
-        one=_shown(job),
+        job_view=_shown(job),
         log=carry_out(request, ShowLog(job=identifier, limit=_LINES)).lines,
         error=error,
         report=f"{LIST}/{job.id}/report" if _has_report(job) else None,

@@ -99,21 +99,21 @@ def rotate_token(request: Request, name: str, form: Form) -> Response:
 @access(RevokeToken.operation.scope, media_types=FORM)
 def revoke_token(request: Request, name: str, form: Form) -> Response:
     """Revoke a token for good."""
-    return _change(request, name, form, RevokeToken(name=name))
+    return _change(request, name, form, RevokeToken)
 
 
 @router.post(LIST + "/{name}/log-out")
 @access(EndSessions.operation.scope, media_types=FORM)
 def log_out(request: Request, name: str, form: Form) -> Response:
     """End all sessions of a token."""
-    return _change(request, name, form, EndSessions(name=name))
+    return _change(request, name, form, EndSessions)
 
 
-def _change(request: Request, name: str, form: Form, call: Call[Any]) -> Response:
+def _change(request: Request, name: str, form: Form, call: type[Call[Any]]) -> Response:
     return decide(
         request,
         form,
-        lambda: call,
+        lambda: call.read({"name": name}),
         back=f"{LIST}/{name}",
         refused=lambda error, status: _token_page(request, name, status=status, error=error),
     )
@@ -146,15 +146,15 @@ def _list_page(
 def _token_page(
     request: Request, name: str, *, status: int = 200, error: LifelongError | None = None
 ) -> Response:
-    found = [token for token in carry_out(request, ListTokens()).tokens if token.name == name]
-    if not found:
+    named = [token for token in carry_out(request, ListTokens()).tokens if token.name == name]
+    if not named:
         raise NotFoundError(f"there is no token {name[:80]!r}.", hint="Choose one from the list of tokens.")
     return page(
         request,
         "administration/token",
         status=status,
         error=error,
-        one=found[0],
+        shown_token=named[0],
         sessions=carry_out(request, ListSessions(name=name)).sessions,
         overlaps=OVERLAPS,
         path=f"{LIST}/{name}",
@@ -162,4 +162,4 @@ def _token_page(
 
 
 def _secret(request: Request, token: TokenWithSecret) -> Response:
-    return page(request, "administration/secret", one=token, path=LIST)
+    return page(request, "administration/secret", shown_token=token, path=LIST)
