@@ -9,8 +9,8 @@ from lifelong_core.values.errors import ConfigurationError, ConflictError, Inval
 
 FOLDERS = ("alertmanager", "dashboards", "prometheus", "provisioning")
 """The exported parts of `grafana/`; the rest is the code that generates the dashboards."""
-_CONSOLE = "http://127.0.0.1:3000/console"
-_RUNBOOKS = f"{_CONSOLE}/runbooks"
+_SERVICE = "http://127.0.0.1:3000"
+_RUNBOOKS = f"{_SERVICE}/console/runbooks"
 _GRAFANA = "http://127.0.0.1:3001"
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9._:\[\]/~%-]+")
 
@@ -20,7 +20,7 @@ class Addresses:
     """Where the links of alerts and dashboards lead to; None: as the files are shipped, on this machine.
 
     Attributes:
-        console: of the console, such as `https://lifelong.example.org/console`.
+        service: such as `https://lifelong.example.org`; its console is below.
         grafana: of Grafana.
         runbooks: of the folder of runbooks, without the name of the alert; None: they are in the console.
 
@@ -28,12 +28,12 @@ class Addresses:
         InvalidInputError: one of them is no address with http or https.
     """
 
-    console: str | None = None
+    service: str | None = None
     grafana: str | None = None
     runbooks: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("console", "grafana", "runbooks"):
+        for name in ("service", "grafana", "runbooks"):
             address = getattr(self, name)
             if address is not None and not _ADDRESS.fullmatch(address):
                 raise InvalidInputError(
@@ -42,13 +42,18 @@ class Addresses:
                     hint="Give one such as https://lifelong.example.org, without question mark and blanks.",
                 )
 
+    @property
+    def for_grafana(self) -> str:
+        """The address of Grafana, the shipped one if there is no other."""
+        return self.grafana or _GRAFANA
+
     def put_into(self, content: bytes) -> bytes:
         """Return the content of a file with these addresses."""
         text = content.decode()
-        # The runbooks first: their shipped address begins with that of the console.
+        # The runbooks first: their shipped address begins with that of the service.
         for shipped, wanted in (
             (_RUNBOOKS, self.runbooks),
-            (_CONSOLE, self.console),
+            (_SERVICE, self.service),
             (_GRAFANA, self.grafana),
         ):
             if wanted is not None:

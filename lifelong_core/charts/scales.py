@@ -109,12 +109,14 @@ def pad_range(values: Iterable[float], *, within: Range = (-math.inf, math.inf))
         (0.46, 0.94)
         >>> pad_range([2.0])
         (1.9, 2.1)
+        >>> pad_range([0.0], within=(0, math.inf))
+        (0, 1.0)
     """
     finite = [value for value in values if math.isfinite(value)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
     air = 0.1 * (high - low)
     if air < 1e-6:
-        air = max(0.05 * abs(high), 0.01)
+        air = max(0.05 * abs(high), 0.01) if high else 1.0
     return round(max(low - air, within[0]), 12), round(min(high + air, within[1]), 12)
 
 

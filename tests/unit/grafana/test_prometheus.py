@@ -21,7 +21,7 @@ RECORDS_AND_ALERTS: list[dict[str, Any]] = [
 RULES = [rule for rule in RECORDS_AND_ALERTS if "alert" in rule]
 RUNBOOKS = GRAFANA.parent / "docs" / "runbooks"
 ROUTING = GRAFANA / "alertmanager" / "alertmanager.yml"
-DASHBOARDS = {f"lifelong-{name}" for name in ("overview", "population", "quality", "service", "develop")}
+DASHBOARDS = {file.stem for file in (GRAFANA / "dashboards").glob("*.json")}
 CASES: list[dict[str, Any]] = [
     document | {"tests": [case]}
     for name in ("rules_test.yml", "rules_weeks_test.yml")

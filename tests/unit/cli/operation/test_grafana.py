@@ -64,8 +64,8 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
 
 def test_links_lead_to_the_given_addresses_and_the_tests_of_the_rules_still_pass(tmp_path: Path) -> None:
     options = [
-        "--console-url",
-        "https://lifelong.example.org/console/",
+        "--service-url",
+        "https://lifelong.example.org/",
         "--grafana-url",
         "https://charts.example.org",
     ]
@@ -85,7 +85,7 @@ def test_links_lead_to_the_given_addresses_and_the_tests_of_the_rules_still_pass
 
 
 def test_runbooks_may_lie_elsewhere_than_the_console() -> None:
-    files = monitoring_files(Addresses("https://a.example/console", runbooks="https://wiki.example/runbooks"))
+    files = monitoring_files(Addresses("https://a.example", runbooks="https://wiki.example/runbooks"))
     assert (
         b"runbook_url: https://wiki.example/runbooks/LifelongServiceDown\n" in files["prometheus/rules.yml"]
     )

@@ -90,7 +90,7 @@ def test_the_bento_holds_the_files_of_the_console() -> None:
     assert {f"service/**/*{kind}" for kind in kinds} <= set(patterns)
 
 
-def test_the_wheel_holds_the_dashboards_and_rules(tmp_path: Path) -> None:
+def test_the_wheel_holds_dashboards_rules_runbooks_and_the_page_of_previews(tmp_path: Path) -> None:
     built = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
         cwd=ROOT,
@@ -100,7 +100,12 @@ def test_the_wheel_holds_the_dashboards_and_rules(tmp_path: Path) -> None:
     )
     assert built.returncode == 0, built.stderr
     with ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
-        shipped = {name: wheel.read(name) for name in wheel.namelist() if "grafana_files/" in name}
+        names = set(wheel.namelist())
+        shipped = {name: wheel.read(name) for name in names if "grafana_files/" in name}
     wanted = {f"lifelong/grafana_files/{name}": content for name, content in monitoring_files().items()}
     assert shipped == wanted
     assert "lifelong/grafana_files/prometheus/rules.yml" in shipped
+    assert {
+        "lifelong_service/runbooks/LifelongErrorRate.md",
+        "lifelong/grafana_preview/page.html.jinja",
+    } <= names
