@@ -140,6 +140,10 @@ lifelong is under [Apache-2.0](../LICENSE). These are the licences of what it in
 the wheels. With an NVIDIA GPU, `onnxruntime-gpu` (MIT) takes the place of `onnxruntime`, and a build of torch for CUDA
 installs NVIDIA's own libraries, as the extra `gpu` does; they are under NVIDIA's licences and not listed here.
 
+## In the repository
+
+The console serves htmx 2.0.10 unchanged (`service/lifelong_service/console/htmx-2.0.10.min.js`, 0BSD).
+
 ## Service and monitor
 
 What a bento installs (`service/requirements.txt`).

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from lifelong_core.store import Scope
+from lifelong_core.configuration.settings import Settings
+from lifelong_core.store import Scope, Store
 from tests.integration.browser import ARRIVED, Browser, running_browser
 from tests.integration.installation import install
 from tests.integration.processes import Service, running_service
@@ -342,3 +343,24 @@ def log_in(
     keyboard.submit()
     browser.open(f"http://{HOST}:{service.port}/console/interviews/{made['id']}{path}")
     return keyboard
+
+
+def test_the_page_of_a_job_follows_its_progress_until_the_end(
+    service: Service, installed: tuple[Path, str], browser: Browser
+) -> None:
+    log_in(service, installed, browser)
+    with Store.from_settings(Settings(data_directory=installed[0] / "data")) as store:
+        store.jobs.submit("cycle", {}, actor="test")
+        job = store.jobs.claim("test", lease_seconds=600)
+        assert job is not None
+        browser.open(f"http://{HOST}:{service.port}/console/jobs/{job.id}")
+        assert browser.text("h1") == "cycle: running"
+        browser.evaluate("window.isSamePage = true")
+        store.jobs.report(job, {"fraction": 0.5})
+        browser.wait_until("document.querySelector('.progress span')?.innerText === '50 %'")
+        store.jobs.succeed(job, {})
+        browser.wait_until("document.querySelector('h1').innerText === 'cycle: succeeded'")
+    assert browser.evaluate("window.isSamePage") is True
+    assert browser.evaluate("document.querySelector('[hx-get]')") is None
+    assert browser.complaints() == []
+    assert browser.barriers() == []

@@ -14,7 +14,7 @@ from lifelong_core.store import Store
 from lifelong_core.values.errors import LifelongError
 from lifelong_service.console.confirmation import decide
 from lifelong_service.console.pages import page
-from lifelong_service.console.route import FORM, ConsoleRoute, Form
+from lifelong_service.console.route import FORM, LIVE, ConsoleRoute, Form
 from lifelong_service.guard.access import access, carry_out, worker_of
 
 if TYPE_CHECKING:
@@ -43,14 +43,22 @@ router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 @access(ListJobs.operation.scope)
 def list_jobs(request: Request) -> Response:
     """Show the newest jobs."""
-    listed = carry_out(request, ListJobs(limit=MOST))
-    return page(request, "jobs", lines=[_shown(job) for job in listed.jobs])
+    jobs = carry_out(request, ListJobs(limit=MOST)).jobs
+    is_live = any(job.finished_at is None for job in jobs)
+    return page(
+        request,
+        "jobs",
+        headers=LIVE if is_live else None,
+        is_live=is_live,
+        path=LIST,
+        lines=[_shown(job) for job in jobs],
+    )
 
 
 @router.get(LIST + "/{identifier}")
 @access(ShowJob.operation.scope)
 def show_job(request: Request, identifier: UUID) -> Response:
-    """Show a job; the page of one that has not ended reloads itself."""
+    """Show a job; the page of one that has not ended keeps its progress up to date."""
     return _job_page(request, identifier)
 
 
@@ -85,6 +93,9 @@ def _job_page(
         request,
         "job",
         status=status,
+        headers=None if job.finished_at else LIVE,
+        is_live=job.finished_at is None,
+        path=f"{LIST}/{job.id}",
         job_view=_shown(job),
         log=carry_out(request, ShowLog(job=identifier, limit=_LINES)).lines,
         error=error,

@@ -55,6 +55,7 @@ def page(
         "token": token,
         "may_write": token is not None and token.allows(Scope.OPERATE),
         "may_attach": token is not None and token.allows(Scope.ADMIN),
+        "script": f"/console/htmx.js?version={script().version}",
         "stylesheet": f"/console/console.css?version={stylesheet().version}",
     }
     text = _templates().get_template(f"{template}.html.jinja").render(common | context)
@@ -85,6 +86,13 @@ def as_sentence(text: str) -> str:
 def see_other(path: str) -> Response:
     """Redirect after a form, so that reloading the page does not send the form again."""
     return RedirectResponse(path, status_code=303)
+
+
+@cache
+def script() -> FixedDocument:
+    """Return htmx, unchanged: pages of running jobs load their own address again, and no other page has a script."""
+    content = (_HERE / "htmx-2.0.10.min.js").read_bytes()
+    return FixedDocument(content, "text/javascript", {"Cache-Control": "public, max-age=31536000"})
 
 
 @cache

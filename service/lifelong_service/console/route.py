@@ -41,6 +41,11 @@ HEADERS = {
 }
 """Default headers of every page."""
 
+LIVE = {
+    "Content-Security-Policy": f"{HEADERS['Content-Security-Policy']}; script-src 'self'; connect-src 'self'"
+}
+"""Headers of a page that shows the progress of jobs: it runs our script, which loads the page again."""
+
 logger = logging.getLogger(__name__)
 
 

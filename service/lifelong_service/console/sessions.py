@@ -20,7 +20,7 @@ from lifelong_core.values.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from lifelong_service.console.pages import as_sentence, page, see_other, stylesheet
+from lifelong_service.console.pages import as_sentence, page, script, see_other, stylesheet
 from lifelong_service.console.route import COOKIE, FORM, ConsoleRoute, Form, error_page, is_plain
 from lifelong_service.guard.access import (
     access,
@@ -141,6 +141,13 @@ def log_out_everywhere(request: Request) -> Response:
 async def style(request: Request) -> Response:
     """Return the style sheet; its address changes with its content."""
     return stylesheet().answer(request)
+
+
+@router.get("/console/htmx.js")
+@access(None)
+async def htmx(request: Request) -> Response:
+    """Return the script of the pages of running jobs; its address changes with its content."""
+    return script().answer(request)
 
 
 @anything_else.get("/console/")

@@ -4,7 +4,7 @@ import re
 
 from starlette.types import Message, Scope, Send
 
-_LINK = re.compile(r'((?:href|action|src)="|http-equiv="refresh" content="\d+; url=)/')
+_LINK = re.compile(r'((?:href|action|src|hx-get)="|http-equiv="refresh" content="\d+; url=)/')
 """A link within the site. A value of a template cannot forge one: its quotes are escaped."""
 
 

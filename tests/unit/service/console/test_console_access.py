@@ -18,7 +18,14 @@ from tests.unit.service.conftest import Service
 from tests.unit.service.consoles import OURS, Console, with_task
 from tests.unit.service.guard.test_access import GRANTS
 
-PUBLIC = {"/console/", "/console/login", "/console/logout", "/console/console.css", "/console/{rest:path}"}
+PUBLIC = {
+    "/console/",
+    "/console/login",
+    "/console/logout",
+    "/console/console.css",
+    "/console/htmx.js",
+    "/console/{rest:path}",
+}
 SCOPES = {
     "/console": "read",
     "/console/interviews": "read",

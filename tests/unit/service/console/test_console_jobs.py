@@ -1,4 +1,4 @@
-"""The pages of jobs: progress, log and cancellation, without scripts."""
+"""The pages of jobs: progress, log and cancellation."""
 
 from uuid import uuid4
 
@@ -6,6 +6,7 @@ import pytest
 
 from lifelong_core.store import Job
 from lifelong_core.values.errors import InvalidInputError
+from lifelong_service.console.route import LIVE
 from tests.unit.service.conftest import Service
 from tests.unit.service.consoles import Console
 
@@ -37,10 +38,12 @@ def test_a_job_at_work_shows_its_progress_and_reloads(service: Service, running:
     listed = console.get("/console/jobs").text
     assert f'href="/console/jobs/{running.id}"' in listed
     assert "25 %" in listed
-    shown = console.get(f"/console/jobs/{running.id}").text
+    answer = console.get(f"/console/jobs/{running.id}")
+    assert answer.headers["content-security-policy"] == LIVE["Content-Security-Policy"]
+    shown = answer.text
     for text in ("25 %, learning rate, epoch 2 of at most 8", "0.1235", "cpu", "&lt;b&gt;begun"):
         assert text in shown
-    assert f'http-equiv="refresh" content="5; url=/console/jobs/{running.id}"' in shown
+    assert f'hx-get="/console/jobs/{running.id}" hx-trigger="every 2s"' in shown
     assert "Cancel this job" not in shown
     assert console.get(f"/console/jobs/{uuid4()}").status_code == 404
 
@@ -51,7 +54,8 @@ def test_a_failed_job_says_what_to_do_and_does_not_reload(service: Service, runn
     )
     shown = Console(service, scope="admin").get(f"/console/jobs/{running.id}").text
     assert "memory was full. Choose smaller batches." in shown
-    assert "http-equiv" not in shown
+    assert "hx-get" not in shown
+    assert "<script" not in shown
     assert "Cancel this job" not in shown
 
 
