@@ -52,7 +52,8 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
         Entry("plan", "cycles.plan", "Plan how many samples an estimate needs."),
         Entry("proposals", "proposals", "Retrainings that monitors propose."),
     ),
-    "Labels": (
+    "Predictions and labels": (
+        Entry("predictions", "predictions", "Find logged predictions, and show how one was decided."),
         Entry("feedback", "feedback.group", "Labels of logged predictions."),
         Entry("performance", "performance", "Compare estimated and realised performance."),
     ),

@@ -174,3 +174,36 @@ class HeadPin(PinAnswer):
     """A row of `head_pins`."""
 
     model_id: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadHistoryEntry(ActivationAnswer):
+    """An activation with its head in words."""
+
+    text: str
+    """what the head assumes and how it decides, or its damage"""
+    cycle: str | None
+    """id of the cycle that fitted the head; null: a person published it"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadHistory(Entity):
+    """The heads that were in force in one place, and what serves there now."""
+
+    model: str
+    environment: str | None
+    """null: the model's default head"""
+    serving: int | None
+    """version of the head that serves: the environment's own, else the default head; null: there is none"""
+    text: str
+    """what it assumes and how it decides"""
+    follows_default: bool
+    """whether the default head serves the environment"""
+    sequence: int
+    """of the newest activation there; 0: there was none"""
+    pin: PinAnswer | None
+    """of the place itself, or of the default head that it follows; null: not pinned"""
+    outlook: str
+    """whether and when a cycle may replace the head, in words"""
+    activations: list[HeadHistoryEntry]
+    """newest first"""

@@ -1,4 +1,4 @@
-"""Heads of a model: list, show, publish, roll back, pin, unpin."""
+"""Heads of a model: list, history, show, publish, roll back, pin, unpin."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -7,11 +7,14 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from lifelong_core.deploy import PostProcessingHead
+from lifelong_core.deploy.head_wording import describe_head
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.entity import Entity
 from lifelong_core.entities.heads import (
     ActivationAnswer,
     HeadAnswer,
+    HeadHistory,
+    HeadHistoryEntry,
     HeadInForce,
     HeadRecord,
     PinAnswer,
@@ -53,6 +56,14 @@ class ListHeads(Call[HeadList]):
 
     model: ModelReference
     environment: Place = None
+
+
+class ShowHeadHistory(Call[HeadHistory]):
+    """The place, and how many activations are wanted."""
+
+    model: ModelReference
+    environment: Place = None
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
 class ShowHead(Call[HeadAnswer]):
@@ -121,6 +132,46 @@ def list_heads(context: Context, call: ListHeads) -> HeadList:
         damaged=heads.list_damaged(call.model),
         pins=list(heads.pins(call.model)),
         activations=list(heads.activations(call.model, environment=call.environment)),
+    )
+
+
+@operation(
+    "GET",
+    "/v1/admin/models/{model}/head-history",
+    scope=Scope.READ,
+    example=ShowHeadHistory(model="resnet", environment="clinic-a"),
+)
+def show_head_history(context: Context, call: ShowHeadHistory) -> HeadHistory:
+    """What serves in an environment, or as the default head, in words, and the newest activations there."""
+    store = context.store
+    model, environment = store.models.get(call.model), call.environment
+    if environment is not None:
+        store.environments.get(environment)
+    history = store.heads.activations(model.reference, environment=environment)
+    newest = history[: -call.limit - 1 : -1]
+    serving = store.heads.serving(model.reference, environment)
+    versions = {one.head_version for one in newest} | {
+        version for version in [serving] if version is not None
+    }
+    heads = store.heads.some(model.reference, versions)
+    follows_default = environment is not None and (not history or history[-1].uses_default_head)
+    pins = {pin.environment: pin for pin in store.heads.pins(model.reference)}
+    pin = pins.get(environment) or (pins.get(None) if follows_default else None)
+    return HeadHistory(
+        model=model.reference,
+        environment=environment,
+        serving=serving,
+        text="" if serving is None else _in_words(heads.get(serving)),
+        follows_default=follows_default,
+        sequence=history[-1].sequence if history else 0,
+        pin=pin,
+        outlook=describe_outlook(store, model, environment, at=datetime.now(UTC)),
+        activations=[
+            HeadHistoryEntry.of(
+                one, text=_in_words(heads.get(one.head_version)), cycle=_cycle(heads.get(one.head_version))
+            )
+            for one in newest
+        ],
     )
 
 
@@ -229,6 +280,14 @@ def unpin_head(context: Context, call: Unpin) -> PinList:
         expected_sequence=call.expected_sequence,
     )
     return PinList(pins=list(heads.pins(call.model)))
+
+
+def _in_words(found: HeadRecord | str | None) -> str:
+    return describe_head(found.head) if isinstance(found, HeadRecord) else (found or "missing")
+
+
+def _cycle(found: HeadRecord | str | None) -> str | None:
+    return found.head.provenance.get("cycle") if isinstance(found, HeadRecord) else None
 
 
 def _in_force(context: Context, record: HeadRecord, environment: str | None) -> HeadInForce:

@@ -70,6 +70,8 @@ class Context:
     """longest wait for workers"""
     may_take_long: bool = False
     """whether minutes of work are allowed, as in a command; a serving process must answer within seconds"""
+    may_see_groups: bool = True
+    """whether answers may hold hashes of groups of single predictions"""
 
 
 @dataclass(frozen=True)

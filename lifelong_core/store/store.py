@@ -35,6 +35,7 @@ from lifelong_core.store.lifecycle.exports import Exports
 from lifelong_core.store.lifecycle.group_keys import GroupKeys
 from lifelong_core.store.lifecycle.retention import Retention
 from lifelong_core.store.log.commit_order import align_clock
+from lifelong_core.store.log.finding import PredictionFinder
 from lifelong_core.store.log.labels import Labels
 from lifelong_core.store.log.partitions import ensure_partitions
 from lifelong_core.store.log.predictions import Predictions
@@ -79,6 +80,7 @@ class Store:
         self.environments = Environments(database)
         self.heads = Heads(database)
         self.predictions = Predictions(database)
+        self.finder = PredictionFinder(database)
         self.labels = Labels(database)
         self.labelling_plans = LabellingPlans(database)
         self.cycles = Cycles(database)

@@ -16,7 +16,9 @@ FORMS = (
     ("/console/tasks/skin", "end", {}),
     ("/console/tasks/skin", "/promote", {"reason": "a test"}),
     ("/console/tasks/skin", "/rollback", {}),
-    ("/console/tasks/skin", "/head-rollback", {}),
+    ("/console/heads/linear/site-a", "/pin", {"reason": "a test"}),
+    ("/console/heads/linear/site-a", "/unpin", {}),
+    ("/console/heads/linear/site-a", "/rollback", {}),
     ("/console/labels", "labels", {"size": "5"}),
     ("/console/sessions", "end", {}),
 )

@@ -23,10 +23,12 @@ from lifelong.printing import echo
 from lifelong_core.decision_rules.wording import describe_rule
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.entities.cycles import CycleAnswer
+from lifelong_core.entities.head_differences import HeadDifference
 from lifelong_core.entities.heads import HeadAnswer, HeadInForce, PinAnswer
 from lifelong_core.operations.administration.environments import ListEnvironments
 from lifelong_core.operations.administration.processes import DEFAULT_HEAD, ListWorkers, WorkerAnswer
 from lifelong_core.operations.cycles import LARGEST_LIST, ApproveCycle, ListCycles, RejectCycle
+from lifelong_core.operations.head_differences import DiffHeads, DiffProposal
 from lifelong_core.operations.heads import ListHeads, NewHead, NewPin, RollBack, ShowHead, Unpin
 from lifelong_core.operations.models import ShowModel
 from lifelong_core.store.heads.outlook import describe_users
@@ -198,6 +200,36 @@ def _head_in(environment: str | None) -> str:
     return "default head" if environment is None else f"head in {environment}"
 
 
+def _difference(found: HeadDifference, _: DiffHeads | DiffProposal) -> str:
+    """Two heads, what differs, and how many decisions, as lines."""
+    after = "the proposed head" if found.after_version is None else f"head {found.after_version}"
+    lines = [f"Head {found.before_version} {found.before_text}.", f"{after.capitalize()} {found.after_text}."]
+    lines += [f"  {sentence}" for sentence in found.sentences] or ["Both compute the same."]
+    lines += [f"  {one.name}: {_number(one.before)} -> {_number(one.after)}" for one in found.parameters]
+    if (sample := found.decisions) is not None:
+        lines.append(
+            f"{sample.changed:,} of the newest {sample.compared:,} decisions in {sample.environment} change."
+        )
+        lines += [f"  {one.prediction_id}  {one.before} -> {one.after}" for one in sample.predictions]
+    return "\n".join(lines)
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.4g}"
+
+
+heads.add_command(operation_command(DiffHeads, "diff", text=_difference))
+heads.add_command(
+    operation_command(
+        DiffProposal,
+        "diff-proposal",
+        text=_difference,
+        help_text="""Say how the head that CYCLE proposed or published differs from the head that it judged.
+
+        CYCLE is the id of the cycle, or a unique beginning of it. Both heads decide about the newest predictions.
+        """,
+    )
+)
 heads.add_command(
     operation_command(
         RollBack,

@@ -1,5 +1,6 @@
 """Heads: immutable, versioned per model; an append-only history of activations puts them in force."""
 
+from collections.abc import Collection
 from typing import Any, Literal
 
 import numpy as np
@@ -222,6 +223,27 @@ class Heads(Repository):
         """
         with self._database.read() as connection:
             return head_of_version(connection, model_referenced(connection, reference), version)
+
+    def some(self, reference: str, versions: Collection[int]) -> dict[int, HeadRecord | str]:
+        """These versions of the heads of a model; a damaged head as its damage.
+
+        Raises:
+            NotFoundError: there is no such model.
+        """
+        with self._database.read() as connection:
+            model = model_referenced(connection, reference)
+            chosen = (tables.heads.c.model_id == model.id) & tables.heads.c.version.in_(versions)
+            return {version: found for (_, version), found in read_heads(connection, chosen).items()}
+
+    def serving(self, reference: str, environment: str | None) -> int | None:
+        """Version of the head that serves an environment (None: of the default head); None: no head is in force.
+
+        Raises:
+            NotFoundError: there is no such model.
+        """
+        with self._database.read() as connection:
+            model = model_referenced(connection, reference)
+            return activations.serving_version(connection, model.id, environment)
 
     def activations(self, reference: str, *, environment: str | None = None) -> list[Activation]:
         """The history of a population, oldest first; environment None: of the model's default head.

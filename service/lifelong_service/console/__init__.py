@@ -1,9 +1,11 @@
-"""Pages: interviews, tasks, performance, knowledge, trainings, jobs, proposals, labels, audit log, runbooks."""
+"""Pages without scripts, their navigation, and the confirmation of their forms."""
 
 from lifelong_service.console import (
+    heads,
     jobs,
     labels,
     performance,
+    predictions,
     proposals,
     runbooks,
     sessions,
@@ -21,7 +23,9 @@ ROUTERS = (
     interview_forms.router,
     results.router,
     trials.router,
+    heads.router,
     performance.router,
+    predictions.router,
     knowledge_pages.router,
     models.router,
     validations.router,

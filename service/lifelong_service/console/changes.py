@@ -4,9 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lifelong_core.deploy.head import PostProcessingHead
+from lifelong_core.deploy.head_wording import describe_difference, describe_head
 from lifelong_core.operations.administration.jobs import CancelJob
 from lifelong_core.operations.administration.tokens import EndSessions, NewToken, RevokeToken, Rotation
-from lifelong_core.operations.heads import RollBack
+from lifelong_core.operations.cycles import ApproveCycle, RejectCycle
+from lifelong_core.operations.head_differences import DiffProposal, diff_proposal
+from lifelong_core.operations.heads import NewHead, NewPin, RollBack, Unpin
 from lifelong_core.operations.interviews import DiscardInterview
 from lifelong_core.operations.labelling_plans import WantedPlan
 from lifelong_core.operations.models import PromoteModel
@@ -42,15 +46,70 @@ def change_named(operation: str) -> Change | None:
     return _BY_NAME.get(operation)
 
 
+def _publish(context: Context, call: NewHead) -> list[str]:
+    head = PostProcessingHead.from_document(call.head)
+    return [
+        f"A head of {call.model} that {describe_head(head)} serves {_place(call)}, within a second.",
+        *_compared(context, call, head),
+    ]
+
+
+def _compared(context: Context, call: NewHead, head: PostProcessingHead) -> list[str]:
+    """How a head differs from the one that it replaces."""
+    serving = context.store.heads.serving(call.model, call.environment)
+    if serving is None:
+        return []
+    present = context.store.heads.get(call.model, serving).head
+    return describe_difference(present, head) or [f"It computes the same as head {serving}."]
+
+
+def _pin(_: Context, call: NewPin) -> list[str]:
+    return [
+        f"No cycle replaces the head of {call.model} that serves {_place(call)}: {call.reason!r}.",
+        "People still can publish another head or roll back.",
+    ]
+
+
+def _unpin(context: Context, call: Unpin) -> list[str]:
+    model = context.store.models.get(call.model)
+    pins = {pin.environment: pin for pin in context.store.heads.pins(model.reference)}
+    pin = pins.get(call.environment)
+    reason = "" if pin is None else f" The reason of the pin was {pin.reason!r}, by {pin.pinned_by}."
+    return [f"Cycles may replace the head of {call.model} that serves {_place(call)} again.{reason}"]
+
+
+def _approve(context: Context, call: ApproveCycle) -> list[str]:
+    difference = diff_proposal(context, DiffProposal(cycle=call.cycle))
+    effects = [
+        f"A head that {difference.after_text} replaces head {difference.before_version} within a second."
+    ]
+    if (sample := difference.decisions) is not None:
+        effects.append(
+            f"{sample.changed:,} of the newest {sample.compared:,} decisions in {sample.environment} would be others."
+        )
+    return [*effects, "Decisions that were answered do not change."]
+
+
+def _reject(context: Context, call: RejectCycle) -> list[str]:
+    cycle = context.store.cycles.find(call.cycle)
+    return [
+        f"Head {cycle.head_version} stays in force in {cycle.environment}; the reason is kept: {call.reason!r}.",
+        "While it stays, no cycle proposes a head for practically the same prevalences again.",
+    ]
+
+
+def _place(call: NewHead | NewPin | Unpin | RollBack) -> str:
+    return "as the default head" if call.environment is None else f"in {call.environment}"
+
+
 def _roll_back(_: Context, call: RollBack) -> list[str]:
-    place = "as the default head" if call.environment is None else f"in {call.environment}"
     which = "The head before the present one" if call.to_version is None else f"Head {call.to_version}"
     pinned = (
         "It is not pinned: a cycle may replace it again."
         if call.pin_reason is None
         else f"It is pinned ({call.pin_reason!r}): no cycle replaces it."
     )
-    return [f"{which} of {call.model} decides {place} again, within a second.", pinned]
+    return [f"{which} of {call.model} decides {_place(call)} again, within a second.", pinned]
 
 
 def _start_shadow(_: Context, call: StartShadow) -> list[str]:
@@ -162,6 +221,13 @@ def _reason(call: PromoteModel | AttachRecommendation) -> list[str]:
 
 
 CHANGES: dict[type[Call[Any]], Change] = {
+    ApproveCycle: Change(
+        "Approve the proposed head", _approve, "Roll the head back on the page of the heads."
+    ),
+    RejectCycle: Change("Reject the proposed head", _reject, "Publish the head that the cycle page shows."),
+    NewHead: Change("Publish the head", _publish, "Roll the head back."),
+    NewPin: Change("Pin the head", _pin, "Unpin it."),
+    Unpin: Change("Unpin the head", _unpin, "Pin it again.", is_danger=True),
     RollBack: Change(
         "Roll the head back", _roll_back, "Roll back to the version that decided until now.", is_danger=True
     ),

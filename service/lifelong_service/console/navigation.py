@@ -17,16 +17,16 @@ class Link:
 
     def leads_to(self, path: str) -> bool:
         """Whether the page at `path` is this page or below it."""
-        return path == self.path or any(
-            path.startswith(f"{one}/") for one in (*self.also, *[self.path][self.path == START :])
-        )
+        below = self.also if self.path == START else (*self.also, self.path)
+        return path == self.path or path.startswith(tuple(f"{one}/" for one in below))
 
 
 START = "/console"
 LINKS = (
     (
-        Link("Start", START),
+        Link("Start", START, also=("/console/populations", "/console/cycles", "/console/heads")),
         Link("Proposals", "/console/proposals"),
+        Link("Predictions", "/console/predictions"),
         Link("Performance", "/console/performance"),
         Link("Labels", "/console/labels"),
     ),

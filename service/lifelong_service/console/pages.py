@@ -106,6 +106,10 @@ def _moment(value: datetime) -> str:
     return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
+def _second(value: datetime) -> str:
+    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
 def _breakable(name: str) -> "Markup":
     """Return a name that a narrow column may break after its separators."""
     from markupsafe import Markup, escape  # comes with the templates
@@ -130,4 +134,5 @@ def _templates() -> "Environment":
     made.filters["breakable"] = _breakable
     made.filters["class_list"] = _class_list
     made.filters["moment"] = _moment
+    made.filters["second"] = _second
     return made

@@ -134,7 +134,7 @@ def check_origin(request: Request) -> None:
 
 def is_plain(query: str) -> bool:
     """Whether a login may lead to a page with this query: only plain names and values."""
-    return re.fullmatch(r"[a-z]+=[A-Za-z0-9._-]+(&[a-z]+=[A-Za-z0-9._-]+)*", query) is not None
+    return re.fullmatch(r"[a-z]+=[A-Za-z0-9._@-]+(&[a-z]+=[A-Za-z0-9._@-]+)*", query) is not None
 
 
 def error_page(request: Request, answer: Response) -> Response:

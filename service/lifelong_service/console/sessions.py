@@ -191,7 +191,7 @@ def _login_page(  # noqa: PLR0913, RUF100
 def _inside(path: str) -> str:
     """Return the path if it is a page of the console, else the start page: logins must not redirect to other sites."""
     address, _, query = path.partition("?")
-    is_page = re.fullmatch(r"/console(/[A-Za-z0-9][A-Za-z0-9._-]*)*", address) and (
+    is_page = re.fullmatch(r"/console(/[A-Za-z0-9][A-Za-z0-9._@-]*)*", address) and (
         not query or is_plain(query)
     )
     return path if is_page else START

@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
-from lifelong_core.operations.heads import RollBack
 from lifelong_core.operations.models import PromoteModel
 from lifelong_core.operations.operation import Call
 from lifelong_core.operations.trials import EndTrial, NewCanary, RollBackModel, StartShadow
@@ -80,25 +79,6 @@ def end_trial(request: Request, task: Name, form: Form) -> Response:
     return _decide(request, task, form, lambda: EndTrial(task=task))
 
 
-@router.post(f"{LIST}/{{task}}/head-rollback")
-@access(Scope.OPERATE, media_types=FORM)
-def roll_back_head(request: Request, task: Name, form: Form) -> Response:
-    """Put the head before the present one of a place in force, and pin it where a reason is given."""
-
-    def read() -> RollBack:
-        reference, environment, sequence = [*str(form.get("place", "")).split("/"), "", ""][:3]
-        return RollBack.read(
-            {
-                "model": _model(request, task, FormData({"model": reference})),
-                "environment": environment or None,
-                "expected_sequence": _sequence(sequence),
-                "pin_reason": _reason(form),
-            }
-        )
-
-    return _decide(request, task, form, read)
-
-
 @router.post(f"{LIST}/{{task}}/rollback")
 @access(Scope.OPERATE, media_types=FORM)
 def roll_back(request: Request, task: Name, form: Form) -> Response:
@@ -154,10 +134,10 @@ def _model(request: Request, task: str, form: FormData) -> str:
 
 
 def _sequence(seen: str) -> int:
-    """The newest promotion, or activation of a head, that the page showed."""
+    """The newest promotion that the page showed."""
     if not seen.isdecimal() or len(seen) > _MOST_DIGITS:
         raise InvalidInputError(
-            "the form names no promotion or activation.", field="sequence", hint="Send it from this page."
+            "the form names no promotion.", field="sequence", hint="Send it from this page."
         )
     return int(seen)
 

@@ -119,7 +119,14 @@ def context_of(request: Request) -> Context:
     worker = worker_of(request)
     # The rest of the time of the request is for the answer.
     patience_seconds = worker.settings.request_timeout_seconds / 2
-    return Context(worker.store, worker.settings, actor_of(request), patience_seconds)
+    token: Token | None = request.state.token
+    return Context(
+        worker.store,
+        worker.settings,
+        actor_of(request),
+        patience_seconds,
+        may_see_groups=token is not None and token.allows(TokenScope.OPERATE),
+    )
 
 
 def carry_out(request: Request, call: Call[Answer]) -> Answer:

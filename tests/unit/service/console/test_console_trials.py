@@ -82,9 +82,6 @@ def test_a_model_is_tried_promoted_and_rolled_back(console: Console) -> None:
         ("rollback", {"sequence": "1"}, 409, "promoted before"),
         ("rollback", {"sequence": "9" * 5000}, 422, "names no promotion"),
         ("rollback", {}, 422, "names no promotion"),
-        ("head-rollback", {"place": "linear@1//x"}, 422, "names no promotion or activation"),
-        ("head-rollback", {"place": "linear@1//1"}, 409, "no head was in force before"),
-        ("head-rollback", {"place": "linear@1//7"}, 409, "changed meanwhile"),
         ("shadow", {"model": "linear@1"}, 409, "already"),
         ("shadow", {"model": "linear@9"}, 404, "there is no model"),
         ("shadow", {"model": "other@1"}, 422, "no model of skin"),
@@ -98,18 +95,6 @@ def test_a_refused_form_shows_the_page_with_the_reason(
     assert 'role="alert"' in answer.text
     assert said in answer.text.lower() or said in answer.text
     assert refusing.service.store.rollouts.current("skin") is None
-
-
-def test_a_head_is_rolled_back_and_pinned_by_one_form(console: Console) -> None:
-    store = console.service.store
-    store.heads.publish("linear@1", store.heads.get("linear@1", 1).head, environment="clinic", actor="test")
-    page = console.get(PATH).text
-    assert "linear@1/clinic/1" in page
-    assert "not in &#39;clinic&#39;, where the model has another head" in page
-    form = {"place": "linear@1/clinic/1", "reason": "wrong since Monday"}
-    assert console.post(f"{PATH}/head-rollback", form).status_code == 303
-    (pin,) = store.heads.pins("linear@1")
-    assert (pin.environment, pin.reason) == ("clinic", "wrong since Monday")
 
 
 def test_a_reader_sees_the_figures_and_no_buttons(console: Console) -> None:
