@@ -46,7 +46,7 @@ def describe_difference(before: PostProcessingHead, after: PostProcessingHead) -
     Examples:
         >>> one = PostProcessingHead(1.0, [0, 0], [[0, 1], [5, 0]], [0.88, 0.12], ("benign", "malignant"))
         >>> describe_difference(one, PostProcessingHead(1.0, [0, 1], one.costs, [0.7, 0.3], one.class_names))
-        ['It assumes 30 % malignant instead of 12 %.', 'For equal logits, malignant becomes more probable.']
+        ['It assumes 30 % malignant instead of 12 %.', 'For equal logits, malignant becomes more and benign less probable.']
         >>> describe_difference(one, one)
         []
     """
@@ -128,11 +128,8 @@ def _rule(before: PostProcessingHead, after: PostProcessingHead) -> Iterator[str
 def _scaling(before: PostProcessingHead, after: PostProcessingHead) -> Iterator[str]:
     shift = (after.bias - after.bias.mean()) - (before.bias - before.bias.mean())
     if np.abs(shift).max() > _VISIBLE:
-        index = 1 if after.classes == _BINARY else int(np.abs(shift).argmax())
-        yield (
-            f"For equal logits, {after.class_names[index]} becomes"
-            f" {'more' if shift[index] > 0 else 'less'} probable."
-        )
+        more, less = after.class_names[int(shift.argmax())], after.class_names[int(shift.argmin())]
+        yield f"For equal logits, {more} becomes more and {less} less probable."
     one, other = np.mean(before.temperature), np.mean(after.temperature)
     if abs(one - other) > _VISIBLE:
         change = "closer to each other" if other > one else "further apart"

@@ -66,7 +66,7 @@ def test_differences_name_what_changes_and_nothing_else() -> None:
     assert describe_difference(one, other) == [
         "It assumes 30 % malignant instead of 12 %.",
         "It decides malignant from a probability of 0.5 on instead of malignant from a probability of 0.167 on.",
-        "For equal logits, malignant becomes less probable.",
+        "For equal logits, benign becomes more and malignant less probable.",
         "Its probabilities are closer to each other (temperature 2 instead of 1).",
     ]
     changed = {change.name: (change.before, change.after) for change in parameter_changes(one, other)}

@@ -3,6 +3,9 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.store import Cycle, new_prediction_id
 from tests.unit.service.conftest import Service, png
@@ -12,8 +15,10 @@ HEADS = "/v1/admin/models/linear/heads"
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def propose(service: Service, environment: str = "site-a", due_at: datetime = NOON) -> Cycle:
-    """What a monitor records in mode propose: the serving head with another bias."""
+def propose(
+    service: Service, environment: str = "site-a", due_at: datetime = NOON, *, shift: ArrayLike = 1.0
+) -> Cycle:
+    """What a monitor records in mode propose: the serving head with its bias shifted."""
     store = service.store
     store.environments.ensure(environment, limit=9)
     served = store.heads.get("linear", 1).head
@@ -37,7 +42,7 @@ def propose(service: Service, environment: str = "site-a", due_at: datetime = NO
         head_version=1,
         published_version=None,
     )
-    candidate = replace(served, bias=served.bias + 1.0, provenance={"cycle": str(cycle.id)})
+    candidate = replace(served, bias=served.bias + np.asarray(shift), provenance={"cycle": str(cycle.id)})
     return store.cycles.finish(cycle, candidate=candidate, expected_sequence=0, mode="propose")
 
 
