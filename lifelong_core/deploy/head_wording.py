@@ -45,8 +45,8 @@ def describe_difference(before: PostProcessingHead, after: PostProcessingHead) -
 
     Examples:
         >>> one = PostProcessingHead(1.0, [0, 0], [[0, 1], [5, 0]], [0.88, 0.12], ("benign", "malignant"))
-        >>> describe_difference(one, PostProcessingHead(1.0, [0, 1], one.costs, [0.7, 0.3], one.class_names))
-        ['It assumes 30 % malignant instead of 12 %.', 'For equal logits, malignant becomes more and benign less probable.']
+        >>> describe_difference(one, PostProcessingHead(1.0, [0, 0], one.costs, [0.7, 0.3], one.class_names))
+        ['It assumes 30 % malignant instead of 12 %.']
         >>> describe_difference(one, one)
         []
     """

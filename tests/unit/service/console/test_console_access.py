@@ -66,8 +66,13 @@ SCOPES = {
     "POST /console/tasks/{task}/canary": "operate",
     "POST /console/tasks/{task}/promote": "operate",
     "POST /console/tasks/{task}/end": "operate",
-    "POST /console/tasks/{task}/head-rollback": "operate",
     "POST /console/tasks/{task}/rollback": "operate",
+    "/console/heads/{model}": "read",
+    "/console/heads/{model}/{environment}": "read",
+    "/console/heads/{model}/{environment}/diff": "read",
+    "POST /console/heads/{model}/{change}": "operate",
+    "/console/predictions": "read",
+    "/console/predictions/{identifier}": "read",
     "/console/knowledge": "read",
     "/console/knowledge/{task}": "read",
     "/console/knowledge/{task}/neighbours": "read",
@@ -115,6 +120,8 @@ def path_of(route: Route) -> str:
         reference="linear@1",
         job=UUID(int=1),
         environment="default",
+        model="linear@1",
+        change="pin",
         name="LifelongErrorRate",
     )
 
