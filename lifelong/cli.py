@@ -85,6 +85,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
         Entry("grafana", "operation.grafana", "Write dashboards and alert rules."),
         Entry("monitors", "operation.processes", "List the monitors of all machines."),
         Entry("jobs", "jobs", "Work that monitors do."),
+        Entry("notifications", "operation.notifications", "Messages to people, and their deliveries."),
         Entry("settings", "operation.settings", "List every setting, its value and meaning."),
         Entry("environments", "operation.environments", "List, add, disable and delete environments."),
         Entry("tokens", "operation.tokens", "Create, list, rotate and revoke bearer tokens."),

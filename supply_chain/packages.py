@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[1]
 SERVING_EXTRAS = ("cpu", "postgres")
 """What service and monitor are installed with: the bento has these."""
-OPTIONAL_EXTRAS = ("demo", "develop", "export", "privacy", "ray")
+OPTIONAL_EXTRAS = ("demo", "develop", "export", "notify", "privacy", "ray", "telemetry")
 """What users may install beside."""
 CONTAINER = {"python_version": "3.11", "python_full_version": "3.11.0", "sys_platform": "linux"}
 """Where a bento runs, as far as dependencies differ: docker.python_version in bentofile.yaml."""

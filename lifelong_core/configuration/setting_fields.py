@@ -6,9 +6,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, field_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from lifelong_core.configuration.notification_fields import Network, NotificationSettings
 from lifelong_core.configuration.policy_fields import PolicyFields
 from lifelong_core.runtime.logs import LogFormat
 from lifelong_core.values.errors import InvalidInputError
@@ -20,16 +21,6 @@ Positive = Annotated[int, Field(gt=0)]
 LabelErrorRate = Annotated[float, Field(ge=0, le=0.5)]
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-def _check_network(value: str) -> str:
-    try:
-        return str(ipaddress.ip_network(value, strict=False))
-    except ValueError as error:
-        raise ValueError("expected an IP address or a network, such as 10.0.0.0/24") from error
-
-
-Network = Annotated[str, AfterValidator(_check_network)]
 
 
 if TYPE_CHECKING:
@@ -518,6 +509,10 @@ class SettingFields(BaseSettings):
         default_factory=dict[str, PolicySettings],
         description="Policies of single environments; each lists only the values that differ from `policy`:"
         ' [environment_policies."hospital-a"] in the file, or as JSON.',
+    )
+
+    notifications: NotificationSettings = Field(
+        default_factory=NotificationSettings, description="Messages to people; see docs/notifications.md."
     )
 
     @field_validator("host")

@@ -32,6 +32,7 @@ CHECKS: dict[str, Check] = {
     "workers": processes.check_workers,
     "monitor": monitoring.check_monitor,
     "jobs": processes.check_jobs,
+    "notifications": processes.check_notifications,
     "environments": populations.check_environments,
     "label error rates": populations.check_label_error_rates,
     "tokens": access.check_tokens,

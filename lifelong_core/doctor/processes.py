@@ -83,6 +83,30 @@ def check_jobs(installation: Installation) -> Iterator[Finding]:
     yield ok(f"{state.waiting} waiting, {state.running} running.")
 
 
+def check_notifications(installation: Installation) -> Iterator[Finding]:
+    """Notifications are delivered, and none was given up lately."""
+    newest = installation.store.notifications.list(limit=1000)
+    overdue = [one for one in newest if one.due_at and installation.now - one.due_at > _WAITS_TOO_LONG]
+    if overdue and installation.settings.notifications.channels:
+        yield warning(
+            f"{_count(len(overdue), 'notification')} not delivered.",
+            "Does a monitor run with the channels of these settings? It reads them when it starts.",
+        )
+    given_up = [
+        delivery
+        for one in newest
+        for delivery in one.deliveries
+        if delivery.state == "given_up" and installation.now - one.created_at < _LATELY
+    ]
+    for channel in sorted({delivery.channel for delivery in given_up}):
+        problem = next(delivery.problem for delivery in given_up if delivery.channel == channel)
+        yield warning(
+            f"{channel} did not get notifications of the last day: {problem}",
+            "Mend the channel, then try it: `lifelong notifications test`.",
+        )
+    yield ok("none waits, and none of the last day was given up.")
+
+
 def _patience(settings: Settings, kind: str, *, is_busy: bool) -> timedelta:
     """How long a job may wait: behind another one, as long as that may take."""
     if not is_busy:

@@ -1,7 +1,11 @@
-"""IP addresses in URLs, and whether they are of this machine."""
+"""IP addresses in URLs, and whether they are of this machine, of a network, or public."""
 
 import ipaddress
 import socket
+from collections.abc import Sequence
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+"""Prefix of IPv4 addresses that a network translates (RFC 6052)."""
 
 
 def host_and_port(host: str, port: int) -> str:
@@ -44,3 +48,35 @@ def is_this_machine(host: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def is_within(address: str, networks: Sequence[str]) -> bool:
+    """Whether an address is in one of these networks.
+
+    Examples:
+        >>> is_within("10.1.2.3", ["10.0.0.0/8"]), is_within("::ffff:10.1.2.3", ["10.0.0.0/8"])
+        (True, True)
+    """
+    reached = _reached(address)
+    return any(reached in ipaddress.ip_network(network) for network in networks)
+
+
+def is_public(address: str) -> bool:
+    """Whether an address is one of the public internet: not private, local, shared, multicast or reserved.
+
+    Examples:
+        >>> is_public("8.8.8.8"), is_public("169.254.169.254"), is_public("64:ff9b::a00:1"), is_public("fe80::1%eth0")
+        (True, False, False, False)
+    """
+    reached = _reached(address)
+    return reached.is_global and not reached.is_multicast
+
+
+def _reached(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The address that a packet reaches: the IPv4 address inside one of IPv6 that is mapped or translated."""
+    given = ipaddress.ip_address(address)
+    if given.version == 4:
+        return given
+    if given in _NAT64:
+        return ipaddress.IPv4Address(given.packed[-4:])
+    return given.ipv4_mapped or given.sixtofour or given

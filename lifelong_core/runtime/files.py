@@ -74,3 +74,18 @@ def reserve(file: IO[Any], size: int) -> None:
     else:
         present = os.fstat(file.fileno()).st_size
         os.pwrite(file.fileno(), bytes(max(0, size - present)), present)
+
+
+def read_secret(file: Path, field: str) -> str:
+    """The content of a secret's file, without white space around it; `field` is the setting that names the file.
+
+    Raises:
+        ConfigurationError: it cannot be read, or is empty.
+    """
+    try:
+        secret = file.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"the file {file} cannot be read: {error}.", field=field) from error
+    if not secret:
+        raise ConfigurationError(f"the file {file} is empty.", field=field)
+    return secret

@@ -346,6 +346,7 @@ def _run(
 def _private_paths(settings: Settings, graph: Path) -> list[Path]:
     """Files and folders that hold no weights; a graph in the data directory was copied there by its owner."""
     keys = [settings.resolved_group_key_file.resolve(), settings.resolved_signing_key_file.resolve()]
+    keys += [file.resolve() for file in settings.notifications.secret_files]
     state = settings.data_directory.resolve()
     return keys if graph.is_relative_to(state) else [*keys, state]
 

@@ -76,6 +76,7 @@ def _installed_paths(settings: Settings) -> Iterator[Path]:
     for key_file in (settings.resolved_group_key_file, settings.resolved_signing_key_file):
         yield key_file
         yield from key_file.parent.glob(f"{key_file.name}.*")
+    yield from settings.notifications.secret_files
     database, artifacts = database_file(settings), local_artifacts(settings)
     if database is not None:
         yield from (database.with_name(f"{database.name}{suffix}") for suffix in _SQLITE_SUFFIXES)

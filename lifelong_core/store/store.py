@@ -39,6 +39,7 @@ from lifelong_core.store.log.finding import PredictionFinder
 from lifelong_core.store.log.labels import Labels
 from lifelong_core.store.log.partitions import ensure_partitions
 from lifelong_core.store.log.predictions import Predictions
+from lifelong_core.store.notifications.outbox import Notifications
 from lifelong_core.store.performance.comparisons import PerformanceComparisons
 from lifelong_core.store.proposals.proposals import RetrainingProposals
 from lifelong_core.store.registry.changes import Changes, NotifiedChanges
@@ -105,6 +106,7 @@ class Store:
         self.workers = Workers(database)
         self.monitors = Monitors(database)
         self.proposals = RetrainingProposals(database)
+        self.notifications = Notifications(database)
         self.watching = PopulationWatch(database)
         self.audit = AuditLog(database)
         self.retention = Retention(database)

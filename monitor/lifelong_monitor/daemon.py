@@ -22,6 +22,7 @@ from lifelong_monitor.cycle.due_times import due_before, interval_of
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.heartbeat import HeartbeatThread
 from lifelong_monitor.jobs.running.runner import JobRunner
+from lifelong_monitor.notifications.delivery import NotificationThread, attempt_counter, senders_of
 from lifelong_monitor.schedule.tick import Ticker
 
 log = logging.getLogger(__name__)
@@ -36,7 +37,11 @@ _TICK = "tick"
 
 
 class Daemon:
-    """Runs ticks until a signal or `stop`."""
+    """Runs ticks until a signal or `stop`.
+
+    Raises:
+        ConfigurationError: a channel of notifications cannot be used.
+    """
 
     def __init__(self, settings: Settings, exporter: Exporter) -> None:
         self._settings = settings
@@ -50,6 +55,9 @@ class Daemon:
         self._ticker: Ticker | None = None
         self._jobs: JobRunner | None = None
         self._heartbeat: HeartbeatThread | None = None
+        self._senders = senders_of(settings.notifications)
+        self._attempts = attempt_counter(exporter.registry, settings.notifications)
+        self._notifications: NotificationThread | None = None
         self._store: Store | None = None
         self._failure: ConfigurationError | None = None
         self._scheduler = BackgroundScheduler(
@@ -160,7 +168,10 @@ class Daemon:
             jobs.start()
             heartbeat = HeartbeatThread(store, self._settings)
             heartbeat.start()
+            notifications = NotificationThread(store, self._settings, self._senders, self._attempts)
+            notifications.start()
             opened.pop_all()
+        self._notifications = notifications
         self._store, self._ticker, self._jobs, self._heartbeat = store, ticker, jobs, heartbeat
         return ticker
 
@@ -224,6 +235,8 @@ class Daemon:
             in_the_middle.append("a job; another monitor takes it over")
         if self._heartbeat is not None and not self._heartbeat.close(gone_at - time.monotonic()):
             in_the_middle.append("deleting the heartbeat; doctor reports this monitor as lost")
+        if self._notifications is not None and not self._notifications.close(gone_at - time.monotonic()):
+            in_the_middle.append("a notification; it is sent again")
         if in_the_middle:
             log.warning("stopping in the middle of %s", ", and of ".join(in_the_middle))
             logging.shutdown()

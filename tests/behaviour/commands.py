@@ -9,8 +9,9 @@ from tests.behaviour.processes import until
 from tests.behaviour.recording import Api, CommandLine
 
 LISTS = """
-audit verify, environments list, heads proposals, heads workers, models list, proposals list, settings, tasks list,
-tokens list, tokens sessions, jobs list, jobs list --kind validate --state succeeded --limit 2, knowledge list,
+audit verify, environments list, heads proposals, heads workers, models list, notifications list,
+proposals list, settings, tasks list, tokens list, tokens sessions, jobs list,
+jobs list --kind validate --state succeeded --limit 2, knowledge list,
 knowledge list --limit 1, knowledge signers, knowledge show skin, knowledge show absent, cycles list,
 cycles list --model remote --environment shifted --outcome swap --limit 1, calibration-sets list remote@1,
 feedback plans, heads list linear@1, heads list remote@1, heads history linear@1 --environment site-a,

@@ -23,6 +23,7 @@ from lifelong_core.store.heads import activations
 from lifelong_core.store.heads.activations import refuse_pinned
 from lifelong_core.store.heads.heads import publish_head, subject_of
 from lifelong_core.store.log.records import Population
+from lifelong_core.store.notifications.events import cycle_before, note_cycle, note_swap
 from lifelong_core.store.registry.models import model_with_id
 from lifelong_core.store.registry.registry import bump_revision, change_registry
 from lifelong_core.store.schema import tables
@@ -95,9 +96,11 @@ class Cycles(Repository):
                 refuse_pinned(connection, model, cycle.environment)
                 actor = requested_by or MONITOR
                 recorded = _published(connection, model, recorded, candidate, actor=actor)
+            before = cycle_before(connection, recorded)
             connection.execute(sa.insert(_cycles), cycle_row(recorded))
             if publishes:
                 add_swap(connection, recorded)
+            note_cycle(connection, model, recorded, before)
             if requested_by is not None:
                 details = {"cycle": str(cycle.id), "outcome": recorded.effect}
                 subject = subject_of(model, cycle.environment)
@@ -127,6 +130,7 @@ class Cycles(Repository):
                 .values(published_version=approved.published_version)
             )
             add_swap(connection, approved)
+            note_swap(connection, model, approved, actor=actor)
             details = {"cycle": str(cycle_id), "version": approved.published_version}
             write_audit(connection, actor, "cycles.approve", subject_of(model, cycle.environment), details)
             return approved

@@ -14,6 +14,7 @@ from lifelong_core.store.engine.deletion import delete_rows
 from lifelong_core.store.engine.statements import ArtifactRepository
 from lifelong_core.store.knowledge.changes import remove_unneeded, restore_missing
 from lifelong_core.store.log.identifiers import new_prediction_id
+from lifelong_core.store.notifications.events import note_evaluation
 from lifelong_core.store.registry.models import model_referenced
 from lifelong_core.store.registry.registry import change_registry
 from lifelong_core.store.schema import tables
@@ -82,6 +83,7 @@ class Evaluations(ArtifactRepository):
             insert = sa.insert(_evaluations).values(values).returning(_evaluations)
             stored = read_record(connection.execute(insert).one(), Evaluation)
             self._delete_replaced(connection, stored)
+            note_evaluation(connection, model, stored)
             details = {
                 "id": str(stored.id),
                 "recommendation_version": recommendation_version,

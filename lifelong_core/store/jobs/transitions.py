@@ -12,6 +12,7 @@ from lifelong_core.store.engine.clock import database_time
 from lifelong_core.store.engine.documents import values_text
 from lifelong_core.store.jobs.rows import change_job, claim_values, error_text, existing_job, is_free, job_of
 from lifelong_core.store.log.identifiers import new_prediction_id
+from lifelong_core.store.notifications.events import note_job
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import TooManyRequestsError
 
@@ -164,5 +165,6 @@ def _write_end(connection: sa.Connection, job: Job, actor: str) -> None:
     """Write the result to the audit log, which has a cancellation since its request."""
     if job.state == "cancelled":
         return
+    note_job(connection, job)
     verb = "succeed" if job.state == "succeeded" else "fail"
     write_audit(connection, actor, f"jobs.{verb}", str(job.id), {"kind": job.kind, "attempts": job.attempts})

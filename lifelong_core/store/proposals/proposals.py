@@ -21,6 +21,7 @@ from lifelong_core.store.engine.statements import Repository, id_with_beginning,
 from lifelong_core.store.heads.heads import subject_of
 from lifelong_core.store.log.identifiers import new_prediction_id
 from lifelong_core.store.log.records import Population
+from lifelong_core.store.notifications.events import note_retraining
 from lifelong_core.store.registry.models import model_with_id
 from lifelong_core.store.schema import tables
 from lifelong_core.values.errors import ConflictError, NotFoundError
@@ -68,6 +69,7 @@ class RetrainingProposals(Repository):
             if row is None:  # another monitor was faster
                 return None
             proposal = read_record(row, RetrainingProposal)
+            note_retraining(connection, model_with_id(connection, model_id), proposal)
             _audit(connection, proposal, "propose", actor=MONITOR)
             return proposal
 

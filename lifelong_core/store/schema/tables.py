@@ -671,6 +671,22 @@ monitors = sa.Table(
 )
 """Heartbeats of the monitors."""
 
+notifications = sa.Table(
+    "notifications",
+    metadata,
+    sa.Column("id", OrderedUuid, primary_key=True),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("subject", sa.String(256), nullable=False),
+    sa.Column("details", sa.JSON, nullable=False),
+    sa.Column("created_at", Moment, nullable=False),
+    # Of the next attempt; null: nothing is left to do.
+    sa.Column("due_at", Moment),
+    # One for each channel: [{"channel", "state", "attempts", "due_at", "problem"}]; empty until a monitor looks at it.
+    sa.Column("deliveries", sa.JSON, nullable=False),
+    sa.Index("ix_notifications_due_at", "due_at"),
+)
+"""Messages to people, written in the transaction of their event."""
+
 erased_groups = sa.Table(
     "erased_groups",
     metadata,

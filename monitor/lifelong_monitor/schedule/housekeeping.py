@@ -93,6 +93,7 @@ class Housekeeping:
             self._store.jobs.remove_remains()
             jobs = self._store.jobs.delete_expired(self._settings.retention_days, today)
             self._store.console_sessions.delete_expired()
+            self._store.notifications.delete_expired()
         except Exception as error:  # a failure must not stop the cycles
             unexpected = None if isinstance(error, LifelongError) else error
             log.error("expired rows could not be deleted: %s", error, exc_info=unexpected)  # noqa: TRY400

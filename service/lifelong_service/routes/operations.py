@@ -41,6 +41,7 @@ from lifelong_core.operations.administration import (
     environments,
     groups,
     jobs,
+    notifications,
     processes,
     tokens,
 )
@@ -64,6 +65,7 @@ MODULES: tuple[ModuleType, ...] = (
     tokens,
     processes,
     doctor,
+    notifications,
     jobs,
     proposals,
     retrainings,

@@ -15,6 +15,7 @@ from lifelong_core.entities.cycles import Cycle
 from lifelong_core.entities.heads import Activation, CalibrationSet, HeadPin, HeadRecord
 from lifelong_core.entities.jobs import Job, LogLine
 from lifelong_core.entities.labelling import LabellingPlan
+from lifelong_core.entities.notifications import Notification
 from lifelong_core.entities.proposals import RetrainingProposal
 from lifelong_core.entities.recommendations import AttachedRecommendation
 from lifelong_core.entities.registry import Environment, Model, ServingWorker, Task
@@ -43,6 +44,7 @@ RECORDS: dict[str, tuple[type, str, str]] = {
     "labelling_plans": (LabellingPlan, "", ""),
     "models": (Model, "removed_at", ""),
     "monitors": (Heartbeat, "seen_at tick_due_at tick_finished_at tick_problem tick_started_at", "tick"),
+    "notifications": (Notification, "", ""),
     "predictions": (Prediction, "commit_order logged_on token_id", ""),
     "promotions": (Promotion, "", ""),
     "recommendations": (AttachedRecommendation, "task_id thresholds", "task thresholds_document"),
