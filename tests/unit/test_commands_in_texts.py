@@ -13,6 +13,7 @@ import pytest
 
 from lifelong.cli import cli
 from lifelong.commands.common import Name
+from lifelong_core.configuration.notification_fields import NotificationSettings
 from lifelong_core.configuration.settings import OTHER_VARIABLES, PolicySettings, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -157,7 +158,8 @@ def test_modules_that_texts_run_exist() -> None:
 
 def test_settings_that_the_product_names_exist() -> None:
     known = {f"LIFELONG_{name.upper()}" for name in Settings.model_fields} | OTHER_VARIABLES
-    known |= {f"LIFELONG_POLICY__{name.upper()}" for name in PolicySettings.model_fields}
+    for group, settings in {"POLICY": PolicySettings, "NOTIFICATIONS": NotificationSettings}.items():
+        known |= {f"LIFELONG_{group}__{name.upper()}" for name in settings.model_fields}
     wrong = {
         f"{where}: {name}"
         for where, text in TEXTS

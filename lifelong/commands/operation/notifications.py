@@ -14,7 +14,7 @@ from lifelong_core.operations.administration.notifications import ListNotificati
 def notifications() -> None:
     """Messages on swaps, refusals, proposals, missed targets, failed validations and failed jobs.
 
-    A monitor delivers them to the channels of its settings (LIFELONG_NOTIFICATIONS__...).
+    A monitor delivers them to the channels of its settings: docs/notifications.md.
     """
 
 
