@@ -81,10 +81,8 @@ class NotificationSettings(BaseModel):
     )
     console_url: Url | None = Field(
         default=None,
-        description="Address of the service for people, for links to the console; None: no links.",
-    )
-    runbooks_url: Url | None = Field(
-        default=None, description="Address of docs/runbooks for people; None: messages name the file."
+        description="Address of the console for people, such as https://lifelong.example.org/console, for links to it"
+        " and to its runbooks; None: no links.",
     )
 
     @property

@@ -8,7 +8,7 @@ from typing import Any, Final
 from lifelong_core.configuration.notification_fields import NotificationKind, NotificationSettings
 from lifelong_core.entities.notifications import Notification
 
-_POPULATION: Final = "/console/populations/{model}/{environment}"
+_POPULATION: Final = "/populations/{model}/{environment}"
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class _Words:
     title: str
     happened: str
     to_do: str
-    page: str = "/console"
+    page: str = ""
     runbook: str | None = None
     """name of a file in docs/runbooks, that of the alert on the same subject"""
 
@@ -53,7 +53,7 @@ _WORDS: Final[Mapping[NotificationKind, _Words]] = {
         "A retraining is proposed for {model} in {environment}",
         "A monitor proposes to train another model, because of {reason} of {model} in {environment}.",
         "{look_first} Then accept or dismiss the proposal: lifelong proposals show {proposal}.",
-        "/console/proposals/{proposal}",
+        "/proposals/{proposal}",
         "LifelongRetrainingProposed",
     ),
     "target_missed": _Words(
@@ -70,14 +70,14 @@ _WORDS: Final[Mapping[NotificationKind, _Words]] = {
         "The validation of {model} on {samples} cases misses acceptance thresholds of recommendation"
         " {recommendation_version}. The model is not promoted without a reason.",
         "Compare the metrics with the thresholds, then train or calibrate a better model, or state other thresholds.",
-        "/console",
+        "/validations",
         "LifelongThresholdMissed",
     ),
     "job_failed": _Words(
         "A job failed: {kind}",
         "The job {job} of the kind {kind}, submitted by {created_by}, failed: {message}",
         "{hint} Read its log: lifelong jobs show {job}.",
-        "/console/jobs/{job}",
+        "/jobs/{job}",
         "LifelongJobFailed",
     ),
     "test": _Words(
@@ -104,7 +104,7 @@ class Message:
     console: str | None
     """link to the page in the console; None: the settings name no console"""
     runbook: str | None
-    """link to the runbook, or its path; None: there is none"""
+    """link to the runbook in the console, or its file; None: there is none"""
 
     @property
     def text(self) -> str:
@@ -119,7 +119,10 @@ def message_of(notification: Notification, settings: NotificationSettings) -> Me
     """The words of a notification, with links to the console and runbooks of the settings."""
     details, words = notification.details, _WORDS[notification.kind]
     quoted = {name: urllib.parse.quote(str(value)) for name, value in details.items()}
-    console, runbooks = settings.console_url, settings.runbooks_url or "docs/runbooks"
+    console = settings.console_url
+    runbook = (
+        f"docs/runbooks/{words.runbook}.md" if console is None else f"{console}/runbooks/{words.runbook}"
+    )
     return Message(
         id=str(notification.id),
         kind=notification.kind,
@@ -131,5 +134,5 @@ def message_of(notification: Notification, settings: NotificationSettings) -> Me
         why=" ".join(details.get("reasons") or ()),
         to_do=words.to_do.format_map(details),
         console=None if console is None else console + words.page.format_map(quoted),
-        runbook=None if words.runbook is None else f"{runbooks}/{words.runbook}.md",
+        runbook=None if words.runbook is None else runbook,
     )

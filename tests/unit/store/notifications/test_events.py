@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,11 +25,14 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 def words_exist_for_all_of_them(store: Store) -> Iterator[None]:
     """The words of a kind use the details that its event gives."""
     yield
-    settings = NotificationSettings(console_url="https://h.example/lifelong/")
+    settings = NotificationSettings(console_url="https://h.example/console/")
     for notification in store.notifications.list():
         message = message_of(notification, settings)
+        runbook = message_of(notification, NotificationSettings()).runbook
+        assert runbook is None or (Path(__file__).parents[4] / runbook).is_file()
+        assert (runbook is None) == (notification.kind == "test")
         assert message.console is not None
-        assert message.console.startswith("https://h.example/lifelong/console")
+        assert message.console.startswith("https://h.example/console")
         for text in (message.title, message.text, message.console):
             assert "None" not in text
             assert "{" not in text
