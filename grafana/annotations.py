@@ -1,6 +1,6 @@
 """Marks on the time axis: changes of heads, affected decisions, changes of the prevalence."""
 
-from grafana.queries import BY_POPULATION, DATASOURCE, POPULATION, Query, build_query
+from grafana.queries import BY_POPULATION, DATASOURCE, POPULATION, build_query
 from grafana.sdk import dashboard_builders
 
 _RECENT = "lifelong_head_activated_timestamp_seconds"
@@ -67,7 +67,7 @@ def _mark(
         .enable(enable=True)
         .hide(hide=False)
         .icon_color(colour)
-        .target(build_query("Anno", Query(expression, "")))
+        .target(build_query("Anno", expression))
         .expr(expression)
         .title_format(title)
         .text_format(text)

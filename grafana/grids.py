@@ -1,10 +1,10 @@
 """Panels of many things at once: tables, state timelines, heatmaps and bars."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from grafana.panels import FULL, HALF, HIGH, Links, Thresholds, frame, levels_of, show_legend, style
-from grafana.queries import Query, list_ref_ids
+from grafana.panels import Display, Links, Queries, Thresholds, frame, levels_of, show_legend, style
+from grafana.queries import list_ref_ids
 from grafana.sdk import (
     bargauge,
     common,
@@ -50,19 +50,15 @@ def show_table(
     title: str,
     description: str,
     columns: Sequence[Column],
+    display: Display,
     *,
-    empty: str,
     sort: str | None = None,
     descending: bool = True,
-    width: int = FULL,
-    height: int = HIGH,
 ) -> table.Panel:
     """Build a table with one row for each combination of labels; its queries are merged by them."""
     asked = [one for one in columns if one.expression]
-    queries = [Query(one.expression, one.title) for one in asked]
-    panel = frame(
-        table.Panel(), title, description, queries, "table", width=width, height=height, empty=empty
-    ).unit("none")
+    queries = {one.title: one.expression for one in asked}
+    panel = frame(table.Panel(), title, description, queries, "table", display)
     hidden, titles = {"Time": True}, dict[str, str]()
     for ref_id, one in zip(list_ref_ids(), asked, strict=False):
         field = f"Value #{ref_id}" if len(asked) > 1 else "Value"
@@ -71,19 +67,11 @@ def show_table(
         else:
             titles[field] = one.title
     titles |= {one.label: one.title for one in columns if one.label}
-    order = {
-        field: index
-        for index, one in enumerate(columns)
-        for field, name in titles.items()
-        if name == one.title
-    }
-    panel = panel.with_transformation(dashboard.DataTransformerConfig(id_val="merge", options={}))
-    panel = panel.with_transformation(
-        dashboard.DataTransformerConfig(
-            id_val="organize",
-            options={"excludeByName": hidden, "renameByName": titles, "indexByName": order},
-        )
-    )
+    places = [one.title for one in columns]
+    order = {field: places.index(name) for field, name in titles.items()}
+    organized = {"excludeByName": hidden, "renameByName": titles, "indexByName": order}
+    for name, options in (("merge", {}), ("organize", organized)):
+        panel = panel.with_transformation(dashboard.DataTransformerConfig(id_val=name, options=options))
     if sort is not None:
         panel = panel.sort_by([common_builders.TableSortByFieldState().display_name(sort).desc(descending)])
     for one in columns:
@@ -91,32 +79,10 @@ def show_table(
     return panel
 
 
-def draw_states(
-    title: str,
-    description: str,
-    queries: Sequence[Query],
-    words: Words,
-    *,
-    empty: str,
-    width: int = HALF,
-    height: int = HIGH,
-    links: Links = (),
-) -> statetimeline.Panel:
+def draw_states(title: str, description: str, queries: Queries, display: Display) -> statetimeline.Panel:
     """Build a state timeline: one row for each series, its values in words."""
     return (
-        frame(
-            statetimeline.Panel(),
-            title,
-            description,
-            queries,
-            "series",
-            width=width,
-            height=height,
-            empty=empty,
-            links=links,
-        )
-        .unit("none")
-        .mappings(mapping_of(words))
+        frame(statetimeline.Panel(), title, description, queries, "series", display)
         .show_value(common.VisibilityMode.NEVER)
         .row_height(0.8)
         .merge_values(merge_values=True)
@@ -127,69 +93,34 @@ def draw_states(
 
 
 def draw_heatmap(
-    title: str,
-    description: str,
-    query: Query,
-    *,
-    unit: str,
-    counted: str,
-    empty: str,
-    width: int = HALF,
-    height: int = HIGH,
+    title: str, description: str, queries: Queries, display: Display, *, counted: str
 ) -> heatmap.Panel:
-    """Build a heatmap of a histogram with cumulative buckets `le`; `unit` is that of its bounds.
+    """Build a heatmap of a histogram with cumulative buckets `le`; the unit is that of its bounds.
 
     `counted` names what is counted, in the tooltip.
     """
+    colours = heatmap.HeatmapColorOptions().mode(heatmap_models.HeatmapColorMode.SCHEME).scheme("Blues")
     return (
-        frame(
-            heatmap.Panel(), title, description, [query], "heatmap", width=width, height=height, empty=empty
-        )
-        .unit("short")
+        frame(heatmap.Panel(), title, description, queries, "heatmap", replace(display, unit="short"))
         .calculate(calculate=False)
-        .color(heatmap.HeatmapColorOptions().mode(heatmap_models.HeatmapColorMode.SCHEME).scheme("Blues"))
-        .y_axis(heatmap.YAxisConfig().unit(unit).axis_placement(common.AxisPlacement.LEFT))
+        .color(colours)
+        .y_axis(heatmap.YAxisConfig().unit(display.unit).axis_placement(common.AxisPlacement.LEFT))
         .rows_frame(heatmap.RowsHeatmapOptions().layout(common.HeatmapCellLayout.LE).value(counted))
         .cell_gap(1)
         .show_legend()
     )
 
 
-def draw_bars(
-    title: str,
-    description: str,
-    queries: Sequence[Query],
-    *,
-    unit: str,
-    empty: str,
-    thresholds: Thresholds,
-    maximum: float | None = None,
-    width: int = HALF,
-    height: int = HIGH,
-    links: Links = (),
-) -> bargauge.Panel:
+def draw_bars(title: str, description: str, queries: Queries, display: Display) -> bargauge.Panel:
     """Build a panel of horizontal bars: one for each present value, from 0."""
-    panel = (
-        frame(
-            bargauge.Panel(),
-            title,
-            description,
-            queries,
-            "instant",
-            width=width,
-            height=height,
-            empty=empty,
-            links=links,
-        )
-        .unit(unit)
+    return (
+        frame(bargauge.Panel(), title, description, queries, "instant", display)
         .min(0)
         .orientation(common.VizOrientation.HORIZONTAL)
         .display_mode(common.BarGaugeDisplayMode.BASIC)
         .reduce_options(common_builders.ReduceDataOptions().calcs(["lastNotNull"]))
-        .thresholds(levels_of(thresholds))
         .color_scheme(dashboard_builders.FieldColor().mode(dashboard.FieldColorModeId.THRESHOLDS))
     )
-    return panel if maximum is None else panel.max(maximum)
 
 
 def _format(column: Column) -> list[dashboard.DynamicConfigValue]:

@@ -1,7 +1,6 @@
 """PromQL queries of panels, variables and annotations: their datasource, selectors and formats."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from grafana.sdk import common, prometheus, prometheus_models
@@ -24,38 +23,33 @@ _FORMATS = {
 }
 
 
-@dataclass(frozen=True)
-class Query:
-    """One line, band, value or column of a panel: PromQL and its name."""
-
-    expression: str
-    legend: str
-
-
-def of_population(metric: str, legend: str, *, aggregation: str = "max") -> Query:
-    """A query of a gauge for the chosen population; `aggregation` is over the processes that export it."""
-    return Query(f"{aggregation} {BY_POPULATION} ({metric}{{{POPULATION}}})", legend)
+def of_population(
+    metric: str, matchers: str = "", *, by: str = "model, environment", aggregation: str = "max"
+) -> str:
+    """PromQL of a gauge for the chosen population; `aggregation` is over the processes that export it."""
+    more = f",{matchers}" if matchers else ""
+    return f"{aggregation} by ({by}) ({metric}{{{POPULATION}{more}}})"
 
 
-def of_each(metric: str, *, labels: str = "", aggregation: str = "max") -> str:
+def of_each(metric: str, matchers: str = "", *, aggregation: str = "max") -> str:
     """PromQL of a gauge, one value for each population."""
-    return (
-        f"{aggregation} {BY_POPULATION} ({metric}{{{labels}}})"
-        if labels
-        else f"{aggregation} {BY_POPULATION} ({metric})"
-    )
+    selected = f"{metric}{{{matchers}}}" if matchers else metric
+    return f"{aggregation} {BY_POPULATION} ({selected})"
 
 
-def build_query(ref_id: str, source: Query, kind: Kind = "series") -> prometheus.Dataquery:
+def rate_of(counter: str, matchers: str = "", *, by: str = "") -> str:
+    """PromQL of the events per second of a counter, summed over all labels but these."""
+    selected = f"{counter}{{{matchers}}}" if matchers else counter
+    summed = f"sum by ({by}) " if by else "sum"
+    return f"{summed}(rate({selected}[$__rate_interval]))"
+
+
+def build_query(
+    ref_id: str, expression: str, legend: str = "", kind: Kind = "series"
+) -> prometheus.Dataquery:
     """Build the query of a panel or an annotation."""
-    target = (
-        prometheus.Dataquery()
-        .ref_id(ref_id)
-        .datasource(DATASOURCE)
-        .expr(source.expression)
-        .legend_format(source.legend)
-        .format(_FORMATS[kind])
-    )
+    target = prometheus.Dataquery().ref_id(ref_id).datasource(DATASOURCE).expr(expression)
+    target = target.legend_format(legend).format(_FORMATS[kind])
     return target.instant() if kind in ("instant", "table") else target.range()
 
 

@@ -3,15 +3,11 @@
 from grafana.dashboard import Board
 from grafana.grids import Column, draw_bars, show_table
 from grafana.links import link_console, link_population, link_runbook, value_of
-from grafana.panels import THIRD, Panel, plot_series, show_numbers
-from grafana.queries import Query
+from grafana.panels import THIRD, Display, Panel, plot_series, show_numbers
+from grafana.queries import rate_of
+from lifelong_core.entities.proposals import REASONS
 
 _TRAINING = 'kind=~"retrain|search_augmentation|fingerprint"'
-REASONS = {
-    "estimated_performance": "estimated performance below acceptance",
-    "realised_performance": "realised performance below acceptance",
-    "repeated_refusals": "cycles refuse again and again",
-}
 _TRIALS = 'role=~"canary|shadow"'
 
 
@@ -21,55 +17,49 @@ def _state() -> list[Panel]:
             "Jobs",
             "Jobs that run and that wait for a monitor. Each monitor runs one training on each of its"
             " training_devices, and one other job, at a time.",
-            [
-                Query("sum(lifelong_jobs_running)", "running"),
-                Query("max(lifelong_jobs_waiting)", "waiting"),
-            ],
-            unit="short",
-            empty="no monitor",
-            text="value_and_name",
-            links=[link_console("Jobs", "jobs")],
+            {"running": "sum(lifelong_jobs_running)", "waiting": "max(lifelong_jobs_waiting)"},
+            Display("short", "no monitor", text="value_and_name", links=[link_console("Jobs", "jobs")]),
         ),
         show_numbers(
             "Jobs within a day",
             "Jobs that ended within 24 hours: succeeded and failed. lifelong jobs list says why one failed.",
-            [
-                Query(f'sum(increase(lifelong_jobs_total{{outcome="{outcome}"}}[1d]))', outcome)
+            {
+                outcome: f'sum(increase(lifelong_jobs_total{{outcome="{outcome}"}}[1d]))'
                 for outcome in ("succeeded", "failed")
-            ],
-            unit="short",
-            empty="no monitor",
-            decimals=0,
-            text="value_and_name",
-            links=[link_runbook("LifelongJobFailed")],
+            },
+            Display(
+                "short",
+                "no monitor",
+                decimals=0,
+                text="value_and_name",
+                links=[link_runbook("LifelongJobFailed")],
+            ),
         ),
         show_numbers(
             "Proposed retrainings",
             "Retrainings that monitors propose and that wait for a person: lifelong proposals list.",
-            [
-                Query(
-                    "sum(max by (task, environment, reason) (lifelong_retraining_proposals)) or vector(0)",
-                    "proposals",
-                )
-            ],
-            unit="short",
-            empty="unknown",
-            thresholds=((None, "green"), (1, "orange")),
-            links=[link_runbook("LifelongRetrainingProposed")],
+            {
+                "proposals": "sum(max by (task, environment, reason) (lifelong_retraining_proposals)) or vector(0)"
+            },
+            Display(
+                "short",
+                "unknown",
+                thresholds=((None, "green"), (1, "orange")),
+                links=[link_runbook("LifelongRetrainingProposed")],
+            ),
         ),
         show_numbers(
             "Knowledge base",
             "Tasks in the knowledge base, their fingerprints, and trainings that started from another task: the"
             " more, the better are the suggestions of what to transfer.",
-            [
-                Query("max(lifelong_knowledge_entries)", "tasks"),
-                Query("max(lifelong_knowledge_fingerprints)", "fingerprints"),
-                Query("max(lifelong_knowledge_transfers)", "transfers"),
-            ],
-            unit="short",
-            empty="no monitor",
-            text="value_and_name",
-            links=[link_console("Knowledge", "knowledge")],
+            {
+                "tasks": "max(lifelong_knowledge_entries)",
+                "fingerprints": "max(lifelong_knowledge_fingerprints)",
+                "transfers": "max(lifelong_knowledge_transfers)",
+            },
+            Display(
+                "short", "no monitor", text="value_and_name", links=[link_console("Knowledge", "knowledge")]
+            ),
         ),
     ]
 
@@ -80,52 +70,35 @@ def _jobs() -> list[Panel]:
             "Jobs that ended",
             "Jobs that ended in each step of the time axis, of all monitors. again: a monitor was stopped, or lost the"
             " database, and the job is begun again.",
-            [Query("sum by (outcome) (increase(lifelong_jobs_total[$__rate_interval])) > 0", "{{outcome}}")],
-            unit="short",
-            empty="No job ended.",
-            width=THIRD,
-            minimum=0,
-            drawn="bars",
+            {"{{outcome}}": "sum by (outcome) (increase(lifelong_jobs_total[$__rate_interval])) > 0"},
+            Display("short", "No job ended.", THIRD, drawn="bars"),
         ),
         plot_series(
             "Jobs that run and wait",
             "Running jobs by kind, and those that no monitor has claimed.",
-            [
-                Query("sum by (kind) (lifelong_jobs_running) > 0", "{{kind}} runs"),
-                Query("max(lifelong_jobs_waiting)", "waiting"),
-            ],
-            unit="short",
-            empty="No monitor.",
-            width=THIRD,
-            minimum=0,
-            drawn="steps",
+            {
+                "{{kind}} runs": "sum by (kind) (lifelong_jobs_running) > 0",
+                "waiting": "max(lifelong_jobs_waiting)",
+            },
+            Display("short", "No monitor.", THIRD, drawn="steps"),
         ),
         plot_series(
             "Longest wait",
             "How long the job has waited that has waited longest. Without end: no monitor does it, and their logs"
             " say why. Up and down: there is more work than the monitors do, start another.",
-            [
-                Query(
-                    # While monitors run and none waits, it is 0.
-                    "(time() - min(lifelong_job_waiting_since_timestamp_seconds)) or 0 * max(lifelong_jobs_waiting)",
-                    "the oldest",
-                )
-            ],
-            unit="s",
-            empty="No monitor.",
-            width=THIRD,
-            minimum=0,
-            links=[link_runbook("LifelongJobWaits")],
+            {
+                # While monitors run and none waits, it is 0.
+                "the oldest": "(time() - min(lifelong_job_waiting_since_timestamp_seconds))"
+                " or 0 * max(lifelong_jobs_waiting)"
+            },
+            Display("s", "No monitor.", THIRD, links=[link_runbook("LifelongJobWaits")]),
         ),
         draw_bars(
             "Duration of the last job",
             "How long the last job of each kind took; one that takes longer than job_time_limit_seconds, of a training"
             " training_time_limit_seconds, is ended and has failed.",
-            [Query("sort_desc(max by (kind) (lifelong_job_last_duration_seconds))", "{{kind}}")],
-            unit="s",
-            empty="No job has ended.",
-            thresholds=((None, "blue"),),
-            width=THIRD,
+            {"{{kind}}": "sort_desc(max by (kind) (lifelong_job_last_duration_seconds))"},
+            Display("s", "No job has ended.", THIRD, thresholds=((None, "blue"),)),
         ),
         show_table(
             "Last failures",
@@ -139,21 +112,17 @@ def _jobs() -> list[Panel]:
                     width=140,
                 ),
             ],
-            empty="No job has failed.",
+            Display("none", "No job has failed.", THIRD),
             sort="Failed",
-            width=THIRD,
         ),
         plot_series(
             "Trainings",
             "Trainings, searches of augmentations and fingerprints that run, by kind; their progress is on the"
             " console.",
-            [Query(f"sum by (kind) (lifelong_jobs_running{{{_TRAINING}}})", "{{kind}}")],
-            unit="short",
-            empty="No monitor.",
-            width=THIRD,
-            minimum=0,
-            drawn="steps",
-            links=[link_console("Trainings", "trainings")],
+            {"{{kind}}": f"sum by (kind) (lifelong_jobs_running{{{_TRAINING}}})"},
+            Display(
+                "short", "No monitor.", THIRD, drawn="steps", links=[link_console("Trainings", "trainings")]
+            ),
         ),
     ]
 
@@ -171,12 +140,12 @@ def _trials() -> list[Panel]:
                     "Proposed for",
                     "max by (task, environment, reason) (lifelong_retraining_proposals) > 0",
                     label="reason",
-                    words=REASONS,
+                    words={**REASONS},
                     width=260,
                     links=[link_runbook("LifelongRetrainingProposed")],
                 ),
             ],
-            empty="No retraining is proposed.",
+            Display("none", "No retraining is proposed."),
         ),
         show_table(
             "Models on trial",
@@ -207,7 +176,7 @@ def _trials() -> list[Panel]:
                     )
                 ),
             ],
-            empty="No candidate is on trial: lifelong models trial starts one.",
+            Display("none", "No candidate is on trial: lifelong models trial starts one."),
             sort="Candidate",
             descending=False,
         ),
@@ -215,29 +184,18 @@ def _trials() -> list[Panel]:
             "Predictions by role of the model",
             "Predictions per second: of the promoted models, of canaries, of shadows, and of models that requests"
             " name.",
-            [Query("sum by (role) (rate(lifelong_predictions_total[$__rate_interval]))", "{{role}}")],
-            unit="cps",
-            empty="No prediction.",
-            minimum=0,
-            drawn="areas",
+            {"{{role}}": rate_of("lifelong_predictions_total", by="role")},
+            Display("cps", "No prediction.", drawn="areas"),
         ),
         plot_series(
             "Failures of candidates",
             "Images per second on which a candidate failed (the promoted model answered), and that the shadow did"
             " not see, by reason.",
-            [
-                Query(
-                    "sum by (model, role) (rate(lifelong_candidate_failures_total[$__rate_interval]))",
-                    "{{model}} as {{role}}",
-                ),
-                Query(
-                    "sum by (reason) (rate(lifelong_dropped_shadows_total[$__rate_interval]))",
-                    "not seen: {{reason}}",
-                ),
-            ],
-            unit="cps",
-            empty="No service.",
-            minimum=0,
+            {
+                "{{model}} as {{role}}": rate_of("lifelong_candidate_failures_total", by="model, role"),
+                "not seen: {{reason}}": rate_of("lifelong_dropped_shadows_total", by="reason"),
+            },
+            Display("cps", "No service."),
         ),
     ]
 

@@ -4,12 +4,13 @@ from grafana.annotations import mark_affected, mark_swaps
 from grafana.dashboard import Board
 from grafana.grids import Column, draw_bars, draw_heatmap, draw_states, show_table
 from grafana.links import label_of, link_board, link_population, link_runbook, value_of
-from grafana.panels import HALF, TALL, THIRD, Panel, show_numbers
-from grafana.queries import ANSWERED, BY_POPULATION, Query, of_each
+from grafana.panels import FULL, SIXTH, TALL, THIRD, Display, Panel, show_numbers
+from grafana.queries import ANSWERED, BY_POPULATION, of_each
 from grafana.variables import choose_top
 from grafana.words import ACCEPTANCE, FAULTS, OUTCOMES, SEVERITIES, STATES
 
 _STATE = "lifelong:population_state"
+_FIRING = 'ALERTS{alertname=~"Lifelong.*",alertstate="firing"'
 _MOST_URGENT = "topk($top, lifelong:population_attention @ end())"
 """The same populations over the whole time range: those that are the most urgent at its end."""
 _NAME = "{{model}} in {{environment}}"
@@ -24,7 +25,7 @@ _SHIFT = ((None, "green"), (0.1, "yellow"), (0.2, "orange"), (0.4, "red"))
 
 
 def _estimate(metric: str) -> str:
-    return of_each("lifelong_estimated_performance", labels=f'metric="{metric}",class="",head="current"')
+    return of_each("lifelong_estimated_performance", f'metric="{metric}",class="",head="current"')
 
 
 def _totals() -> list[Panel]:
@@ -34,79 +35,58 @@ def _totals() -> list[Panel]:
             "Populations",
             "Pairs of a model and an environment with predictions in the window. The tables show all of them; panels"
             " over time show the most urgent ones.",
-            [Query(f"count({_STATE})", "populations")],
-            unit="short",
-            empty="no population",
-            width=THIRD // 2,
+            {"populations": f"count({_STATE})"},
+            Display("short", "no population", SIXTH),
         ),
         show_numbers(
             "Need a person",
             "Populations in any state but 'fits'. Their rows are the first of the table below.",
-            [Query(f"count({_STATE} >= 1) or vector(0)", "populations")],
-            unit="short",
-            empty="unknown",
-            thresholds=_FINE_OR_NOT,
-            width=THIRD // 2,
+            {"populations": f"count({_STATE} >= 1) or vector(0)"},
+            Display("short", "unknown", SIXTH, thresholds=_FINE_OR_NOT),
         ),
         show_numbers(
             "Open proposals",
             "Proposed heads and retrainings that wait for a person: lifelong heads proposals, lifelong proposals list,"
             " or the console.",
-            [
-                Query("sum(max by (model, environment) (lifelong_proposal_open)) or vector(0)", "heads"),
-                Query(
-                    "sum(max by (task, environment, reason) (lifelong_retraining_proposals)) or vector(0)",
-                    "retrainings",
-                ),
-            ],
-            unit="short",
-            empty="unknown",
-            thresholds=_FINE_OR_NOT,
-            text="value_and_name",
-            width=THIRD // 2,
+            {
+                "heads": "sum(max by (model, environment) (lifelong_proposal_open)) or vector(0)",
+                "retrainings": "sum(max by (task, environment, reason) (lifelong_retraining_proposals)) or vector(0)",
+            },
+            Display("short", "unknown", SIXTH, thresholds=_FINE_OR_NOT, text="value_and_name"),
         ),
         show_numbers(
             "Swaps within a day",
             "Swaps within 24 hours over all populations, published or only proposed; the table of events below names"
             " them.",
-            [Query('sum(lifelong:cycles:increase1d{outcome="swap"}) or vector(0)', "swaps")],
-            unit="short",
-            empty="unknown",
-            decimals=0,
-            width=THIRD // 2,
+            {"swaps": 'sum(lifelong:cycles:increase1d{outcome="swap"}) or vector(0)'},
+            Display("short", "unknown", SIXTH, decimals=0),
         ),
         show_numbers(
             "Sick processes",
             "Services and monitors with a fault: down, without database, with a model that cannot be loaded, and so"
             " on. The table of faults names them.",
-            [Query("count(max by (job, instance) (lifelong:process_fault) > 0) or vector(0)", "processes")],
-            unit="short",
-            empty="unknown",
-            thresholds=((None, "green"), (1, "red")),
-            links=[link_board("Service", "service")],
-            width=THIRD // 2,
+            {"processes": "count(max by (job, instance) (lifelong:process_fault) > 0) or vector(0)"},
+            Display(
+                "short",
+                "unknown",
+                SIXTH,
+                thresholds=((None, "green"), (1, "red")),
+                links=[link_board("Service", "service")],
+            ),
         ),
         show_numbers(
             "Firing alerts",
             "Alerts of this product that fire now, by severity; the table below names them with their runbooks.",
-            [
-                Query(
-                    f'count(ALERTS{{alertname=~"Lifelong.*",alertstate="firing",severity="{severity}"}}) or vector(0)',
-                    severity,
-                )
+            {
+                severity: f'count({_FIRING},severity="{severity}"}}) or vector(0)'
                 for severity in ("critical", "warning", "info")
-            ],
-            unit="short",
-            empty="unknown",
-            thresholds=_FINE_OR_NOT,
-            text="value_and_name",
-            width=THIRD // 2,
+            },
+            Display("short", "unknown", SIXTH, thresholds=_FINE_OR_NOT, text="value_and_name"),
         ),
     ]
 
 
 def _list_populations() -> Panel:
-    accuracy = _estimate("AC")
     return show_table(
         "All populations",
         "One row for each population, the most urgent first. Shift: L1 distance, 0 to 2, between the estimated"
@@ -134,13 +114,8 @@ def _list_populations() -> Panel:
             Column("from", of_each("lifelong_prevalence_shift_l1_low"), decimals=2, width=60),
             Column("to", of_each("lifelong_prevalence_shift_l1_high"), decimals=2, width=60),
             Column("Cost", _estimate("EC"), decimals=3, width=75),
-            Column(
-                "above best",
-                "lifelong:population_excess_cost",
-                decimals=3,
-                width=95,
-            ),
-            Column("Accuracy", accuracy, unit="percentunit", decimals=1, width=85),
+            Column("above best", "lifelong:population_excess_cost", decimals=3, width=95),
+            Column("Accuracy", _estimate("AC"), unit="percentunit", decimals=1, width=85),
             Column(
                 "Acceptance",
                 of_each("lifelong_estimated_performance_accepted", aggregation="min"),
@@ -154,9 +129,10 @@ def _list_populations() -> Panel:
                 width=85,
             ),
         ],
-        empty="No population: does a monitor run, and does Prometheus scrape it?",
+        Display(
+            "none", "No population: does a monitor run, and does Prometheus scrape it?", FULL, height=TALL
+        ),
         sort="State",
-        height=TALL,
     )
 
 
@@ -182,9 +158,8 @@ def _list_events() -> Panel:
                 width=80,
             ),
         ],
-        empty="Nothing happened within a day.",
+        Display("none", "Nothing happened within a day."),
         sort="Head changed",
-        width=HALF,
     )
 
 
@@ -196,8 +171,7 @@ def _list_alerts() -> Panel:
             Column("Severity", label="severity", words=SEVERITIES, width=80),
             Column(
                 "Alert",
-                "max by (severity, alertname, model, environment, instance)"
-                ' (ALERTS{alertname=~"Lifelong.*",alertstate="firing"})',
+                f"max by (severity, alertname, model, environment, instance) ({_FIRING}}})",
                 label="alertname",
                 width=240,
                 links=[link_runbook(value_of("Alert"))],
@@ -205,10 +179,9 @@ def _list_alerts() -> Panel:
             *_POPULATION,
             Column("Instance", label="instance", width=130),
         ],
-        empty="No alert fires.",
+        Display("none", "No alert fires."),
         sort="Severity",
         descending=False,
-        width=HALF,
     )
 
 
@@ -221,8 +194,7 @@ def _list_faults() -> Panel:
             Column("Instance", label="instance", width=140),
             Column("Fault", "lifelong:process_fault > 0", label="fault", words=FAULTS, width=320),
         ],
-        empty="All processes are well.",
-        width=THIRD,
+        Display("none", "All processes are well.", THIRD),
     )
 
 
@@ -237,47 +209,30 @@ BOARD = Board(
             "Outcomes of cycles",
             "Outcome of the last cycle of the most urgent populations. keep: the head still fits, or a swap is not"
             " worth it. swap: a refitted head was published, or proposed. refuse: the assumptions do not hold.",
-            [Query(f"lifelong:population_outcome and on (model, environment) {_MOST_URGENT}", _NAME)],
-            OUTCOMES,
-            empty="No cycle yet.",
-            height=TALL,
-            links=_SERIES,
+            {_NAME: f"lifelong:population_outcome and on (model, environment) {_MOST_URGENT}"},
+            Display("none", "No cycle yet.", words=OUTCOMES, height=TALL, links=_SERIES),
         ),
         draw_heatmap(
             "Size of the shift over all populations",
             "How many populations had a shift of this size (L1 distance, 0 to 2) at a time. A dark cell that moves"
             " up: many populations shift together, as in an epidemic or after a change of protocol.",
-            Query("sum by (le) (lifelong:populations_by_shift_bucket)", "{{le}}"),
-            unit="none",
+            {"{{le}}": "sum by (le) (lifelong:populations_by_shift_bucket)"},
+            Display("none", "No estimate yet.", height=TALL),
             counted="populations",
-            empty="No estimate yet.",
-            height=TALL,
         ),
         _list_events(),
         _list_alerts(),
         draw_bars(
             "Largest shifts",
             "The populations with the largest distance (L1) between estimated and assumed prevalence now.",
-            [
-                Query(
-                    f"sort_desc(topk(10, max {BY_POPULATION} (lifelong_prevalence_shift_l1{{{ANSWERED}}})))",
-                    _NAME,
-                )
-            ],
-            unit="none",
-            empty="No estimate yet.",
-            thresholds=_SHIFT,
-            width=THIRD,
-            links=_SERIES,
+            {_NAME: f"sort_desc(topk(10, max {BY_POPULATION} (lifelong_prevalence_shift_l1{{{ANSWERED}}})))"},
+            Display("none", "No estimate yet.", THIRD, thresholds=_SHIFT, links=_SERIES),
         ),
         draw_bars(
             "Populations by state",
             "How many populations are in each state; the first column of the table has the same words.",
-            [Query(f"count({_STATE} == {value}) or vector(0)", word) for value, word, _ in STATES],
-            unit="short",
-            empty="No population.",
-            thresholds=((None, "blue"),),
-            width=THIRD,
+            {word: f"count({_STATE} == {value}) or vector(0)" for value, word, _ in STATES},
+            Display("short", "No population.", THIRD, thresholds=((None, "blue"),)),
         ),
         _list_faults(),
     ],

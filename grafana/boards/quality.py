@@ -6,6 +6,7 @@ from grafana.grids import Column, draw_states, show_table
 from grafana.links import link_console, link_runbook
 from grafana.panels import (
     THIRD,
+    Display,
     Panel,
     dashed_style,
     draw_band,
@@ -14,7 +15,7 @@ from grafana.panels import (
     show_numbers,
     style,
 )
-from grafana.queries import POPULATION, Query, of_population
+from grafana.queries import POPULATION, of_population
 from grafana.sdk import timeseries
 from grafana.variables import choose_population
 from grafana.words import ACCEPTANCE, AGREEMENT, REACHABLE
@@ -24,8 +25,8 @@ _OTHERS = f'{{{POPULATION},head="current",metric!~"AC|EC"}}'
 """Estimates of the current head other than accuracy and expected cost."""
 
 
-def _estimated(name: str, legend: str, metric: str, *, head: str = "current") -> Query:
-    return Query(f'max({name}{{{POPULATION},metric="{metric}",class="",head="{head}"}})', legend)
+def _estimated(name: str, metric: str, *, head: str = "current") -> str:
+    return f'max({name}{{{POPULATION},metric="{metric}",class="",head="{head}"}})'
 
 
 def _state() -> list[Panel]:
@@ -35,74 +36,61 @@ def _state() -> list[Panel]:
             "Accuracy now",
             "Share of correct decisions of the active head, estimated without labels, and realised on the newest"
             " predictions with a known true class.",
-            [
-                _estimated("lifelong_estimated_performance", "estimated", "AC"),
-                of_population("lifelong_realised_accuracy", "realised"),
-            ],
-            unit="percentunit",
-            empty="not known",
-            decimals=1,
-            text="value_and_name",
+            {
+                "estimated": _estimated("lifelong_estimated_performance", "AC"),
+                "realised": of_population("lifelong_realised_accuracy"),
+            },
+            Display("percentunit", "not known", decimals=1, text="value_and_name"),
         ),
         show_numbers(
             "Acceptance",
             "The worst of all acceptance thresholds of the task, by the estimates without labels. at risk: the estimate"
             " misses the threshold, its interval does not.",
-            [
-                Query(
-                    f"min(lifelong_estimated_performance_accepted{{{POPULATION}}})",
-                    "estimate",
-                )
-            ],
-            unit="none",
-            empty="no threshold",
-            words=ACCEPTANCE,
-            links=[_PAGE, link_runbook("LifelongEstimatedPerformanceMissesThreshold")],
+            {"estimate": f"min(lifelong_estimated_performance_accepted{{{POPULATION}}})"},
+            Display(
+                "none",
+                "no threshold",
+                words=ACCEPTANCE,
+                links=[_PAGE, link_runbook("LifelongEstimatedPerformanceMissesThreshold")],
+            ),
         ),
         show_numbers(
             "Labels and estimate",
             "Whether the labelled predictions of the newest head agree with its estimate without labels, for"
             " accuracy (AC) and expected cost (EC). disagree: by more than their intervals explain.",
-            [Query(f"min by (metric) (lifelong_performance_agreement{{{POPULATION}}})", "{{metric}}")],
-            unit="none",
-            empty="too few labels",
-            words=AGREEMENT,
-            text="value_and_name",
-            links=[_PAGE, link_runbook("LifelongEstimateContradicted")],
+            {"{{metric}}": of_population("lifelong_performance_agreement", by="metric", aggregation="min")},
+            Display(
+                "none",
+                "too few labels",
+                words=AGREEMENT,
+                text="value_and_name",
+                links=[_PAGE, link_runbook("LifelongEstimateContradicted")],
+            ),
         ),
         show_numbers(
             "Labels",
             "Predictions with a known true class behind the realised figures.",
-            [of_population("lifelong_labelled_samples", "labels")],
-            unit="short",
-            empty="no labels",
-            links=[link_console("Labels to get", "labels")],
+            {"labels": of_population("lifelong_labelled_samples")},
+            Display("short", "no labels", links=[link_console("Labels to get", "labels")]),
         ),
     ]
 
 
 def _plot_estimate(
-    title: str, description: str, metric: str, realised: Query, *, unit: str, maximum: float | None
+    title: str, description: str, metric: str, realised: str, *, unit: str, maximum: float | None
 ) -> timeseries.Panel:
     panel = plot_series(
         title,
         description,
-        [
-            _estimated("lifelong_estimated_performance", "estimate", metric),
-            _estimated("lifelong_estimated_performance_low", "low", metric),
-            _estimated("lifelong_estimated_performance_high", "high", metric),
-            _estimated("lifelong_estimated_performance", "candidate", metric, head="candidate"),
-            realised,
-            Query(
-                f'max(lifelong_estimated_performance_threshold{{{POPULATION},metric="{metric}",class=""}})',
-                "threshold",
-            ),
-        ],
-        unit=unit,
-        empty="No estimate yet.",
-        minimum=0,
-        maximum=maximum,
-        drawn="steps",
+        {
+            "estimate": _estimated("lifelong_estimated_performance", metric),
+            "low": _estimated("lifelong_estimated_performance_low", metric),
+            "high": _estimated("lifelong_estimated_performance_high", metric),
+            "candidate": _estimated("lifelong_estimated_performance", metric, head="candidate"),
+            "realised": realised,
+            "threshold": f'max(lifelong_estimated_performance_threshold{{{POPULATION},metric="{metric}",class=""}})',
+        },
+        Display(unit, "No estimate yet.", maximum=maximum, drawn="steps"),
     )
     return _style_lines(panel).override_by_name(
         "candidate", style(color=fixed_colour("purple"), custom__lineWidth=1)
@@ -130,7 +118,7 @@ def _performance() -> list[Panel]:
             " that the last cycle considered. While the assumption test is rejected (see the warnings), the estimate"
             " may be wrong by more than its band.",
             "AC",
-            of_population("lifelong_realised_accuracy", "realised"),
+            of_population("lifelong_realised_accuracy"),
             unit="percentunit",
             maximum=1,
         ),
@@ -139,7 +127,7 @@ def _performance() -> list[Panel]:
             "The same for the mean cost per decision: estimated by the costs of the head, realised by those of the"
             " task. Lower is better.",
             "EC",
-            of_population("lifelong_realised_expected_cost", "realised"),
+            of_population("lifelong_realised_expected_cost"),
             unit="none",
             maximum=None,
         ),
@@ -148,24 +136,15 @@ def _performance() -> list[Panel]:
             "The metrics that the recommendation of the task names. Lines: estimated without labels, where that is"
             " possible; dashed: realised, where labels have arrived; dotted: acceptance thresholds. Metrics of single"
             " classes appear where they have a threshold, or with LIFELONG_ESTIMATE_SINGLE_CLASSES.",
-            [
-                Query(
-                    f"max by (metric, class) (lifelong_estimated_performance{_OTHERS})",
-                    "{{metric}} {{class}} estimated",
+            {
+                "{{metric}} {{class}} estimated": f"max by (metric, class) (lifelong_estimated_performance{_OTHERS})",
+                "{{metric}} {{class}} realised": of_population(
+                    "lifelong_realised_metric", 'prevalence="realised"', by="metric, class"
                 ),
-                Query(
-                    f'max by (metric, class) (lifelong_realised_metric{{{POPULATION},prevalence="realised"}})',
-                    "{{metric}} {{class}} realised",
-                ),
-                Query(
-                    f"max by (metric, class) (lifelong_estimated_performance_threshold"
-                    f'{{{POPULATION},metric!~"AC|EC"}})',
-                    "{{metric}} {{class}} threshold",
-                ),
-            ],
-            unit="none",
-            empty="No recommendation is attached to the task.",
-            drawn="steps",
+                "{{metric}} {{class}} threshold": f"max by (metric, class) (lifelong_estimated_performance_threshold"
+                f'{{{POPULATION},metric!~"AC|EC"}})',
+            },
+            Display("none", "No recommendation is attached to the task.", drawn="steps", minimum=None),
         )
         .override_by_regexp("/realised$/", style(custom__lineStyle={"fill": "dash", "dash": [8, 6]}))
         .override_by_regexp("/threshold$/", style(custom__lineStyle={"fill": "dot", "dash": [1, 6]})),
@@ -174,16 +153,16 @@ def _performance() -> list[Panel]:
             "The same labelled predictions at three class mixes: stated in the recommendation, estimated without labels"
             " by the last cycle, and that of the labels. The stated figure hides a shift of the prevalence, so no alert"
             " uses it.",
-            [
-                Query(
-                    f"max by (metric, prevalence) (lifelong_realised_metric{{{POPULATION}}}"
-                    f" and on (model, environment, metric) {stated})",
-                    "{{metric}}, {{prevalence}}",
-                )
-            ],
-            unit="none",
-            empty="The recommendation states no prevalences, or there are no labels.",
-            drawn="steps",
+            {
+                "{{metric}}, {{prevalence}}": f"max by (metric, prevalence) (lifelong_realised_metric{{{POPULATION}}}"
+                f" and on (model, environment, metric) {stated})"
+            },
+            Display(
+                "none",
+                "The recommendation states no prevalences, or there are no labels.",
+                drawn="steps",
+                minimum=None,
+            ),
         ),
     ]
 
@@ -195,35 +174,32 @@ def _targets() -> list[Panel]:
             "Acceptance thresholds",
             "Whether each metric reaches its acceptance threshold, by the estimate without labels and by the labels."
             " missed: the whole interval is on the wrong side, which is hardly chance.",
-            [
-                Query(
-                    f"min by (metric, class) (lifelong_estimated_performance_accepted{{{POPULATION}}})",
-                    "{{metric}} {{class}} estimated",
+            {
+                "{{metric}} {{class}} estimated": of_population(
+                    "lifelong_estimated_performance_accepted", by="metric, class", aggregation="min"
                 ),
-                Query(
-                    f"min by (metric, class, prevalence) (lifelong_realised_metric_accepted{{{POPULATION}}})",
-                    "{{metric}} {{class}} {{prevalence}}",
+                "{{metric}} {{class}} {{prevalence}}": of_population(
+                    "lifelong_realised_metric_accepted", by="metric, class, prevalence", aggregation="min"
                 ),
-            ],
-            ACCEPTANCE,
-            empty="No acceptance threshold, or too few labels to tell.",
+            },
+            Display("none", "No acceptance threshold, or too few labels to tell.", words=ACCEPTANCE),
         ),
         draw_states(
             "Target of the decision rule",
             "Whether the metric of the decision rule reaches its target, by the estimate and by the labels, and whether"
             " some cut-off of the calibration set reaches it in this population at all.",
-            [
-                Query(
-                    f"min by (metric, class, by) (lifelong_decision_rule_reached{{{POPULATION}}})",
-                    "{{metric}} {{class}} by {{by}}",
+            {
+                "{{metric}} {{class}} by {{by}}": of_population(
+                    "lifelong_decision_rule_reached", by="metric, class, by", aggregation="min"
                 ),
-                Query(
-                    f"min by (metric, class) (lifelong_decision_rule_reachable{{{POPULATION}}}) + 2",
-                    "{{metric}} {{class}} with any cut-off",
-                ),
-            ],
-            (*ACCEPTANCE, *((value + 2, word, colour) for value, word, colour in REACHABLE)),
-            empty="The rule has no target.",
+                "{{metric}} {{class}} with any cut-off": "2 + "
+                + of_population("lifelong_decision_rule_reachable", by="metric, class", aggregation="min"),
+            },
+            Display(
+                "none",
+                "The rule has no target.",
+                words=(*ACCEPTANCE, *((value + 2, word, colour) for value, word, colour in REACHABLE)),
+            ),
         ),
         _style_lines(
             plot_series(
@@ -232,16 +208,19 @@ def _targets() -> list[Panel]:
                 " sensitivity or precision, as the last cycle expects it without labels, with its interval. Green:"
                 " realised on the labelled decisions of this head. Dashed: the target of the rule: at least, for a"
                 " share of positives (PPR) at most.",
-                [
-                    of_population("lifelong_decision_rule_expected", "estimate"),
-                    of_population("lifelong_decision_rule_expected_low", "low"),
-                    of_population("lifelong_decision_rule_expected_high", "high"),
-                    of_population("lifelong_decision_rule_realised", "realised"),
-                    of_population("lifelong_decision_rule_target", "threshold"),
-                ],
-                unit="percentunit",
-                empty="The rule of the head has no searched cut-off.",
-                drawn="steps",
+                {
+                    "estimate": of_population("lifelong_decision_rule_expected"),
+                    "low": of_population("lifelong_decision_rule_expected_low"),
+                    "high": of_population("lifelong_decision_rule_expected_high"),
+                    "realised": of_population("lifelong_decision_rule_realised"),
+                    "threshold": of_population("lifelong_decision_rule_target"),
+                },
+                Display(
+                    "percentunit",
+                    "The rule of the head has no searched cut-off.",
+                    drawn="steps",
+                    minimum=None,
+                ),
             )
         ),
         plot_series(
@@ -249,12 +228,8 @@ def _targets() -> list[Panel]:
             "Probability of the class from which on the active head decides for it. It moves with the prevalence for"
             " precision, negative predictive value and share of positives; the cut-off of a sensitivity moves with the"
             " probabilities alone, and the decisions stay.",
-            [Query(f"max by (class) (lifelong_decision_rule_cut_off{{{POPULATION}}})", "{{class}}")],
-            unit="percentunit",
-            empty="The rule of the head has no searched cut-off.",
-            minimum=0,
-            maximum=1,
-            drawn="steps",
+            {"{{class}}": of_population("lifelong_decision_rule_cut_off", by="class")},
+            Display("percentunit", "The rule of the head has no searched cut-off.", maximum=1, drawn="steps"),
         ),
     ]
 
@@ -275,43 +250,36 @@ def _trust() -> list[Panel]:
                     width=320,
                 )
             ],
-            empty="No warning.",
-            width=THIRD,
+            Display("none", "No warning.", THIRD),
         ),
         plot_series(
             "Validated error of the estimated accuracy",
             "Mean absolute error of the chosen method's accuracy in windows that were simulated from the calibration"
             " set: what the method achieves while its assumption holds. The legend names the method.",
-            [
-                Query(
-                    f'max by (method) (lifelong_estimated_performance_method{{{POPULATION},head="current"}})'
-                    " * on () group_left"
-                    f' max(lifelong_estimated_performance_validated_error{{{POPULATION},head="current"}})',
-                    "{{method}}",
-                )
-            ],
-            unit="percentunit",
-            empty="No estimate yet.",
-            width=THIRD,
-            minimum=0,
-            drawn="steps",
+            {
+                "{{method}}": f'max by (method) (lifelong_estimated_performance_method{{{POPULATION},head="current"}})'
+                " * on () group_left"
+                f' max(lifelong_estimated_performance_validated_error{{{POPULATION},head="current"}})'
+            },
+            Display("percentunit", "No estimate yet.", THIRD, drawn="steps"),
         ),
         plot_series(
             "Checks of the labelled predictions",
             "p-values. Calibration: below its level the answered probabilities are not calibrated. Selection: below its"
             " level the labelled predictions differ from the others, so labels tell little about all of them. The line"
             " is the level, 0.01.",
-            [
-                of_population("lifelong_calibration_drift_p_value", "calibration"),
-                of_population("lifelong_label_selection_p_value", "selection"),
-            ],
-            unit="none",
-            empty="Too few labels.",
-            width=THIRD,
-            minimum=0,
-            maximum=1,
-            drawn="steps",
-            thresholds=((None, "red"), (0.01, "transparent")),
+            {
+                "calibration": of_population("lifelong_calibration_drift_p_value"),
+                "selection": of_population("lifelong_label_selection_p_value"),
+            },
+            Display(
+                "none",
+                "Too few labels.",
+                THIRD,
+                maximum=1,
+                drawn="steps",
+                thresholds=((None, "red"), (0.01, "transparent")),
+            ),
         ),
     ]
 

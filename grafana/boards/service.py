@@ -3,8 +3,8 @@
 from grafana.dashboard import Board
 from grafana.grids import Column, draw_bars, draw_heatmap, show_table
 from grafana.links import link_runbook
-from grafana.panels import HALF, QUARTER, THIRD, Panel, plot_series, show_numbers
-from grafana.queries import Query
+from grafana.panels import HALF, QUARTER, THIRD, Display, Panel, plot_series, show_numbers
+from grafana.queries import rate_of
 from grafana.variables import choose_instances
 from grafana.words import FAULTS
 
@@ -15,14 +15,9 @@ _ERROR_RATE = 0.05
 """LifelongErrorRate fires above it."""
 
 
-def _quantiles(histogram: str, matchers: str, *names: str) -> list[Query]:
-    return [
-        Query(
-            f"histogram_quantile(0.{name[1:]}, sum by (le) (rate({histogram}_bucket{{{matchers}}}[$__rate_interval])))",
-            name,
-        )
-        for name in names
-    ]
+def _quantile(share: float, histogram: str, matchers: str = _HERE) -> str:
+    rate = f"rate({histogram}_bucket{{{matchers}}}[$__rate_interval])"
+    return f"histogram_quantile({share}, sum by (le) ({rate}))"
 
 
 def _state() -> list[Panel]:
@@ -34,32 +29,25 @@ def _state() -> list[Panel]:
             "Predictions within a day",
             "Requests to /v1/predict and /v1/logits within 24 hours. failed: answered with 5xx, or not at all."
             " rejected: the client's mistake (4xx). Probes, scrapes and other routes do not count.",
-            [
-                Query(of_a_day("2.."), "answered"),
-                Query(of_a_day("4.."), "rejected"),
-                Query(of_a_day("5..|none"), "failed"),
-            ],
-            unit="short",
-            empty="no request yet",
-            text="value_and_name",
-            width=HALF,
+            {"answered": of_a_day("2.."), "rejected": of_a_day("4.."), "failed": of_a_day("5..|none")},
+            Display("short", "no request yet", HALF, text="value_and_name"),
         ),
         show_numbers(
             "Workers",
             "Serving processes that live, of all chosen instances.",
-            [Query(f"sum(lifelong_workers{{{_HERE}}})", "workers")],
-            unit="short",
-            empty="no service",
-            thresholds=((None, "red"), (1, "green")),
+            {"workers": f"sum(lifelong_workers{{{_HERE}}})"},
+            Display("short", "no service", thresholds=((None, "red"), (1, "green"))),
         ),
         show_numbers(
             "Processes down",
             "Services and monitors that Prometheus does not reach.",
-            [Query(f'count(up{{job=~"lifelong-.*",{_HERE}}} == 0) or vector(0)', "down")],
-            unit="short",
-            empty="unknown",
-            thresholds=((None, "green"), (1, "red")),
-            links=[link_runbook("LifelongServiceDown")],
+            {"down": f'count(up{{job=~"lifelong-.*",{_HERE}}} == 0) or vector(0)'},
+            Display(
+                "short",
+                "unknown",
+                thresholds=((None, "green"), (1, "red")),
+                links=[link_runbook("LifelongServiceDown")],
+            ),
         ),
     ]
 
@@ -74,35 +62,32 @@ def _requests() -> list[Panel]:
             "Rate: predictions by status",
             "Requests to /v1/predict and /v1/logits per second by HTTP status; probes, scrapes and other routes do not"
             " count. 4xx are the clients' mistakes; 5xx and none (no answer) are ours.",
-            [Query(f"sum by (status) ({rate}}}[$__rate_interval])) > 0", "{{status}}")],
-            unit="reqps",
-            empty="No request.",
-            width=THIRD,
-            minimum=0,
-            drawn="areas",
+            {"{{status}}": f"sum by (status) ({rate}}}[$__rate_interval])) > 0"},
+            Display("reqps", "No request.", THIRD, drawn="areas"),
         ),
         plot_series(
             "Errors: share of failed predictions",
             "Requests that were answered with 5xx, or not at all, among these and the answered ones. LifelongErrorRate"
             " fires above the line.",
-            [Query(f"{failed} / {counted}", "failed")],
-            unit="percentunit",
-            empty="No request.",
-            width=THIRD,
-            minimum=0,
-            maximum=1,
-            thresholds=((None, "transparent"), (_ERROR_RATE, "red")),
-            links=[link_runbook("LifelongErrorRate")],
+            {"failed": f"{failed} / {counted}"},
+            Display(
+                "percentunit",
+                "No request.",
+                THIRD,
+                maximum=1,
+                thresholds=((None, "transparent"), (_ERROR_RATE, "red")),
+                links=[link_runbook("LifelongErrorRate")],
+            ),
         ),
         plot_series(
             "Duration of predictions",
             "Time from the arrival of a request to /v1/predict or /v1/logits to its answer, failures included: half,"
             " 95 % and 99 % are faster.",
-            _quantiles("lifelong_request_seconds", _PREDICTIONS, "p50", "p95", "p99"),
-            unit="s",
-            empty="No request.",
-            width=THIRD,
-            minimum=0,
+            {
+                name: _quantile(share, "lifelong_request_seconds", _PREDICTIONS)
+                for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+            },
+            Display("s", "No request.", THIRD),
         ),
     ]
 
@@ -114,60 +99,40 @@ def _batches() -> list[Panel]:
             "Latency of predictions",
             "How many requests to /v1/predict and /v1/logits took how long. Two bands mean two kinds of requests,"
             " such as small and large images; a band that moves up means a queue.",
-            Query(
-                f"sum by (le) (increase(lifelong_request_seconds_bucket{{{_PREDICTIONS}}}[$__rate_interval]))",
-                "{{le}}",
-            ),
-            unit="s",
+            {
+                "{{le}}": f"sum by (le) (increase(lifelong_request_seconds_bucket{{{_PREDICTIONS}}}[$__rate_interval]))"
+            },
+            Display("s", "No request."),
             counted="requests",
-            empty="No request.",
         ),
         draw_heatmap(
             "Size of micro-batches",
             "How many micro-batches had so many requests. 1: requests come one after the other; full batches: the"
             " service is busy.",
-            Query(
-                f"sum by (le) (increase(lifelong_batch_size_bucket{{{_HERE}}}[$__rate_interval]))", "{{le}}"
-            ),
-            unit="none",
+            {"{{le}}": f"sum by (le) (increase(lifelong_batch_size_bucket{{{_HERE}}}[$__rate_interval]))"},
+            Display("none", "No request."),
             counted="batches",
-            empty="No request.",
         ),
         plot_series(
             "Queue and refused requests",
             "Requests that wait for a micro-batch, and those per second that a limit refused: limits of their token"
             " (429), of the queue, the expected wait or the body (503).",
-            [
-                Query(f"sum by (instance) (lifelong_queue_length{{{_HERE}}})", "waiting at {{instance}}"),
-                Query(
-                    f"sum by (limit) (rate(lifelong_refused_requests_total{{{_HERE}}}[$__rate_interval])) > 0",
-                    "refused: {{limit}}",
-                ),
-            ],
-            unit="short",
-            empty="No service.",
-            width=THIRD,
-            minimum=0,
+            {
+                "waiting at {{instance}}": f"sum by (instance) (lifelong_queue_length{{{_HERE}}})",
+                "refused: {{limit}}": f"{rate_of('lifelong_refused_requests_total', _HERE, by='limit')} > 0",
+            },
+            Display("short", "No service.", THIRD),
         ),
         plot_series(
             "Decoding, inference and log",
             "95 % are faster: the decoding of an image to the model's input, the run of a graph for a micro-batch, and"
             " the transaction of the prediction log.",
-            [
-                Query(
-                    f"histogram_quantile(0.95, sum by (le) (rate({name}_bucket{{{_HERE}}}[$__rate_interval])))",
-                    legend,
-                )
-                for name, legend in (
-                    ("lifelong_decode_seconds", "decoding"),
-                    ("lifelong_inference_seconds", "inference"),
-                    ("lifelong_log_commit_seconds", "log"),
-                )
-            ],
-            unit="s",
-            empty="No request.",
-            width=THIRD,
-            minimum=0,
+            {
+                "decoding": _quantile(0.95, "lifelong_decode_seconds"),
+                "inference": _quantile(0.95, "lifelong_inference_seconds"),
+                "log": _quantile(0.95, "lifelong_log_commit_seconds"),
+            },
+            Display("s", "No request.", THIRD),
         ),
         show_table(
             "Execution providers",
@@ -182,10 +147,9 @@ def _batches() -> list[Panel]:
                     width=75,
                 ),
             ],
-            empty="No worker runs a graph; external models send logits.",
+            Display("none", "No worker runs a graph; external models send logits.", THIRD),
             sort="Model",
             descending=False,
-            width=THIRD,
         ),
     ]
 
@@ -197,54 +161,37 @@ def _log() -> list[Panel]:
             "Fill of the spool",
             "Size of the spool on each machine against its bound, maximum_spool_bytes. When it is full, predictions get"
             " 503 until the database is back; LifelongSpoolFills fires at half.",
-            [
-                Query(
-                    f"max by (instance) (lifelong_spool_bytes{{{_HERE}}} / lifelong_spool_maximum_bytes{{{_HERE}}})",
-                    "{{instance}}",
-                )
-            ],
-            unit="percentunit",
-            empty="No service.",
-            thresholds=((None, "green"), (0.25, "yellow"), (0.5, "red")),
-            maximum=1,
-            width=QUARTER,
-            links=[link_runbook("LifelongSpoolFills")],
+            {
+                "{{instance}}": f"max by (instance) (lifelong_spool_bytes{{{_HERE}}}"
+                f" / lifelong_spool_maximum_bytes{{{_HERE}}})"
+            },
+            Display(
+                "percentunit",
+                "No service.",
+                QUARTER,
+                thresholds=((None, "green"), (0.25, "yellow"), (0.5, "red")),
+                maximum=1,
+                links=[link_runbook("LifelongSpoolFills")],
+            ),
         ),
         plot_series(
             "Into and out of the spools",
             "Predictions that wait on the local disks for the database, and those per second that went there and"
             " came back. All are 0 while the database answers; nothing is lost meanwhile, but the monitor does not"
             " see them.",
-            [
-                Query(f"sum(lifelong_spool_predictions{{{_HERE}}})", "waiting"),
-                Query(
-                    f"sum(rate(lifelong_spooled_predictions_total{{{_HERE}}}[$__rate_interval]))",
-                    "spooled a second",
-                ),
-                Query(
-                    f"sum(rate(lifelong_spool_delivered_predictions_total{{{_HERE}}}[$__rate_interval]))",
-                    "delivered a second",
-                ),
-            ],
-            unit="short",
-            empty="No service.",
-            width=QUARTER,
-            minimum=0,
+            {
+                "waiting": f"sum(lifelong_spool_predictions{{{_HERE}}})",
+                "spooled a second": rate_of("lifelong_spooled_predictions_total", _HERE),
+                "delivered a second": rate_of("lifelong_spool_delivered_predictions_total", _HERE),
+            },
+            Display("short", "No service.", QUARTER),
         ),
         plot_series(
             "Connections that a limit closed",
             "Per second, by reason: slow or damaged heads, too many connections, clients that do not read their"
             " answers.",
-            [
-                Query(
-                    f"sum by (reason) (rate(lifelong_closed_connections_total{{{_HERE}}}[$__rate_interval])) > 0",
-                    "{{reason}}",
-                )
-            ],
-            unit="cps",
-            empty="No connection was closed by a limit.",
-            width=QUARTER,
-            minimum=0,
+            {"{{reason}}": f"{rate_of('lifelong_closed_connections_total', _HERE, by='reason')} > 0"},
+            Display("cps", "No connection was closed by a limit.", QUARTER),
         ),
         show_table(
             "Faults of processes",
@@ -259,8 +206,7 @@ def _log() -> list[Panel]:
                     width=240,
                 ),
             ],
-            empty="All processes are well.",
-            width=QUARTER,
+            Display("none", "All processes are well.", QUARTER),
         ),
     ]
 

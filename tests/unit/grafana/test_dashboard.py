@@ -11,12 +11,10 @@ import yaml
 
 from grafana import words
 from grafana.boards import BOARDS
-from grafana.boards.develop import REASONS as RETRAINING_REASONS
 from grafana.dashboard import documents, to_json
 from grafana.generate import DASHBOARDS
 from grafana.sdk import dashboard
 from lifelong_core.deploy.adaptation.reasons import ReasonCode
-from lifelong_core.deploy.adaptation.retraining import RetrainingReason
 from lifelong_monitor.exporter.gauges import GAUGES
 
 RECORDS = (DASHBOARDS.parent / "prometheus" / "records.yml").read_text(encoding="utf-8")
@@ -195,7 +193,6 @@ def test_every_gauge_of_a_population_is_on_a_dashboard() -> None:
 
 def test_every_value_has_a_word() -> None:
     assert set(words.REASONS) == set(get_args(ReasonCode))
-    assert set(RETRAINING_REASONS) == set(get_args(RetrainingReason))
     assert set(words.FAULTS) == set(re.findall(r"fault: (\w+)", RECORDS))
     needs = {float(number) for number in re.findall(r"^\s+(?:expr: |\(|)(\d(?:\.\d)?) [*+] ", RECORDS, re.M)}
     assert {value for value, _, _ in words.STATES} >= {-1, 0, *needs - {0.5}}
