@@ -9,6 +9,7 @@ import numpy as np
 
 from lifelong_core.deploy.performance.acceptance import Acceptance
 from lifelong_core.deploy.performance.performance_estimate import EstimatedMetric
+from lifelong_core.deploy.shift.size import shift_size
 from lifelong_core.entities.affected import AffectedFiguresAnswer
 from lifelong_core.entities.cycles import Outcome
 from lifelong_core.entities.entity import Entity, Moment
@@ -140,12 +141,7 @@ def figures_of(report: Mapping[str, Any]) -> CycleFigures:
 
 
 def _shift(estimate: Mapping[str, Any] | None, assumed: list[float] | None) -> EstimatedMetric | None:
-    """The distance with the smallest and largest distance of a point within the intervals of all classes."""
     if estimate is None or assumed is None:
         return None
-    value, low, high = (np.asarray(estimate[part]) for part in ("prevalence", "low", "high"))
-    nearest = np.maximum(np.maximum(low - assumed, assumed - high), 0)
-    farthest = np.maximum(np.abs(low - assumed), np.abs(high - assumed))
-    return EstimatedMetric(
-        float(np.abs(value - assumed).sum()), float(nearest.sum()), min(float(farthest.sum()), 2.0)
-    )
+    parts = (np.asarray(estimate[part]) for part in ("prevalence", "low", "high"))
+    return EstimatedMetric(*shift_size(np.asarray(assumed), *parts))

@@ -1,6 +1,7 @@
 """Shifts of the prevalence: tests and change points.
 
 - `shift_test`: tests against the prevalence that the head assumes, on one window or on the sequential evidence
+- `size`: the size of a shift with its interval
 - `evidence`: evidence over many cycles, valid for any number of looks: its state, and the update with a bucket
 - `betting`: sums over a bucket; bets against "the mean score lies in the zone"
 - `reference`: mean scores under the prevalence that the head assumes

@@ -4,11 +4,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal, get_args
 
-import numpy as np
-
 from lifelong_core.configuration.policy_fields import MODES
 from lifelong_core.deploy import AdaptationReport, PrevalenceEstimate
 from lifelong_core.deploy.performance.labelled.agreement import Agreement
+from lifelong_core.deploy.shift.size import shift_size
 from lifelong_core.entities.cycles import Outcome
 from lifelong_core.entities.performance import LabelCheck
 from lifelong_core.values.arrays import Floats
@@ -52,26 +51,16 @@ def _of_evidence(part: Callable[[AdaptationReport], float | None]) -> Reader:
     return read
 
 
-def _shift_l1(report: AdaptationReport) -> float | None:
-    if report.prevalence is None:
-        return None
-    return float(np.abs(report.prevalence.prevalence - report.assumed_prevalence).sum())
+def _shift(part: int) -> Reader:
+    """The size of the shift, or its lower or upper bound."""
 
+    def read(report: AdaptationReport) -> float | None:
+        found = report.prevalence
+        if found is None:
+            return None
+        return shift_size(report.assumed_prevalence, found.prevalence, found.low, found.high)[part]
 
-def _shift_bounds(report: AdaptationReport) -> tuple[float, float] | None:
-    """Bounds of the L1 distance of all prevalences within the intervals of the classes.
-
-    Prevalences sum to 1: what some classes gain the others lose, so the distance is twice either sum. The lower bound
-    is reached; the upper one may be larger than needed where a class may both gain and lose.
-    """
-    if report.prevalence is None:
-        return None
-    below, above = (
-        bound - report.assumed_prevalence for bound in (report.prevalence.low, report.prevalence.high)
-    )
-    least = 2 * max(below.clip(0).sum(), (-above).clip(0).sum())
-    most = 2 * min(above.clip(0).sum(), (-below).clip(0).sum())
-    return float(least), float(min(2, most))
+    return _of_report(read)
 
 
 def _changed_at(report: AdaptationReport) -> float | None:
@@ -155,17 +144,17 @@ GAUGES: Final[Mapping[str, Gauge]] = {
     "lifelong_prevalence_shift_l1": (
         "L1 distance (0 to 2) between the prevalence that the last cycle estimated and the one that its head assumed.",
         (),
-        _of_report(_shift_l1),
+        _shift(0),
     ),
     "lifelong_prevalence_shift_l1_low": (
         "Lower bound of lifelong_prevalence_shift_l1, from the intervals of all classes.",
         (),
-        _of_report(lambda report: (bounds := _shift_bounds(report)) and bounds[0]),
+        _shift(1),
     ),
     "lifelong_prevalence_shift_l1_high": (
         "Upper bound of lifelong_prevalence_shift_l1, from the intervals of all classes.",
         (),
-        _of_report(lambda report: (bounds := _shift_bounds(report)) and bounds[1]),
+        _shift(2),
     ),
     "lifelong_prevalence_changed_timestamp_seconds": (
         "Unix time of the last change of the prevalence within the window of the last cycle; absent where none was"

@@ -123,23 +123,6 @@ def test_a_judged_population_shows_every_figure(exporter: Exporter) -> None:
     assert exporter.registry.get_sample_value("lifelong_cycle_interval_seconds") == 3600
 
 
-def test_the_bounds_of_the_shift_hold_all_prevalences_within_the_intervals(
-    exporter: Exporter,
-) -> None:
-    """Compared with many prevalences drawn from the intervals."""
-    rng, assumed = np.random.default_rng(0), np.array([0.5, 0.3, 0.2])
-    estimate = statuses.prevalence([0.45, 0.4, 0.15], half=0.06)
-    report = replace(statuses.EMPTY, prevalence=estimate, assumed_prevalence=assumed)
-    exporter.show(replace(SEEN, class_names=("a", "b", "c"), cycle=statuses.CYCLE, report=report))
-    two = rng.uniform(estimate.low[:2], estimate.high[:2], (200_000, 2))
-    drawn = np.column_stack([two, 1 - two.sum(axis=1)])
-    inside = drawn[(drawn[:, 2] >= estimate.low[2]) & (drawn[:, 2] <= estimate.high[2])]
-    distances = np.abs(inside - assumed).sum(axis=1)
-    assert value(exporter, "lifelong_prevalence_shift_l1_low") == pytest.approx(distances.min(), abs=0.01)
-    high = value(exporter, "lifelong_prevalence_shift_l1_high") or 0
-    assert distances.max() <= high < distances.max() + 0.06
-
-
 def test_the_counts_of_the_knowledge_base_are_shown(exporter: Exporter) -> None:
     exporter.show_knowledge(KnowledgeState(revision=1, entries=3, fingerprints=5, transfers=2, origins={}))
     counts = {
