@@ -12,7 +12,7 @@ Range: TypeAlias = tuple[float, float]
 TICK_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 TIME_STEPS = (
-    *(MINUTE * count for count in (1, 5, 15)),
+    *(MINUTE * count for count in (1, 2, 5, 15, 30)),
     *(HOUR * count for count in (1, 3, 6, 12)),
     *(DAY * count for count in (1, 2, 7, 14, 28, 91, 364)),
 )
