@@ -1,5 +1,6 @@
 """The runbooks of the alerts as pages; they come from `docs/runbooks`, one file for each alert."""
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ LIST = "/console/runbooks"
 _HERE = Path(__file__)
 _FOLDERS = (_HERE.parents[1] / "runbooks", _HERE.parents[3] / "docs" / "runbooks")
 """A wheel holds them inside of the package; a checkout and a bento beside it."""
+_PAGE_NAME = re.compile(r"<code>(/console[a-z/]*)</code>")
 
 router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 
@@ -57,7 +59,7 @@ def _runbooks() -> dict[str, Path]:
 
 
 def _as_html(text: str) -> "Markup":
-    """Return the Markdown of a runbook as HTML; links to other pages of the documentation become text."""
+    """Return the Markdown of a runbook as HTML; pages of the console become links, those of the documentation text."""
     from markdown_it import MarkdownIt  # 30 ms that a start of the service saves
     from markupsafe import Markup
 
@@ -70,4 +72,5 @@ def _as_html(text: str) -> "Markup":
                 part.attrs["href"] = target.removesuffix(".md")
                 if target.startswith("../"):
                     part.attrs = {}
-    return Markup(reader.renderer.render(tokens, reader.options, {}))  # noqa: S704 - our own files, and html is off
+    html = _PAGE_NAME.sub(r'<a href="\1">\1</a>', reader.renderer.render(tokens, reader.options, {}))
+    return Markup(html)  # noqa: S704 - our own files, and html is off

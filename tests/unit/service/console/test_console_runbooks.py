@@ -11,6 +11,7 @@ def test_the_page_of_an_alert_is_its_runbook(service: Service) -> None:
     assert "<h2>What to do</h2>" in page.text
     assert "<th>status</th>" in page.text
     assert '<a href="LifelongSpoolFills">' in page.text
+    assert '<a href="/console/tasks">/console/tasks</a>' in page.text
     assert "../" not in page.text, "no link leads out of the console"
 
 
