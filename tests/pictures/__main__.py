@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from tests.integration.browser import running_browser
-from tests.pictures import dashboards, fleet
+from tests.pictures import console, dashboards, fleet
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -24,6 +24,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?", default=Path(tempfile.gettempdir()) / "pictures")
     parser.add_argument("--minutes", type=float, default=8.0, help="of predictions (8)")
     parser.add_argument("--keep", action="store_true", help="leave the processes running until interrupted")
+    parser.add_argument("--console-only", action="store_true", help="take no previews of dashboards")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home, fleet.running_fleet(Path(home)) as running:
@@ -31,13 +32,15 @@ def main() -> None:
         sys.stdout.flush()
         fleet.send(running, minutes=arguments.minutes)
         with running_browser("--hide-scrollbars") as browser:
-            dashboards.take(running, browser, arguments.folder, minutes=arguments.minutes)
+            console.take(running, browser, arguments.folder)
+            if not arguments.console_only:
+                dashboards.take(running, browser, arguments.folder, minutes=arguments.minutes)
         while arguments.keep:
             time.sleep(1)
     shown = {
         name
         for page in DOCS.glob("*.md")
-        for name in re.findall(r"images/(preview-[\w-]+\.png)", page.read_text())
+        for name in re.findall(r"images/((?:preview|console)-[\w-]+\.png)", page.read_text())
     }
     for name in shown:
         shutil.copy(arguments.folder / name, DOCS / "images" / name)
