@@ -8,10 +8,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lifelong_core.entities.access import Scope
+from lifelong_core.entities.registry import ModelAnswer
 from lifelong_core.operations.administration.processes import DEFAULT_HEAD
 from lifelong_core.operations.evaluations import ListReports, ListValidations
 from lifelong_core.operations.models import ListModels, ShowModel
 from lifelong_core.operations.retrainings import ShowTraining
+from lifelong_core.operations.trials import ListPromotions
 from lifelong_core.values.errors import NotFoundError
 from lifelong_service.console.pages import page
 from lifelong_service.console.route import ConsoleRoute
@@ -36,13 +38,14 @@ def list_models(request: Request) -> Response:
 @router.get(LIST + "/{reference}")
 @access(ShowModel.operation.scope)
 def show_model(request: Request, reference: str) -> Response:
-    """Show state, heads, training, validations and promotion reports of a model."""
+    """Show state, heads, training, validations and promotion reports of a model; the forms are those of its task."""
     model = carry_out(request, ShowModel(model=reference))
     return page(
         request,
         "models/model",
         model=model,
         heads=[_head(model.model, environment, version) for environment, version in model.heads.items()],
+        **_roll_back(request, model),
         is_trained=_is_trained(request, model.model),
         validations=carry_out(request, ListValidations(model=model.model)).validations,
         reports=carry_out(request, ListReports(model=model.model)).reports,
@@ -65,8 +68,16 @@ def _head(model: str, environment: str, version: int) -> dict[str, Any]:
     return {
         "place": "default head" if is_default else environment,
         "version": version,
-        "path": None if is_default else f"/console/performance/{model}/{environment}",
+        "path": f"/console/heads/{model}" + ("" if is_default else f"/{environment}"),
     }
+
+
+def _roll_back(request: Request, model: ModelAnswer) -> dict[str, Any]:
+    """The model that a roll-back of a promoted model restores, and the newest promotion; None: there is none."""
+    listed = carry_out(request, ListPromotions(task=model.task)) if model.promoted else None
+    if listed is None or listed.rollback_model is None:
+        return {"restored": None, "sequence": 0}
+    return {"restored": listed.rollback_model, "sequence": listed.promotions[-1].sequence}
 
 
 def _is_trained(request: Request, model: str) -> bool:

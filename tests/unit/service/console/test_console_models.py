@@ -1,6 +1,7 @@
 """Models and validations in the console: lists, one model, and reports as pages."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -50,6 +51,19 @@ def test_the_list_leads_to_a_model_with_its_heads(console: Console) -> None:
         assert text in shown
     assert "trained here" not in shown
     assert console.get("/console/models/linear@9").status_code == 404
+
+
+def test_a_model_is_promoted_and_rolled_back_from_its_page(console: Console) -> None:
+    page = "/console/models/table@1"
+    assert "Promote it" in console.get(page).text
+    assert "Promote it" not in Console(console.service, scope="read").get(page).text
+    sent = console.post("/console/tasks/skin/promote", {"model": "table@1", "reason": "a test"})
+    assert sent.status_code == 303
+    shown = console.get(page).text
+    assert "Roll back to linear@1" in shown
+    (sequence,) = re.findall(r'name="sequence" value="(\d+)"', shown)
+    assert console.post("/console/tasks/skin/rollback", {"sequence": sequence}).status_code == 303
+    assert "It is promoted" in console.get(PAGE).text
 
 
 def test_validations_are_listed_and_their_reports_are_pages(console: Console) -> None:
