@@ -45,7 +45,7 @@ def _describe(answer: PopulationAnswer, _: Any) -> str:
     one = answer.summary
     lines = [f"{one.model} in {one.environment}, mode {one.mode}: {one.state}"]
     if answer.head is not None:
-        lines.append(f"Head {one.head_version}: {answer.head}.")
+        lines.append(answer.head)
     lines += [
         f"{window.judged_at:%Y-%m-%d %H:%MZ}  {window.effect}  {window.cycle}  {window.reason}"
         for window in reversed(answer.windows)

@@ -119,7 +119,9 @@ class PopulationAnswer(Entity):
     summary: PopulationSummary
     class_names: list[str]
     head: str | None
-    """the head in force in words; null: there is none"""
+    """the head in force in words, and where it comes from; null: there is none"""
+    head_cycle: UUID | None
+    """that fitted it; null: a person published it"""
     windows: list[JudgedWindow]
     """of the newest cycles, oldest first"""
     swaps: list[PublishedSwap]

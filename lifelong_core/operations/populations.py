@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
+from uuid import UUID
 
 from pydantic import Field
 
-from lifelong_core.deploy.criterion.expected_criterion import describe_head_rule
+from lifelong_core.deploy.head_wording import describe_head
 from lifelong_core.entities.access import Scope
 from lifelong_core.entities.entity import Entity
+from lifelong_core.entities.heads import HeadRecord
 from lifelong_core.entities.populations import Need, PopulationAnswer, PopulationSummary, PublishedSwap
 from lifelong_core.operations.cycles import affected_figures
 from lifelong_core.operations.operation import Call, Context, ModelReference, operation
@@ -102,7 +104,8 @@ def show_population(context: Context, call: ShowPopulation) -> PopulationAnswer:
     return PopulationAnswer(
         summary=overview.summary(population, shifts[population]),
         class_names=list(overview.registry.tasks[model.task_id].class_names),
-        head=None if head is None else describe_head_rule(head.head),
+        head=None if head is None else _describe(head),
+        head_cycle=None if head is None else _cycle_of(head),
         windows=windows,
         swaps=[
             PublishedSwap(
@@ -114,6 +117,18 @@ def show_population(context: Context, call: ShowPopulation) -> PopulationAnswer:
             for window in swapped
         ],
     )
+
+
+def _describe(record: HeadRecord) -> str:
+    """What the head assumes, how it decides and where it comes from, as a sentence."""
+    cycle, head = _cycle_of(record), record.head
+    origin = f"published by {record.created_by}" if cycle is None else f"fitted by cycle {cycle}"
+    return f"Head {record.version} {describe_head(head)}; {origin} on {record.created_at:%Y-%m-%d}."
+
+
+def _cycle_of(record: HeadRecord) -> UUID | None:
+    cycle = record.head.provenance.get("cycle")
+    return UUID(cycle) if isinstance(cycle, str) else None
 
 
 def _place(summary: PopulationSummary, order: str) -> tuple[object, ...]:

@@ -24,7 +24,7 @@ class Link:
 START = "/console"
 LINKS = (
     (
-        Link("Start", START, also=("/console/populations", "/console/cycles", "/console/heads")),
+        Link("Fleet", START, also=("/console/populations", "/console/cycles", "/console/heads")),
         Link("Proposals", "/console/proposals"),
         Link("Predictions", "/console/predictions"),
         Link("Performance", "/console/performance"),
@@ -34,6 +34,7 @@ LINKS = (
         Link("Tasks", "/console/tasks"),
         Link("Models", "/console/models"),
         Link("Validations", "/console/validations"),
+        Link("Metrics", "/console/start"),
         Link("Interviews", "/console/interviews"),
         Link("Trainings", "/console/trainings"),
         Link("Knowledge", "/console/knowledge"),

@@ -1,4 +1,4 @@
-"""The start page and the list of interviews, with forms to start and to discard an interview."""
+"""The start of the choice of metrics and the list of interviews, with forms to start and to discard an interview."""
 
 from typing import Any
 from uuid import UUID
@@ -27,7 +27,7 @@ MOST = 50
 router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 
 
-@router.get("/console")
+@router.get("/console/start")
 @access(Scope.READ)
 def start(request: Request) -> Response:
     """Show the newest interviews, and the tasks with their metrics."""

@@ -1,0 +1,1 @@
+"""Pages of populations: `fleet` lists all, `population` shows one over time, `cycle` what one cycle saw."""

@@ -1,0 +1,148 @@
+"""The page of one population: its state, its prevalence over time, its swaps and its cycles."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lifelong_core.charts.figures import Tone
+from lifelong_core.charts.markup import Markup
+from lifelong_core.charts.state_timeline import Span, StateTimeline
+from lifelong_core.charts.time_series import Mark, Sample, Series, TimeSeries
+from lifelong_core.entities.populations import JudgedWindow, PopulationAnswer
+from lifelong_core.operations.populations import ShowPopulation
+from lifelong_core.store.performance.statements import describe_metric
+from lifelong_service.console.pages import page
+from lifelong_service.console.populations.fleet import NEED_WORDS, days_since
+from lifelong_service.console.route import ConsoleRoute
+from lifelong_service.guard.access import access, carry_out
+
+PATH = "/console/populations/{model}/{environment}"
+MOST_CYCLES = 200
+"""Newest cycles in the charts."""
+MOST_LISTED = 50
+"""Of these in the table."""
+MOST_CLASSES = 5
+"""Classes in the chart of the prevalence: those that moved most."""
+TONES: dict[str, Tone] = {
+    "keep": "calm",
+    "swap": "accent",
+    "refuse": "bad",
+    "would swap": "warn",
+    "proposes a swap": "warn",
+}
+
+router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
+
+
+@router.get(PATH)
+@access(ShowPopulation.operation.scope)
+def show_population(request: Request, model: str, environment: str) -> Response:
+    """Show what a population needs, its head in words, and what its cycles saw."""
+    found = carry_out(request, ShowPopulation(model=model, environment=environment, limit=MOST_CYCLES))
+    at = datetime.now(UTC)
+    judged = [window for window in found.windows if window.prevalence is not None]
+    return page(
+        request,
+        "population",
+        found=found,
+        one=found.summary,
+        days=days_since(found.summary.head_since, at),
+        need=NEED_WORDS[found.summary.need],
+        tones=TONES,
+        charts=[_prevalence(found, judged), _outcomes(found.windows, at)] if judged else [],
+        cycles=found.windows[: -MOST_LISTED - 1 : -1],
+        swaps=found.swaps[::-1],
+        describe_metric=describe_metric,
+    )
+
+
+def _prevalence(found: PopulationAnswer, judged: Sequence[JudgedWindow]) -> Markup:
+    """The estimates with their bands, what the heads assumed as steps, swaps and changes."""
+    chosen = _moved_most(judged, len(found.class_names))
+    names = found.class_names
+    series = [
+        series
+        for colour, k in enumerate(chosen)
+        for series in (
+            Series(f"{names[k]}, estimated", (tuple(_estimates(judged, k)),), colour=colour),
+            Series(f"{names[k]}, assumed", (tuple(_assumed(judged, k)),), kind="step", colour=colour),
+        )
+    ]
+    first, last = judged[0], judged[-1]
+    told = "; ".join(
+        f"{names[k]} from {first.prevalence[0][k]:.2f} to {last.prevalence[0][k]:.2f}, assumed"
+        f" {last.assumed_prevalence[k]:.2f}"
+        for k in chosen
+        if first.prevalence is not None and last.prevalence is not None
+    )
+    return TimeSeries(
+        "Prevalence"
+        if len(chosen) == len(names)
+        else f"Prevalence of the {len(chosen)} classes that moved most",
+        f"Estimated prevalence over {len(judged)} cycles: {told}.",
+        tuple(series),
+        marks=tuple(_marks(found)),
+        within=(0.0, 1.0),
+    ).draw()
+
+
+def _moved_most(judged: Sequence[JudgedWindow], classes: int) -> list[int]:
+    """The classes to draw; of two classes the second, because the other is its mirror image."""
+    if classes == 2:
+        return [1]
+
+    def reach(k: int) -> float:
+        shares = [one.prevalence[0][k] for one in judged if one.prevalence is not None]
+        return max(*shares, *(one.assumed_prevalence[k] for one in judged)) - min(shares)
+
+    return sorted(sorted(range(classes), key=reach, reverse=True)[:MOST_CLASSES])
+
+
+def _estimates(judged: Sequence[JudgedWindow], k: int) -> Iterator[Sample]:
+    for one in judged:
+        value, low, high = (ends[k] for ends in one.prevalence or ())
+        title = f"{one.judged_at:%Y-%m-%d %H:%M}: {value:.3f} ({low:.3f} to {high:.3f})"
+        yield Sample(one.judged_at, value, low, high, title)
+
+
+def _assumed(judged: Sequence[JudgedWindow], k: int) -> Iterator[Sample]:
+    """The shares that the heads assumed; a swap changes them at its own time."""
+    for one, following in pairwise(judged):
+        yield Sample(one.judged_at, one.assumed_prevalence[k])
+        if one.published_version is not None:
+            yield Sample(one.judged_at, following.assumed_prevalence[k])
+    yield Sample(judged[-1].judged_at, judged[-1].assumed_prevalence[k])
+
+
+def _marks(found: PopulationAnswer) -> Iterator[Mark]:
+    for swap in found.swaps:
+        yield Mark(
+            swap.at, "swap of the head", f"{swap.head_version}", f"head {swap.head_version}", tone="accent"
+        )
+    changes = {window.changed_at for window in found.windows if window.changed_at is not None}
+    for at in sorted(changes):
+        yield Mark(at, "change of the prevalence", title=f"change at {at:%Y-%m-%d %H:%M}")
+
+
+def _outcomes(windows: Sequence[JudgedWindow], at: datetime) -> Markup:
+    """The outcomes of the cycles over time."""
+    ends = [*(one.judged_at for one in windows[1:]), max(at, windows[-1].judged_at + timedelta(minutes=1))]
+    spans = tuple(
+        Span(
+            one.judged_at,
+            end,
+            one.effect,
+            TONES.get(one.effect, "calm"),
+            f"{one.judged_at:%Y-%m-%d %H:%M}: {one.effect}. {one.reason}",
+        )
+        for one, end in zip(windows, ends, strict=True)
+    )
+    counts = {effect: sum(one.effect == effect for one in windows) for effect in TONES}
+    told = ", ".join(f"{count} {effect}" for effect, count in counts.items() if count)
+    return StateTimeline(
+        "Outcomes of the cycles", f"{told}.", (("cycles", spans),), windows[0].judged_at, ends[-1]
+    ).draw()
