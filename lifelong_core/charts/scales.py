@@ -14,7 +14,7 @@ MINUTE, HOUR, DAY = 60, 3_600, 86_400
 TIME_STEPS = (
     *(MINUTE * count for count in (1, 2, 5, 15, 30)),
     *(HOUR * count for count in (1, 3, 6, 12)),
-    *(DAY * count for count in (1, 2, 7, 14, 28, 91, 364)),
+    *(DAY * count for count in (1, 2, 4, 7, 14, 28, 91, 364)),
 )
 """distances of ticks on an axis of time, in seconds"""
 

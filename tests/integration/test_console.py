@@ -108,7 +108,7 @@ def test_a_screening_problem_reaches_its_metrics_with_the_keyboard_alone(
 ) -> None:
     keyboard = Keyboard(browser)
     browser.size(1200)
-    browser.open(f"http://{HOST}:{service.port}/console")
+    browser.open(f"http://{HOST}:{service.port}/console/start")
     browser.type(installed[1])  # it is pasted
     keyboard.submit()
     assert browser.evaluate("document.cookie") == ""

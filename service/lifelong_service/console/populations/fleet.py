@@ -45,7 +45,10 @@ def show_fleet(request: Request) -> Response:
 
 def days_since(moment: datetime | None, at: datetime) -> str:
     """How long ago, in days."""
-    return "" if moment is None else f"{(at - moment).total_seconds() / DAY_SECONDS:.1f}"
+    if moment is None:
+        return ""
+    days = (at - moment).total_seconds() / DAY_SECONDS
+    return f"{days:.1f}" if days < 10 else f"{days:.0f}"
 
 
 def shift_line(summary: PopulationSummary) -> Markup:

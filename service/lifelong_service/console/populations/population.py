@@ -23,7 +23,7 @@ from lifelong_service.guard.access import access, carry_out
 PATH = "/console/populations/{model}/{environment}"
 MOST_CYCLES = 200
 """Newest cycles in the charts."""
-MOST_LISTED = 50
+MOST_LISTED = 25
 """Of these in the table."""
 MOST_CLASSES = 5
 """Classes in the chart of the prevalence: those that moved most."""
@@ -88,6 +88,13 @@ def _prevalence(found: PopulationAnswer, judged: Sequence[JudgedWindow]) -> Mark
         marks=tuple(_marks(found)),
         within=(0.0, 1.0),
     ).draw()
+
+
+def _title(names: Sequence[str], chosen: Sequence[int]) -> str:
+    if len(names) == 2:
+        return f"Prevalence of {names[1]}"
+    is_all = len(chosen) == len(names)
+    return "Prevalence" if is_all else f"Prevalence of the {len(chosen)} classes that moved most"
 
 
 def _moved_most(judged: Sequence[JudgedWindow], classes: int) -> list[int]:

@@ -83,7 +83,7 @@ def test_metrics_are_attached_with_their_thresholds(service: Service) -> None:
     assert '<option value="estimate" selected>' in page
     assert "The default head of linear@1 (version 1) still has other costs" in page
     assert "Attach the recommendation with new heads" in page
-    assert "version 1, by admin-token" in console.get("/console").text
+    assert "version 1, by admin-token" in console.get("/console/start").text
     heads = console.service.store.heads
     heads.publish("linear", heads.get("linear", 1).head, environment="clinic", actor="test")
     heads.pin("linear", environment="clinic", reason="study", actor="ann")
@@ -247,7 +247,7 @@ def test_whatever_people_write_is_text(console: Console) -> None:
     path = begun.headers["Location"]
     console.send(path, "answers", field="grouping_variable", value=evil)
     for page in (
-        "/console",
+        "/console/start",
         path,
         f"{path}?item=grouping_variable",
         f"{path}?item={evil}",
@@ -261,10 +261,16 @@ def test_whatever_people_write_is_text(console: Console) -> None:
 def test_a_token_that_may_only_look_sees_no_forms(console: Console) -> None:
     path, done = console.begin(), console.begin(**ANSWERS)
     console.scope = "read"
-    for page in ("/console", "/console/interviews", path, f"{done}/result", f"{done}?item=decision_rule"):
+    for page in (
+        "/console/start",
+        "/console/interviews",
+        path,
+        f"{done}/result",
+        f"{done}?item=decision_rule",
+    ):
         text = console.get(page).text
         assert re.findall(r"<button[^>]*>([^<]*)</button>", text) == ["Log out"], page
-    assert "needs the scope <code>operate</code>" in console.get("/console").text
+    assert "needs the scope <code>operate</code>" in console.get("/console/start").text
 
 
 def test_names_that_are_none_are_explained(console: Console) -> None:
@@ -313,7 +319,7 @@ def test_what_fails_inside_gets_a_page_without_details(
 
     monkeypatch.setattr("lifelong_service.console.interview.interviews.summary", fail)
     console.begin()
-    answer = console.get("/console")
+    answer = console.get("/console/start")
     assert answer.status_code == 500
     assert "Tell the operators" in answer.text
     assert "secret" not in answer.text
@@ -369,11 +375,11 @@ def test_a_thousand_classes_have_pages_that_one_can_read(console: Console) -> No
     path = f"/console/interviews/{record.id}"
     result = console.get(f"{path}/result").text
     assert "of 1000 classes, as answered" in result
-    for page in ("/console", "/console/interviews", f"{path}?item=costs"):
+    for page in ("/console/start", "/console/interviews", f"{path}?item=costs"):
         shown = console.get(page).text
         assert "class 500" not in shown
         assert len(shown) < 20_000
-    assert "and 988 others" in console.get("/console").text
+    assert "and 988 others" in console.get("/console/start").text
     assert "1000 numbers" in console.get(f"{path}?item=costs").text
     assert len(result) < 60_000
     answer = console.post("/console/interviews", {"classes": ", ".join([*names, "one more"])})
@@ -426,10 +432,10 @@ def test_what_is_damaged_hides_nothing_else(service: Service) -> None:
         rows = tables.interviews
         change = sa.update(rows).where(rows.c.id == UUID(damaged.split("/")[3]))
         connection.execute(change.values(document='{"schema_version": 2}'))
-    for path in ("/console", "/console/interviews"):
+    for path in ("/console/start", "/console/interviews"):
         page = console.get(path)
         assert page.status_code == 200, page.text
-        assert page.text.count("cannot be read") == (2 if path == "/console" else 1)
+        assert page.text.count("cannot be read") == (2 if path == "/console/start" else 1)
         assert f'href="{fine}/result"' in page.text
     listed = service.client.get("/v1/admin/interviews").json()["interviews"]
     assert [(one["stage"], one["class_names"] is None) for one in listed] == [

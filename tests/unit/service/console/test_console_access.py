@@ -28,6 +28,8 @@ PUBLIC = {
 }
 SCOPES = {
     "/console": "read",
+    "/console/start": "read",
+    "/console/populations/{model}/{environment}": "read",
     "/console/interviews": "read",
     "/console/audit": "read",
     "/console/runbooks": "read",

@@ -35,7 +35,7 @@ def test_healthy_processes_are_not_named() -> None:
 
 
 def test_missing_and_lost_processes_are_named_unless_replaced() -> None:
-    assert [text.partition(":")[0] for text in sick([], [])] == [
+    assert [text.partition(";")[0] for text in sick([], [])] == [
         "No worker is running",
         "No monitor is running",
     ]

@@ -1,0 +1,103 @@
+"""Pages of populations: what needs a person comes first, and one population over time."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from lifelong_core.store import LogEntry, Store
+from tests.unit.service.conftest import CLASS_NAMES, Service
+from tests.unit.service.consoles import Console
+from tests.unit.store.samples import cycle, head, prediction
+
+NOW = datetime.now(UTC)
+PAGE = "/console/populations/linear@1/site-a"
+
+
+@pytest.fixture
+def console(registered: None, store: Store, serve: Callable[..., Service]) -> Console:
+    model = store.models.get("linear")
+    for name in ("site-a", "site-b"):
+        store.environments.ensure(name, limit=9)
+        store.predictions.append([LogEntry((prediction(model.id, name),))])
+    return Console(serve())
+
+
+def judge(console: Console, day: int, share: float, *, environment: str = "site-a", **changes: Any) -> None:
+    """Record a cycle that estimated this share of the last class; a swap publishes or proposes another head."""
+    store, mode = console.service.store, changes.pop("mode", "auto")
+    model = store.models.get("linear")
+    estimate = {"prevalence": [0.6, 0.4 - share, share], "low": [0.5, 0.2, 0.1], "high": [0.7, 0.4, 0.5]}
+    report = {
+        "reasons": [{"code": changes.pop("code", "prevalence_unchanged"), "text": f"Looked on day {day}."}],
+        "assumed_prevalence": [0.6, 0.3, 0.1],
+        "prevalence": estimate,
+        "change_points": [{"changed_at": (NOW - timedelta(days=7.5)).isoformat()}],
+    }
+    at = NOW - timedelta(days=9 - day)
+    served = store.registry().heads.get((model.id, environment)) or store.registry().heads[model.id, None]
+    changes = {"environment": environment, "log_position": day, "head_version": served.version} | changes
+    one = replace(cycle(model, due_at=at), report=report, **changes)
+    other = replace(head(0.5), costs=served.head.costs, class_names=CLASS_NAMES)
+    candidate = other if one.outcome == "swap" else None
+    store.cycles.finish(one, candidate=candidate, expected_sequence=None, mode=mode)
+
+
+def test_the_fleet_begins_with_what_needs_a_person(console: Console) -> None:
+    judge(console, 1, 0.1, environment="site-a")
+    judge(console, 1, 0.3, environment="site-b", outcome="swap", mode="propose")
+    shown = console.get("/console").text
+    assert "1 of 2 populations waits for a decision" in shown
+    assert shown.index(">site-b</a>".replace("site-b", "site-<wbr>b")) < shown.index("site-<wbr>a</a>")
+    assert '<span class="chip decide">Decide</span> A proposed head waits for approval.' in shown
+    assert "No monitor is running" in shown
+    fine = console.get("/console?need=none&order=name").text
+    assert "site-<wbr>a</a>" in fine
+    assert "site-<wbr>b</a>" not in fine
+
+
+def test_a_choice_that_is_none_is_refused(console: Console) -> None:
+    assert console.get("/console?need=everything").status_code == 422
+    assert console.get("/console?nothing=1").status_code == 422
+
+
+def test_an_empty_fleet_says_how_to_fill_it(registered: None, serve: Callable[..., Service]) -> None:
+    assert "No population has predictions yet" in Console(serve()).get("/console").text
+
+
+def test_the_shift_of_the_newest_cycles_is_a_line(console: Console) -> None:
+    judge(console, 1, 0.1)
+    judge(console, 2, 0.3)
+    assert "<title>Shift over the last 2 cycles: from 0.00 to 0.40</title>" in console.get("/console").text
+
+
+def test_a_population_shows_its_head_its_prevalence_and_its_cycles(console: Console) -> None:
+    assert "No cycle has judged it yet" in console.get(PAGE).text
+    judge(console, 1, 0.1)
+    judge(console, 2, 0.3, outcome="swap")
+    judge(console, 3, 0.3, outcome="refuse", code="assumption_violated")
+    shown = console.get(PAGE).text
+    for text in (
+        "The newest cycle refused: more than the prevalence has changed.",
+        "<title>Prevalence</title>",
+        "Estimated prevalence over 3 cycles: benign from 0.60 to 0.60, assumed 0.60; unclear from 0.30",
+        "<desc>1 keep, 1 swap, 1 refuse.</desc>",
+        "malignant, assumed",
+        "swap of the head</li>",
+        "change of the prevalence</li>",
+        "Looked on day 2.",
+        "not counted",
+        'href="/console/performance/linear@1/site-a"',
+    ):
+        assert text in shown, text
+    store = console.service.store
+    for one in store.cycles.list():
+        assert f'href="/console/cycles/{one.id}"' in shown
+    assert shown.index("Looked on day 3.") < shown.rindex("Looked on day 1.")
+
+
+def test_an_unknown_population_is_not_found(console: Console) -> None:
+    for place in ("linear@9/site-a", "linear@1/nowhere"):
+        assert console.get(f"/console/populations/{place}").status_code == 404
