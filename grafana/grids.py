@@ -125,7 +125,8 @@ def draw_bars(title: str, description: str, queries: Queries, display: Display) 
 
 def _format(column: Column) -> list[dashboard.DynamicConfigValue]:
     """Properties of the override of a column."""
-    properties = style(custom__width=column.width, unit=column.unit)
+    # Without it, empty cells show the text of an empty panel.
+    properties = style(custom__width=column.width, unit=column.unit, noValue="-")
     if column.decimals is not None:
         properties += style(decimals=column.decimals)
     if column.words:

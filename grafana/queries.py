@@ -44,6 +44,13 @@ def rate_of(counter: str, matchers: str = "", *, by: str = "") -> str:
     return f"{summed}(rate({selected}[$__rate_interval]))"
 
 
+def firing(matchers: str, labels: str) -> str:
+    """PromQL of the firing alerts by these labels: 3 for critical ones, 2 for warnings, 1 for information."""
+    alerts = f'ALERTS{{alertstate="firing",{matchers},severity'
+    ranks = enumerate(("info", "warning", "critical"), start=1)
+    return " or ".join(f'{rank} * max by ({labels}) ({alerts}="{name}"}})' for rank, name in ranks)
+
+
 def build_query(
     ref_id: str, expression: str, legend: str = "", kind: Kind = "series"
 ) -> prometheus.Dataquery:

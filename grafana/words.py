@@ -26,10 +26,11 @@ ACCEPTANCE: Final = ((1, "reached", "green"), (0.5, "at risk", "yellow"), (0, "m
 AGREEMENT: Final[Words] = ((1, "agree", "green"), (0, "disagree", "red"))
 REACHABLE: Final = ((1, "reachable", "green"), (0, "out of reach", "red"))
 SEVERITIES: Final[Words] = (
-    ("critical", "critical", "red"),
-    ("warning", "warning", "orange"),
-    ("info", "info", "blue"),
+    (3, "critical", "red"),
+    (2, "warning", "orange"),
+    (1, "info", "blue"),
 )
+"""Values of `firing`, most urgent first."""
 
 FAULTS: Final[Mapping[str, str]] = {
     "down": "Prometheus does not reach it",

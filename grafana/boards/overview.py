@@ -5,12 +5,12 @@ from grafana.dashboard import Board
 from grafana.grids import Column, draw_bars, draw_heatmap, draw_states, show_table
 from grafana.links import label_of, link_board, link_population, link_runbook, value_of
 from grafana.panels import FULL, SIXTH, TALL, THIRD, Display, Panel, show_numbers
-from grafana.queries import ANSWERED, BY_POPULATION, of_each
+from grafana.queries import ANSWERED, BY_POPULATION, firing, of_each
 from grafana.variables import choose_top
 from grafana.words import ACCEPTANCE, FAULTS, OUTCOMES, SEVERITIES, STATES
 
 _STATE = "lifelong:population_state"
-_FIRING = 'ALERTS{alertname=~"Lifelong.*",alertstate="firing"'
+_OURS = 'alertname=~"Lifelong.*"'
 _MOST_URGENT = "topk($top, lifelong:population_attention @ end())"
 """The same populations over the whole time range: those that are the most urgent at its end."""
 _NAME = "{{model}} in {{environment}}"
@@ -55,10 +55,12 @@ def _totals() -> list[Panel]:
             Display("short", "unknown", SIXTH, thresholds=_FINE_OR_NOT, text="value_and_name"),
         ),
         show_numbers(
-            "Swaps within a day",
-            "Swaps within 24 hours over all populations, published or only proposed; the table of events below names"
-            " them.",
-            {"swaps": 'sum(lifelong:cycles:increase1d{outcome="swap"}) or vector(0)'},
+            "Swapped within a day",
+            "Populations in which a cycle published a head within 24 hours, by itself or after approval; the table of"
+            " events below names them.",
+            {
+                "populations": f"count({of_each('lifelong_last_swap_timestamp_seconds')} > time() - 86400) or vector(0)"
+            },
             Display("short", "unknown", SIXTH, decimals=0),
         ),
         show_numbers(
@@ -78,7 +80,7 @@ def _totals() -> list[Panel]:
             "Firing alerts",
             "Alerts of this product that fire now, by severity; the table below names them with their runbooks.",
             {
-                severity: f'count({_FIRING},severity="{severity}"}}) or vector(0)'
+                severity: f'count(ALERTS{{{_OURS},alertstate="firing",severity="{severity}"}}) or vector(0)'
                 for severity in ("critical", "warning", "info")
             },
             Display("short", "unknown", SIXTH, thresholds=_FINE_OR_NOT, text="value_and_name"),
@@ -168,20 +170,18 @@ def _list_alerts() -> Panel:
         "Firing alerts",
         "What fires now, with a link to its runbook, and to the population where the alert has one.",
         [
-            Column("Severity", label="severity", words=SEVERITIES, width=80),
             Column(
-                "Alert",
-                f"max by (severity, alertname, model, environment, instance) ({_FIRING}}})",
-                label="alertname",
-                width=240,
-                links=[link_runbook(value_of("Alert"))],
+                "Severity",
+                firing(_OURS, "alertname, model, environment, instance"),
+                words=SEVERITIES,
+                width=80,
             ),
+            Column("Alert", label="alertname", width=240, links=[link_runbook(value_of("Alert"))]),
             *_POPULATION,
             Column("Instance", label="instance", width=130),
         ],
         Display("none", "No alert fires."),
         sort="Severity",
-        descending=False,
     )
 
 

@@ -17,7 +17,7 @@ from grafana.panels import (
     show_numbers,
     style,
 )
-from grafana.queries import POPULATION, of_population, rate_of
+from grafana.queries import POPULATION, firing, of_population, rate_of
 from grafana.variables import choose_class, choose_population
 from grafana.words import OUTCOMES, REASONS, SEVERITIES, STATES
 
@@ -95,7 +95,7 @@ def _plot_prevalence() -> Panel:
             Display(
                 "percentunit",
                 "No estimate yet: the first cycle needs enough predictions.",
-                HALF + SIXTH,
+                HALF + 2,
                 maximum=1,
                 drawn="steps",
             ),
@@ -128,7 +128,7 @@ def _list_classes() -> Panel:
             ),
             Column("Decided", f"max by (class) ({decided})", unit="percentunit", decimals=1, width=75),
         ],
-        Display("none", "No estimate yet.", SIXTH + SIXTH),
+        Display("none", "No estimate yet.", HALF - 2),
         sort="Estimate",
     )
 
@@ -232,18 +232,11 @@ def _explain() -> list[Panel]:
             "Firing alerts of this population",
             "What fires now, with a link to its runbook.",
             [
-                Column("Severity", label="severity", words=SEVERITIES, width=90),
-                Column(
-                    "Alert",
-                    f'max by (severity, alertname) (ALERTS{{alertstate="firing",{POPULATION}}})',
-                    label="alertname",
-                    width=300,
-                    links=[link_runbook(value_of("Alert"))],
-                ),
+                Column("Severity", firing(POPULATION, "alertname"), words=SEVERITIES, width=90),
+                Column("Alert", label="alertname", width=300, links=[link_runbook(value_of("Alert"))]),
             ],
             Display("none", "No alert fires for this population."),
             sort="Severity",
-            descending=False,
         ),
     ]
 
