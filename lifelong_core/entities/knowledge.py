@@ -37,6 +37,24 @@ class FingerprintAnswer(Entity):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FingerprintDisclosure(FingerprintAnswer):
+    """What a fingerprint discloses of the images that it was made from."""
+
+    statements: list[str]
+    warning: str | None
+    """why it must not be shared, or cannot be read; null: neither"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MappedTask(Entity):
+    """A task in the plane."""
+
+    task: str
+    x: float
+    y: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class FingerprintRecord(FingerprintAnswer):
     """A row of `fingerprints`."""
 
@@ -69,6 +87,10 @@ class KnowledgeSummary(EntryFields):
     """null: the entry is damaged"""
     samples: int | None
     modality: str | None
+    trainings: int | None
+    """number of trainings, those without transfer included; null: the entry is damaged"""
+    licence: str | None
+    """null: not stated"""
     fingerprints: list[FingerprintAnswer]
     damaged: str | None
     """why the entry cannot be read; null: it can"""
@@ -80,6 +102,8 @@ class KnowledgeDetails(KnowledgeSummary):
 
     entry: EntryDocument | None
     """null: the entry is damaged"""
+    measures: list[str]
+    """of the performance of its trainings, else of those of another task; empty: no training is known"""
 
 
 @dataclass(frozen=True, kw_only=True)

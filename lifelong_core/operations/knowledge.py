@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
+import numpy as np
 from pydantic import Field
 
 from lifelong_core.develop.knowledge.entry import KnowledgeEntry, Scenario
@@ -10,9 +11,12 @@ from lifelong_core.entities.access import Scope
 from lifelong_core.entities.entity import Entity, schema_of
 from lifelong_core.entities.knowledge import (
     FingerprintAnswer,
+    FingerprintDisclosure,
+    FingerprintRecord,
     KnowledgeDetails,
     KnowledgeRecord,
     KnowledgeSummary,
+    MappedTask,
     RankerAnswer,
     TrustedSigner,
 )
@@ -20,13 +24,15 @@ from lifelong_core.operations.operation import Call, Context, operation
 from lifelong_core.store import Store
 from lifelong_core.store.knowledge.exchange import read_signing_key
 from lifelong_core.store.knowledge.neighbours import CONFIDENCE, rank_neighbours
-from lifelong_core.values.errors import InvalidInputError, NotFoundError, UnavailableError
+from lifelong_core.values.errors import InvalidInputError, LifelongError, NotFoundError, UnavailableError
 from lifelong_core.values.names import Name
 
 RankingDocument: TypeAlias = Annotated[
     dict[str, Any], schema_of("lifelong_core.develop.ranking.suggestion:Ranking")
 ]
 _ShortText: TypeAlias = Annotated[str, Field(min_length=1, max_length=64)]
+_MOST_BYTES = 64 * 2**20
+"""Limit of the memory of a fingerprint that is read: those with whole features may be larger."""
 _KEY = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"
 """A public key (RFC 8032, test 1)."""
 
@@ -64,6 +70,23 @@ class FingerprintList(Entity):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DisclosureList(Entity):
+    """What the fingerprints of a task disclose."""
+
+    task: str
+    fingerprints: list[FingerprintDisclosure]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskMapAnswer(Entity):
+    """Tasks in the plane: the closer two are, the smaller the distance of their fingerprints."""
+
+    tasks: list[MappedTask]
+    stress: float
+    """0 to 1; 0: the map keeps the order of the distances exactly"""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SignerList(Entity):
     """The trusted signers by name."""
 
@@ -84,6 +107,7 @@ class ListKnowledge(Call[KnowledgeList]):
 
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
     after: Name | None = None
+    search: Annotated[str, Field(max_length=64, description="Only tasks whose name contains this text.")] = ""
 
 
 class ShowKnowledge(Call[KnowledgeDetails]):
@@ -130,6 +154,21 @@ class ListNeighbours(Call[RankingDocument]):
     limit: Annotated[int | None, Field(ge=1, le=1000, description="Largest number of sources.")] = None
 
 
+class ListDisclosures(Call[DisclosureList]):
+    """A task of the knowledge base."""
+
+    task: Name
+
+
+class MapTasks(Call[TaskMapAnswer]):
+    """Tasks of the knowledge base, and the method of the distances of their fingerprints."""
+
+    tasks: Annotated[list[Name], Field(min_length=1, max_length=100)]
+    method: Annotated[
+        _ShortText | None, Field(description="Such as VDNA; without it, the first one that knows a distance.")
+    ] = None
+
+
 class ListSigners(Call[SignerList]):
     """Nothing is chosen."""
 
@@ -151,7 +190,7 @@ class RemoveSigner(Call[RemovedSigner]):
 def list_knowledge(context: Context, call: ListKnowledge) -> KnowledgeList:
     """Entries of the knowledge base by task name; `after` is `next` of the previous page."""
     knowledge = context.store.knowledge
-    records = knowledge.list(call.limit + 1, call.after)
+    records = knowledge.list(call.limit + 1, call.after, containing=call.search.strip().lower())
     state, ranker = knowledge.state(), context.store.rankers.current()
     page = records[: call.limit]
     return KnowledgeList(
@@ -170,7 +209,7 @@ def list_knowledge(context: Context, call: ListKnowledge) -> KnowledgeList:
 @operation("GET", "/v1/admin/knowledge/{task}", scope=Scope.READ, example=ShowKnowledge(task="moles"))
 def show_knowledge(context: Context, call: ShowKnowledge) -> KnowledgeDetails:
     """One entry: its card, its trainings and its fingerprints."""
-    return _details(context.store.knowledge.get(call.task))
+    return _details(context.store, context.store.knowledge.get(call.task))
 
 
 @operation(
@@ -186,7 +225,7 @@ def put_knowledge(context: Context, call: PutKnowledge) -> KnowledgeDetails:
         raise InvalidInputError(
             f"the entry is of the task {entry.card.name}, the address names {call.task}.", field="card.name"
         )
-    return _details(context.store.knowledge.put(entry, actor=context.actor))
+    return _details(context.store, context.store.knowledge.put(entry, actor=context.actor))
 
 
 @operation("DELETE", "/v1/admin/knowledge/{task}", scope=Scope.ADMIN, example=DeleteKnowledge(task="nevi"))
@@ -237,6 +276,43 @@ def list_neighbours(context: Context, call: ListNeighbours) -> RankingDocument:
     return ranking.to_document()
 
 
+@operation(
+    "GET",
+    "/v1/admin/knowledge/{task}/disclosures",
+    scope=Scope.READ,
+    example=ListDisclosures(task="moles"),
+)
+def list_disclosures(context: Context, call: ListDisclosures) -> DisclosureList:
+    """What each fingerprint of a task discloses of the images that it was made from."""
+    records = context.store.knowledge.get(call.task).fingerprints
+    return DisclosureList(
+        task=call.task, fingerprints=[_disclosure(context.store, record) for record in records]
+    )
+
+
+@operation("GET", "/v1/admin/task-map", scope=Scope.READ, example=MapTasks(tasks=["moles", "nevi"]))
+def map_tasks(context: Context, call: MapTasks) -> TaskMapAnswer:
+    """Some tasks of the knowledge base in the plane, by the ranks of the distances of their fingerprints.
+
+    Status 503 if these have more fingerprints than a serving process reads.
+    """
+    from lifelong_core.develop.knowledge.task_map import distances_between, draw_task_map, rank_distances
+    from lifelong_core.develop.ranking.features import DISTANCES
+
+    base = context.store.knowledge.load()
+    methods = DISTANCES if call.method is None else (call.method,)
+    known = [distances_between(base, call.tasks, method) for method in methods]
+    distances = next((one for one in known if np.isfinite(one[:, 0]).any()), known[0])
+    layout = draw_task_map(rank_distances(distances))
+    return TaskMapAnswer(
+        tasks=[
+            MappedTask(task=task, x=float(x), y=float(y))
+            for task, (x, y) in zip(call.tasks, layout.positions, strict=True)
+        ],
+        stress=layout.stress,
+    )
+
+
 @operation("GET", "/v1/admin/signers", scope=Scope.READ, example=ListSigners())
 def list_signers(context: Context, call: ListSigners) -> SignerList:  # noqa: ARG001
     """The institutions whose bundles are imported, and the public key of this one."""
@@ -283,10 +359,13 @@ def check_known_task(store: Store, task: str) -> None:
 def _shown(record: KnowledgeRecord) -> dict[str, Any]:
     """Facts of the card, and fingerprints; a damaged entry has no facts, so that the list stays readable."""
     try:
-        card, damaged = record.entry.card, None
+        entry, damaged = record.entry, None
     except UnavailableError as error:
-        card, damaged = None, error.message
+        entry, damaged = None, error.message
+    card = None if entry is None else entry.card
     return {
+        "trainings": None if entry is None else len(entry.trainings),
+        "licence": None if entry is None else entry.licence,
         "classes": None if card is None else card.classes,
         "samples": None if card is None else card.samples,
         "modality": None if card is None else card.modality,
@@ -295,7 +374,33 @@ def _shown(record: KnowledgeRecord) -> dict[str, Any]:
     }
 
 
-def _details(record: KnowledgeRecord) -> KnowledgeDetails:
+def _details(store: Store, record: KnowledgeRecord) -> KnowledgeDetails:
     shown = _shown(record)
-    entry = record.entry.to_document() if shown["damaged"] is None else None
-    return KnowledgeDetails.of(record, **shown, entry=entry)
+    entry = record.entry if shown["damaged"] is None else None
+    return KnowledgeDetails.of(
+        record,
+        **shown,
+        entry=None if entry is None else entry.to_document(),
+        measures=[] if entry is None else _measures(store, entry),
+    )
+
+
+def _measures(store: Store, entry: KnowledgeEntry) -> list[str]:
+    """The measures of the trainings of a task, else of another one."""
+    entries = (entry,) if entry.trainings else store.knowledge.load().entries.values()
+    trained = next((one for one in entries if one.trainings), entry)
+    return list(dict.fromkeys(name for one in trained.trainings for name in one.performance))
+
+
+def _disclosure(store: Store, record: FingerprintRecord) -> FingerprintDisclosure:
+    from lifelong_core.develop.fingerprints.disclosure import disclosure
+    from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
+
+    try:
+        content = store.artifacts.get(record.artifact)
+        found = disclosure(fingerprint_from_bytes(content, maximum_bytes=_MOST_BYTES))
+    except LifelongError as error:
+        return FingerprintDisclosure.of(record, statements=[], warning=f"It cannot be read: {error.message}")
+    few = "" if found.minimum_samples is None else f": it needs at least {found.minimum_samples:,}"
+    warning = f"It describes single images{few}. Do not share it." if found.describes_single_images else None
+    return FingerprintDisclosure.of(record, statements=list(found.statements), warning=warning)

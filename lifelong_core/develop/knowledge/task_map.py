@@ -59,6 +59,23 @@ def draw_task_map(distances: Floats, *, iterations: int = 300) -> TaskMap:
     return TaskMap(_rotate(positions), _stress(known, positions))
 
 
+def rank_distances(distances: Floats) -> Floats:
+    """Return the rank of each distance among all, from 1; nan stays, and the diagonal is 0.
+
+    A few tasks that are unlike all others would push the others together in a map of the distances themselves.
+
+    Args:
+        distances: (n, n); the diagonal is not used.
+    """
+    values = distances.copy()
+    np.fill_diagonal(values, np.nan)
+    ranks = np.full_like(values, np.nan)
+    known = np.isfinite(values)
+    ranks[known] = np.unique(values[known], return_inverse=True)[1] + 1.0
+    np.fill_diagonal(ranks, 0.0)
+    return ranks
+
+
 def _symmetrise(distances: Floats) -> Floats:
     """Mean of both directions, or the known one; zero on the diagonal; nan: neither is known."""
     values = np.asarray(distances, dtype=np.float64)

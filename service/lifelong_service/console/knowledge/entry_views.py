@@ -5,19 +5,14 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from lifelong_core.values.errors import LifelongError, UnavailableError
 from lifelong_service.console.interview.views import DAMAGED
 from lifelong_service.console.knowledge.neighbour_views import SCENARIOS
 from lifelong_service.console.knowledge.neighbours import task_path
 
 if TYPE_CHECKING:
-    from lifelong_core.develop.fingerprints.disclosure import Disclosure
     from lifelong_core.develop.knowledge.entry import KnowledgeEntry, TaskCard, Training
-    from lifelong_core.entities.knowledge import FingerprintRecord, KnowledgeRecord
-    from lifelong_core.store import Store
+    from lifelong_core.entities.knowledge import FingerprintDisclosure, KnowledgeSummary
 
-_MOST_BYTES = 64 * 2**20
-"""Limit of the memory of a fingerprint that a page reads: those with whole features may be larger."""
 Facts = tuple[tuple[str, str], ...]
 """Names and values, in the order of display."""
 
@@ -51,32 +46,29 @@ class Scenario:
     facts: Facts
 
 
-def line_of(record: "KnowledgeRecord") -> Line:
+def line_of(entry: "KnowledgeSummary") -> Line:
     """Return a task for the list; a damaged one stays in the list."""
-    try:
-        entry = record.entry
-    except UnavailableError:
-        known = (DAMAGED, "", "", "", "")
-    else:
-        card = entry.card
+    if entry.damaged is None:
         known = (
-            card.modality or "",
-            f"{card.classes:,}",
-            f"{card.samples:,}",
-            f"{len(entry.trainings):,}",
+            entry.modality or "",
+            f"{entry.classes:,}",
+            f"{entry.samples:,}",
+            f"{entry.trainings:,}",
             entry.licence or "not stated",
         )
+    else:
+        known = (DAMAGED, "", "", "", "")
     modality, classes, images, trainings, licence = known
     facts = (
         ("Modality", modality),
         ("Classes", classes),
         ("Images", images),
-        ("Fingerprints", str(len(record.fingerprints))),
+        ("Fingerprints", str(len(entry.fingerprints))),
         ("Trainings", trainings),
         ("Licence", licence),
-        ("Origin", record.origin),
+        ("Origin", entry.origin),
     )
-    return Line(record.task, task_path(record.task), facts)
+    return Line(entry.task, task_path(entry.task), facts)
 
 
 def card_facts(card: "TaskCard") -> Facts:
@@ -98,33 +90,16 @@ def card_facts(card: "TaskCard") -> Facts:
     return tuple((name, value) for name, value in facts if value)
 
 
-def fingerprint_of(store: "Store", record: "FingerprintRecord") -> Fingerprint:
+def fingerprint_of(one: "FingerprintDisclosure") -> Fingerprint:
     """Return a fingerprint with what it discloses; of a damaged one, why it cannot be read."""
-    from lifelong_core.develop.fingerprints.disclosure import disclosure
-    from lifelong_core.develop.fingerprints.kinds import fingerprint_from_bytes
-
     facts = (
-        ("Images", None if record.samples is None else f"{record.samples:,}"),
-        ("Bins", None if record.bins is None else f"{record.bins:,} of each feature"),
-        ("Extractor", None if record.extractor is None else record.extractor[:12]),
-        ("Made", f"{record.created_at:%Y-%m-%d %H:%M} by {record.created_by}"),
+        ("Images", None if one.samples is None else f"{one.samples:,}"),
+        ("Bins", None if one.bins is None else f"{one.bins:,} of each feature"),
+        ("Extractor", None if one.extractor is None else one.extractor[:12]),
+        ("Made", f"{one.created_at:%Y-%m-%d %H:%M} by {one.created_by}"),
     )
     known = tuple((name, value) for name, value in facts if value)
-    try:
-        content = store.artifacts.get(record.artifact)
-        found = disclosure(fingerprint_from_bytes(content, maximum_bytes=_MOST_BYTES))
-    except LifelongError as error:
-        return Fingerprint(record.kind, record.digest, known, (), f"It {DAMAGED}: {error.message}")
-    warning = (
-        f"It describes single images{_too_few(found)}. Do not share it."
-        if found.describes_single_images
-        else None
-    )
-    return Fingerprint(record.kind, record.digest, known, found.statements, warning)
-
-
-def _too_few(found: "Disclosure") -> str:
-    return "" if found.minimum_samples is None else f": it needs at least {found.minimum_samples:,}"
+    return Fingerprint(one.kind, one.digest, known, tuple(one.statements), one.warning)
 
 
 def scenarios_of(entry: "KnowledgeEntry") -> list[Scenario]:

@@ -1,6 +1,6 @@
 """The page of suggestions for one task: what to transfer from which source, with the evidence and the task map."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -19,14 +19,13 @@ from lifelong_service.console.knowledge.task_map import (
     STYLES,
     MappedTask,
     draw_map,
-    rank_distances,
 )
 from lifelong_service.console.pages import as_sentence
 
 if TYPE_CHECKING:
     from lifelong_core.develop.knowledge.entry import Scenario
-    from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
     from lifelong_core.develop.ranking.suggestion import Ranking, Suggestion
+    from lifelong_core.operations.knowledge import TaskMapAnswer
 
 MOST_ROWS = 20
 """Suggestions on a page."""
@@ -113,24 +112,28 @@ def suggestions_of(ranking: "Ranking", choice: Choice) -> dict[str, Any]:
     }
 
 
-def map_of(ranking: "Ranking", choice: Choice, knowledge: "KnowledgeBase") -> dict[str, Any]:
-    """Return the task map; without drawings where no distance is known."""
-    from lifelong_core.develop.knowledge.task_map import distances_between, draw_task_map
+def map_of(
+    ranking: "Ranking", choice: Choice, locate: Callable[[list[str], str | None], "TaskMapAnswer"]
+) -> dict[str, Any]:
+    """Return the task map; without drawings where no distance is known.
 
+    Args:
+        ranking: the suggestions.
+        choice: what the page shows.
+        locate: places tasks in the plane, by a method of the distances; None: the first one that knows any.
+    """
     sources = _mapped_suggestions(ranking, choice) or _mapped_neighbours(ranking)
     if not sources:
         return {"drawings": []}
     target = ranking.target
     tasks = [MappedTask(target, "target", None, f"{target}: the target", task_path(target)), *sources]
-    names = [task.name for task in tasks]
     try:
-        found = [distances_between(knowledge, names, method) for method in _methods_of(ranking)]
+        layout = locate([task.name for task in tasks], method_of(ranking))
     except UnavailableError:  # more fingerprints than a serving process reads
         return {"drawings": []}
-    distances = next((one for one in found if np.isfinite(one[:, 0]).any()), found[0])
-    layout = draw_task_map(rank_distances(distances))
+    positions = np.array([(one.x, one.y) for one in layout.tasks])
     return {
-        "drawings": [draw_map(tasks, layout.positions, style) for style in STYLES],
+        "drawings": [draw_map(tasks, positions, style) for style in STYLES],
         "map_kinds": {task.kind for task in tasks},
         "map_text": _map_text(ranking, len(sources), layout.stress),
     }
@@ -140,13 +143,6 @@ def method_of(ranking: "Ranking") -> str | None:
     """Return the method of the distances; None: no distance is known."""
     names = (one.evidence.distance_method for one in ranking.suggestions)
     return next((name for name in names if name is not None), None)
-
-
-def measures_of(knowledge: "KnowledgeBase", target: str) -> list[str]:
-    """Return the measures of the trainings of a task, else of another one."""
-    entries = (knowledge.entry(target), *knowledge.entries.values())
-    trained = next((entry for entry in entries if entry.trainings), entries[0])
-    return list(dict.fromkeys(name for one in trained.trainings for name in one.performance))
 
 
 def _mapped_suggestions(ranking: "Ranking", choice: Choice) -> list[MappedTask]:
@@ -176,14 +172,6 @@ def _mapped_neighbours(ranking: "Ranking") -> list[MappedTask]:
         )
         for number, one in enumerate(known, 1)
     ]
-
-
-def _methods_of(ranking: "Ranking") -> tuple[str, ...]:
-    """Return the method of the distances; where the ranking does not say it, those that it may be."""
-    from lifelong_core.develop.ranking.features import DISTANCES
-
-    method = method_of(ranking)
-    return DISTANCES if method is None else (method,)
 
 
 def _mapped(suggestion: "Suggestion", number: int, ranking: "Ranking", choice: Choice) -> MappedTask:

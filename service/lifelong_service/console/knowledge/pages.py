@@ -7,9 +7,17 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lifelong_core.develop.knowledge.entry import Scenario
-from lifelong_core.entities.access import Scope
-from lifelong_core.store.knowledge.neighbours import rank_neighbours
+from lifelong_core.develop.knowledge.entry import KnowledgeEntry, Scenario
+from lifelong_core.develop.ranking.suggestion import Ranking
+from lifelong_core.operations.knowledge import (
+    ListDisclosures,
+    ListKnowledge,
+    ListNeighbours,
+    MapTasks,
+    ShowKnowledge,
+    TaskMapAnswer,
+)
+from lifelong_core.values.errors import UnavailableError
 from lifelong_core.values.names import Name
 from lifelong_service.console.knowledge.entry_views import (
     card_facts,
@@ -21,13 +29,12 @@ from lifelong_service.console.knowledge.neighbours import (
     Choice,
     choices_of,
     map_of,
-    measures_of,
     suggestions_of,
     task_path,
 )
 from lifelong_service.console.pages import page
 from lifelong_service.console.route import ConsoleRoute
-from lifelong_service.guard.access import access, worker_of
+from lifelong_service.guard.access import access, carry_out
 
 MOST = 50
 """Tasks on a page."""
@@ -37,36 +44,36 @@ router = APIRouter(route_class=ConsoleRoute, include_in_schema=False)
 
 
 @router.get(LIST)
-@access(Scope.READ)
+@access(ListKnowledge.operation.scope)
 def list_tasks(
     request: Request,
     search: Annotated[str, Query(max_length=64)] = "",
     after: Annotated[str | None, Query(max_length=64)] = None,
 ) -> Response:
     """Show the tasks by name, or those whose name contains a text."""
-    knowledge = worker_of(request).store.knowledge
-    found = knowledge.list(MOST + 1, after, containing=search.strip().lower())
-    shown = found[:MOST]
+    found = carry_out(request, ListKnowledge(limit=MOST, after=after, search=search))
     query = {"search": search} if search else {}
     return page(
         request,
         "knowledge/list",
-        state=knowledge.state(),
-        lines=[line_of(record) for record in shown],
+        found=found,
+        lines=[line_of(entry) for entry in found.entries],
         search=search,
         after=after,
         first=f"{LIST}?{urlencode(query)}" if query else LIST,
-        later=f"{LIST}?{urlencode(query | {'after': shown[-1].task})}" if len(found) > MOST else None,
+        later=f"{LIST}?{urlencode(query | {'after': found.next})}" if found.next else None,
     )
 
 
 @router.get(f"{LIST}/{{task}}")
-@access(Scope.READ)
+@access(ShowKnowledge.operation.scope)
 def show_task(request: Request, task: Name) -> Response:
     """Show what is known of a task, and what its fingerprints disclose."""
-    store = worker_of(request).store
-    record = store.knowledge.get(task)
-    entry = record.entry
+    record = carry_out(request, ShowKnowledge(task=task))
+    if record.damaged is not None:
+        raise UnavailableError(record.damaged)
+    entry = KnowledgeEntry.from_document(record.entry)
+    disclosures = carry_out(request, ListDisclosures(task=task)).fingerprints
     return page(
         request,
         "knowledge/entry",
@@ -75,13 +82,13 @@ def show_task(request: Request, task: Name) -> Response:
         record=record,
         entry=entry,
         card=card_facts(entry.card),
-        fingerprints=[fingerprint_of(store, one) for one in record.fingerprints],
+        fingerprints=[fingerprint_of(fingerprint) for fingerprint in disclosures],
         scenarios=scenarios_of(entry),
     )
 
 
 @router.get(f"{LIST}/{{task}}/neighbours")
-@access(Scope.READ)
+@access(ListNeighbours.operation.scope)
 def show_neighbours(
     request: Request,
     task: Name,
@@ -90,14 +97,18 @@ def show_neighbours(
     number: Annotated[int, Query(alias="page", ge=1, le=100_000)] = 1,
 ) -> Response:
     """Show what to transfer to a task in one scenario, with the evidence, and the task map."""
-    store = worker_of(request).store
     choice = Choice(task, scenario, measure, number)
-    ranking = rank_neighbours(store, task, scenario=scenario, measure=measure)
-    base = store.knowledge.load()
+    wanted = ListNeighbours.read({"task": task, "scenario": scenario, "measure": measure}, is_request=True)
+    ranking = Ranking.from_document(carry_out(request, wanted))
+    measures = carry_out(request, ShowKnowledge(task=task)).measures
+
+    def locate(tasks: list[str], method: str | None) -> TaskMapAnswer:
+        return carry_out(request, MapTasks(tasks=tasks, method=method))
+
     return page(
         request,
         "knowledge/neighbours",
-        **choices_of(choice, measures_of(base, task)),
+        **choices_of(choice, measures),
         **suggestions_of(ranking, choice),
-        **map_of(ranking, choice, base),
+        **map_of(ranking, choice, locate),
     )

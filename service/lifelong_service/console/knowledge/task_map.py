@@ -99,23 +99,6 @@ def draw_map(tasks: Sequence[MappedTask], positions: Floats, style: Style) -> Dr
     return Drawing(style, tuple(sorted(marks, key=lambda mark: mark.task.kind == "target")))
 
 
-def rank_distances(distances: Floats) -> Floats:
-    """Return the rank of each distance among all, from 1; nan stays, and the diagonal is 0.
-
-    A few tasks that are unlike all others would push the others together in a map of the distances themselves.
-
-    Args:
-        distances: (n, n); the diagonal is not used.
-    """
-    values = distances.copy()
-    np.fill_diagonal(values, np.nan)
-    ranks = np.full_like(values, np.nan)
-    known = np.isfinite(values)
-    ranks[known] = np.unique(values[known], return_inverse=True)[1] + 1.0
-    np.fill_diagonal(ranks, 0.0)
-    return ranks
-
-
 def _label(task: MappedTask, style: Style) -> str:
     if style.labels == "numbers":
         return "target" if task.number is None else str(task.number)

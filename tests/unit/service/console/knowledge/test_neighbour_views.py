@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from lifelong_core.develop.knowledge.knowledge_base import KnowledgeBase
 from lifelong_core.develop.ranking.suggestion import Evidence, Neighbour, Ranking, Suggestion
+from lifelong_core.entities.knowledge import MappedTask
+from lifelong_core.operations.knowledge import TaskMapAnswer
 from lifelong_core.values.errors import NotFoundError
 from lifelong_service.console.knowledge.neighbour_views import BAR_WIDTH, rows_of
 from lifelong_service.console.knowledge.neighbours import (
@@ -13,7 +14,6 @@ from lifelong_service.console.knowledge.neighbours import (
     map_of,
     suggestions_of,
 )
-from tests.unit.store.knowledge_samples import make_entry
 
 CHOICE = Choice("moles", "pretraining", "BA")
 
@@ -106,14 +106,18 @@ def test_suggestions_come_in_pages() -> None:
     assert suggestions_of(rank(declined="no source is known"), CHOICE)["rows"] == []
 
 
+def in_a_row(tasks: list[str], method: str | None) -> TaskMapAnswer:
+    assert method in (None, "VDNA")
+    places = [MappedTask(task=task, x=float(x), y=0.0) for x, task in enumerate(tasks)]
+    return TaskMapAnswer(tasks=places, stress=0.1)
+
+
 def test_the_map_holds_the_closest_sources_only_and_says_so() -> None:
     order = np.random.default_rng(0).permutation(99) + 1
     suggestions = [suggest(int(number)) for number in order]
     unknown = suggest(100, distance=None, distance_method=None, distance_rank=None)
     ranking = rank(unknown, *suggestions, recommended=2)
-    names = ["moles", *(one.source for one in suggestions)]
-    knowledge = KnowledgeBase.from_entries(make_entry(name) for name in names)
-    found = map_of(ranking, CHOICE, knowledge)
+    found = map_of(ranking, CHOICE, in_a_row)
     assert "Only the 60 closest of 99 sources are drawn." in found["map_text"]
     wide = found["drawings"][0]
     assert {mark.task.name for mark in wide.marks} == {"moles", *(f"source_{rank}" for rank in range(1, 61))}
@@ -136,16 +140,11 @@ def test_without_suggestions_the_map_holds_the_closest_tasks() -> None:
     close = tuple(Neighbour(source=name, distance=1.0, card_similarity=0.5) for name in ("nevi", "svhn"))
     alike = Neighbour(source="mnist", card_similarity=0.9)
     ranking = rank(declined="too few transfers").model_copy(update={"neighbours": (*close, alike)})
-    distances = {"VDNA": {"nevi": 1.0, "svhn": 1.0}}
-    entries = [
-        make_entry(name).model_copy(update={"distances": distances}) for name in ("moles", "nevi", "svhn")
-    ]
-    found = map_of(ranking, CHOICE, KnowledgeBase.from_entries(entries))
+    found = map_of(ranking, CHOICE, in_a_row)
     titles = [mark.task.title for mark in found["drawings"][1].marks]
     assert titles == ["1. nevi: distance 1.00", "2. svhn: distance 1.00", "moles: the target"]
 
 
 def test_without_distances_there_is_no_map() -> None:
     unknown = suggest(1, distance=None, distance_method=None, distance_rank=None)
-    knowledge = KnowledgeBase.from_entries([make_entry("moles"), make_entry("source_1")])
-    assert map_of(rank(unknown), CHOICE, knowledge) == {"drawings": []}
+    assert map_of(rank(unknown), CHOICE, in_a_row) == {"drawings": []}

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from lifelong_service.console.knowledge.task_map import STYLES, MappedTask, draw_map, rank_distances
+from lifelong_core.develop.knowledge.task_map import rank_distances
+from lifelong_service.console.knowledge.task_map import STYLES, MappedTask, draw_map
 
 WIDE, SMALL = STYLES
 
