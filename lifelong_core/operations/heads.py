@@ -155,8 +155,6 @@ def show_head_history(context: Context, call: ShowHeadHistory) -> HeadHistory:
     }
     heads = store.heads.some(model.reference, versions)
     follows_default = environment is not None and (not history or history[-1].uses_default_head)
-    pins = {pin.environment: pin for pin in store.heads.pins(model.reference)}
-    pin = pins.get(environment) or (pins.get(None) if follows_default else None)
     return HeadHistory(
         model=model.reference,
         environment=environment,
@@ -164,7 +162,7 @@ def show_head_history(context: Context, call: ShowHeadHistory) -> HeadHistory:
         text="" if serving is None else _in_words(heads.get(serving)),
         follows_default=follows_default,
         sequence=history[-1].sequence if history else 0,
-        pin=pin,
+        pin=store.heads.pin_in_force(model.reference, environment),
         outlook=describe_outlook(store, model, environment, at=datetime.now(UTC)),
         activations=[
             HeadHistoryEntry.of(

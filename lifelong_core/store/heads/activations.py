@@ -238,11 +238,17 @@ def refuse_pinned(connection: sa.Connection, model: Model, environment: str) -> 
     Raises:
         ConflictError: it is pinned.
     """
-    found = _pin(connection, model, environment)
-    if found is None and not has_own_head(connection, model.id, environment):
-        found = _pin(connection, model, None)
+    found = pin_in_force(connection, model, environment)
     if found is not None:
         raise _already(model, found)
+
+
+def pin_in_force(connection: sa.Connection, model: Model, environment: str | None) -> HeadPin | None:
+    """The pin of the head that serves: the environment's own, or that of the default head that it uses."""
+    found = _pin(connection, model, environment)
+    if found is None and not has_own_head(connection, model.id, environment):
+        return _pin(connection, model, None)
+    return found
 
 
 def is_pinned(connection: sa.Connection, model: Model, environment: str | None) -> bool:

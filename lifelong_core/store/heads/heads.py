@@ -204,6 +204,16 @@ class Heads(Repository):
             remove_pin(connection, model, environment)
             write_audit(connection, actor, "heads.unpin", subject_of(model, environment))
 
+    def pin_in_force(self, reference: str, environment: str | None) -> HeadPin | None:
+        """The pin of the head that serves: the environment's own, or that of the default head that it uses.
+
+        Raises:
+            NotFoundError: there is no such model.
+        """
+        with self._database.read() as connection:
+            model = model_referenced(connection, reference)
+            return activations.pin_in_force(connection, model, environment)
+
     def pins(self, reference: str) -> list[HeadPin]:
         """All pins of a model, that of its default head first.
 

@@ -38,13 +38,11 @@ def describe_outlook(store: Store, model: Model, environment: str | None, *, at:
     Raises:
         UnavailableError: the database does not answer.
     """
-    registry = store.registry()
-    users = (
-        "Default head: " + describe_users(_own(registry, model), registry.environments) + ". "
-        if environment is None
-        else ""
-    )
-    pin = registry.pins.get((model.id, None)) if environment is None else registry.pin_for(model, environment)
+    users = ""
+    if environment is None:
+        registry = store.registry()
+        users = "Default head: " + describe_users(_own(registry, model), registry.environments) + ". "
+    pin = store.heads.pin_in_force(model.reference, environment)
     if pin is not None:
         return f"{users}It is pinned by {pin.pinned_by} ({pin.reason!r}): no cycle replaces it."
     living = [one for one in store.monitors.list(visits=False) if not one.is_lost]

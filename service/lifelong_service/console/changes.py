@@ -71,9 +71,7 @@ def _pin(_: Context, call: NewPin) -> list[str]:
 
 
 def _unpin(context: Context, call: Unpin) -> list[str]:
-    model = context.store.models.get(call.model)
-    pins = {pin.environment: pin for pin in context.store.heads.pins(model.reference)}
-    pin = pins.get(call.environment)
+    pin = context.store.heads.pin_in_force(call.model, call.environment)
     reason = "" if pin is None else f" The reason of the pin was {pin.reason!r}, by {pin.pinned_by}."
     return [f"Cycles may replace the head of {call.model} that serves {_place(call)} again.{reason}"]
 

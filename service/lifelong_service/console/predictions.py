@@ -22,6 +22,8 @@ from lifelong_service.guard.errors import error_response
 PAGE = "/console/predictions"
 _FIELDS = ("model", "environment", "since", "until", "decision", "labelled", "find", "before")
 _MOST_TYPED = 100
+_MOST = 25
+"""Predictions on a page."""
 _MOST_CLASSES = 12
 """Classes of a prediction whose numbers are shown: those of the largest probability."""
 
@@ -40,7 +42,7 @@ def list_predictions(request: Request) -> Response:
     error: LifelongError | None = None
     status = 200
     try:
-        found = carry_out(request, ListPredictions.read(_call(given), is_request=True))
+        found = carry_out(request, ListPredictions.read({**_call(given), "limit": _MOST}, is_request=True))
     except (InvalidInputError, NotFoundError) as refused:
         error, status = refused, error_response(refused).status_code
     older = None if found is None or found.next is None else urlencode({**given, "before": str(found.next)})
@@ -52,6 +54,7 @@ def list_predictions(request: Request) -> Response:
         older=older,
         error=error,
         typed=typed,
+        is_one_population=bool(typed["model"] and typed["environment"]),
         models=[model.model for model in carry_out(request, ListModels()).models],
         environments=carry_out(request, ListEnvironments()).environments,
     )
