@@ -33,6 +33,7 @@ class Column:
         thresholds: colours of the values.
         decimals: of the value.
         links: of each cell.
+        empty: text of cells without a value; without it they show that of an empty panel.
     """
 
     title: str
@@ -44,6 +45,7 @@ class Column:
     thresholds: Thresholds = ()
     decimals: int | None = None
     links: Links = ()
+    empty: str = "-"
 
 
 def show_table(
@@ -125,8 +127,7 @@ def draw_bars(title: str, description: str, queries: Queries, display: Display) 
 
 def _format(column: Column) -> list[dashboard.DynamicConfigValue]:
     """Properties of the override of a column."""
-    # Without it, empty cells show the text of an empty panel.
-    properties = style(custom__width=column.width, unit=column.unit, noValue="-")
+    properties = style(custom__width=column.width, unit=column.unit, noValue=column.empty)
     if column.decimals is not None:
         properties += style(decimals=column.decimals)
     if column.words:

@@ -24,7 +24,7 @@ from grafana.words import Words, mapping_of
 
 SIXTH, QUARTER, THIRD, HALF, FULL = 4, 6, 8, 12, 24
 """Widths, in columns of the grid."""
-LOW, HIGH, TALL = 4, 8, 12
+LOW, MIDDLE, HIGH, TALL = 4, 6, 8, 12
 """Heights, in rows of the grid."""
 
 Queries: TypeAlias = Mapping[str, str]

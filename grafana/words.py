@@ -9,13 +9,14 @@ Words: TypeAlias = Sequence[tuple[float, str, str]] | Sequence[tuple[str, str, s
 """Value, word and colour, in the order of the legend."""
 
 STATES: Final[Words] = (
-    (7, "not watched", "dark-red"),
-    (6, "refuses", "red"),
-    (5, "misses its target", "red"),
-    (4, "labels contradict", "dark-orange"),
-    (3, "proposal waits", "blue"),
-    (2, "shifted, no swap", "orange"),
-    (1, "at risk", "yellow"),
+    (8, "not watched", "dark-red"),
+    (7, "refuses", "red"),
+    (6, "misses its target", "red"),
+    (5, "labels contradict", "dark-orange"),
+    (4, "proposal waits", "blue"),
+    (3, "shifted, no swap", "orange"),
+    (2, "at risk", "yellow"),
+    (1, "shifted, pinned", "super-light-orange"),
     (0, "fits", "green"),
     (-1, "answers no client", "gray"),
 )

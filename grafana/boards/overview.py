@@ -40,8 +40,8 @@ def _totals() -> list[Panel]:
         ),
         show_numbers(
             "Need a person",
-            "Populations in any state but 'fits'. Their rows are the first of the table below.",
-            {"populations": f"count({_STATE} >= 1) or vector(0)"},
+            "Populations in which a person has to decide or to look. Their rows are the first of the table below.",
+            {"populations": f"count({_STATE} >= 2) or vector(0)"},
             Display("short", "unknown", SIXTH, thresholds=_FINE_OR_NOT),
         ),
         show_numbers(
@@ -110,6 +110,7 @@ def _list_populations() -> Panel:
                 f"(time() - {of_each('lifelong_last_swap_timestamp_seconds')}) / 86400",
                 unit="d",
                 decimals=1,
+                empty="never",
                 width=85,
             ),
             Column("Shift", of_each("lifelong_prevalence_shift_l1"), decimals=2, thresholds=_SHIFT, width=65),
@@ -208,7 +209,8 @@ BOARD = Board(
         draw_states(
             "Outcomes of cycles",
             "Outcome of the last cycle of the most urgent populations. keep: the head still fits, or a swap is not"
-            " worth it. swap: a refitted head was published, or proposed. refuse: the assumptions do not hold.",
+            " worth it. swap: a refitted head was published, proposed, or in mode shadow only reported. refuse: the"
+            " assumptions do not hold.",
             {_NAME: f"lifelong:population_outcome and on (model, environment) {_MOST_URGENT}"},
             Display("none", "No cycle yet.", words=OUTCOMES, height=TALL, links=_SERIES),
         ),

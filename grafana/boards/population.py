@@ -6,6 +6,7 @@ from grafana.grids import Column, draw_states, show_table
 from grafana.links import link_board, link_console, link_runbook, value_of
 from grafana.panels import (
     HALF,
+    MIDDLE,
     QUARTER,
     SIXTH,
     THIRD,
@@ -116,9 +117,9 @@ def _list_classes() -> Panel:
         "Estimated share of each class with its interval, the share that the head assumes, and the share of"
         " decisions for it, which a classifier's mistakes bias. A click on a class plots it.",
         [
-            Column("Class", label="class", width=120, links=[link_board("Plot", "population", chosen)]),
+            Column("Class", label="class", width=110, links=[link_board("Plot", "population", chosen)]),
             *(
-                Column(title, of_class(metric), unit="percentunit", decimals=1, width=75)
+                Column(title, of_class(metric), unit="percentunit", decimals=1, width=72)
                 for title, metric in (
                     ("Estimate", "estimate"),
                     ("from", "low"),
@@ -126,7 +127,7 @@ def _list_classes() -> Panel:
                     ("Assumed", "assumed"),
                 )
             ),
-            Column("Decided", f"max by (class) ({decided})", unit="percentunit", decimals=1, width=75),
+            Column("Decided", f"max by (class) ({decided})", unit="percentunit", decimals=1, width=72),
         ],
         Display("none", "No estimate yet.", HALF - 2),
         sort="Estimate",
@@ -184,10 +185,10 @@ def _explain() -> list[Panel]:
     return [
         draw_states(
             "Outcome of the last cycle",
-            "keep: the head still fits, or a swap is not worth it. swap: a refitted head was published, or proposed."
-            " refuse: the assumptions do not hold.",
+            "keep: the head still fits, or a swap is not worth it. swap: a refitted head was published, proposed, or"
+            " in mode shadow only reported. refuse: the assumptions do not hold.",
             {"outcome": f"lifelong:population_outcome{{{POPULATION}}}"},
-            Display("none", "No cycle yet.", THIRD, words=OUTCOMES),
+            Display("none", "No cycle yet.", THIRD, MIDDLE, words=OUTCOMES),
         ),
         show_table(
             "Why did it swap, or not?",
@@ -203,7 +204,7 @@ def _explain() -> list[Panel]:
                     links=[link_console("Console", _CONSOLE)],
                 )
             ],
-            Display("none", "No cycle has judged a window yet.", THIRD),
+            Display("none", "No cycle has judged a window yet.", THIRD, MIDDLE),
         ),
         plot_series(
             "Head version",
@@ -214,6 +215,7 @@ def _explain() -> list[Panel]:
                 "none",
                 "No head serves here.",
                 THIRD,
+                MIDDLE,
                 drawn="steps",
                 links=[link_console("Heads", "heads/${model}/${environment}")],
             ),
@@ -226,7 +228,7 @@ def _explain() -> list[Panel]:
                 "predictions": of_population("lifelong_window_samples"),
                 "left out": of_population("lifelong_quarantined_predictions"),
             },
-            Display("short", "No cycle yet.", HALF, drawn="steps"),
+            Display("short", "No cycle yet.", HALF, MIDDLE, drawn="steps"),
         ),
         show_table(
             "Firing alerts of this population",
@@ -235,7 +237,7 @@ def _explain() -> list[Panel]:
                 Column("Severity", firing(POPULATION, "alertname"), words=SEVERITIES, width=90),
                 Column("Alert", label="alertname", width=300, links=[link_runbook(value_of("Alert"))]),
             ],
-            Display("none", "No alert fires for this population."),
+            Display("none", "No alert fires for this population.", HALF, MIDDLE),
             sort="Severity",
         ),
     ]

@@ -90,7 +90,7 @@ def _plot_estimate(
             "realised": realised,
             "threshold": f'max(lifelong_estimated_performance_threshold{{{POPULATION},metric="{metric}",class=""}})',
         },
-        Display(unit, "No estimate yet.", maximum=maximum, drawn="steps"),
+        Display(unit, "No estimate yet.", minimum=None, maximum=maximum, drawn="steps"),
     )
     return _style_lines(panel).override_by_name(
         "candidate", style(color=fixed_colour("purple"), custom__lineWidth=1)

@@ -50,6 +50,7 @@ _OFTEN_ABSENT = frozenset(
         # Nothing is wrong with the processes, no retraining is proposed, and no model is on trial.
         "Fault",
         "Warning",
+        "Severity",
         "Alert",
         "Instance",
         "Proposed for",

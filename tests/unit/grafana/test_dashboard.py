@@ -194,8 +194,8 @@ def test_every_gauge_of_a_population_is_on_a_dashboard() -> None:
 def test_every_value_has_a_word() -> None:
     assert set(words.REASONS) == set(get_args(ReasonCode))
     assert set(words.FAULTS) == set(re.findall(r"fault: (\w+)", RECORDS))
-    needs = {float(number) for number in re.findall(r"^\s+(?:expr: |\(|)(\d(?:\.\d)?) [*+] ", RECORDS, re.M)}
-    assert {value for value, _, _ in words.STATES} >= {-1, 0, *needs - {0.5}}
+    needs = {int(number) for number in re.findall(r"(?:expr: | {10}\(?)(\d) \* \(?(?:max|min|time)", RECORDS)}
+    assert {value for value, _, _ in words.STATES} == {-1, 0, *needs}
 
 
 def test_an_estimate_is_drawn_with_its_band_the_realised_value_and_the_threshold() -> None:
