@@ -111,7 +111,7 @@ def test_the_table_has_a_row_for_each_population(scraped: Scraped) -> None:
     state, *_ = panel_of("overview", "All populations")["targets"]
     rows = scraped.metrics.query(fill(state["expr"], {}))
     assert len(rows) == POPULATIONS
-    assert Counter(row["value"][1] for row in rows)["6"] == REFUSING
+    assert Counter(row["value"][1] for row in rows)["7"] == REFUSING
 
 
 def test_panels_over_time_show_the_most_urgent_ones_only(scraped: Scraped) -> None:
