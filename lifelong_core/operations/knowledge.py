@@ -290,7 +290,7 @@ def list_disclosures(context: Context, call: ListDisclosures) -> DisclosureList:
     )
 
 
-@operation("GET", "/v1/admin/task-map", scope=Scope.READ, example=MapTasks(tasks=["moles", "nevi"]))
+@operation("POST", "/v1/admin/knowledge/map", scope=Scope.READ, example=MapTasks(tasks=["moles"]))
 def map_tasks(context: Context, call: MapTasks) -> TaskMapAnswer:
     """Some tasks of the knowledge base in the plane, by the ranks of the distances of their fingerprints.
 
