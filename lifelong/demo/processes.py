@@ -39,7 +39,7 @@ class RunningProcess:
     process: subprocess.Popen[bytes]
     log: Path
 
-    def last_words(self) -> str:
+    def last_lines(self) -> str:
         """The end of what the process printed, for error messages."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
 
@@ -89,13 +89,13 @@ class Processes:
         started = time.monotonic()
         while time.monotonic() - started < START_SECONDS:
             if running.process.poll() is not None:
-                raise ConfigurationError(f"`lifelong {running.name}` ended at once:\n{running.last_words()}")
+                raise ConfigurationError(f"`lifelong {running.name}` ended at once:\n{running.last_lines()}")
             with contextlib.suppress(httpx.TransportError):
                 if httpx.get(url, timeout=2, trust_env=False).status_code == httpx.codes.OK:
                     return time.monotonic() - started
             time.sleep(0.1)
         raise UnavailableError(
-            f"`lifelong {running.name}` is not ready after {START_SECONDS:.0f} s:\n{running.last_words()}"
+            f"`lifelong {running.name}` is not ready after {START_SECONDS:.0f} s:\n{running.last_lines()}"
         )
 
     def stop(self) -> None:

@@ -66,7 +66,7 @@ class HeartbeatThread:
         self._thread.start()
 
     def tick_started(self, due_at: datetime, *, is_round: bool = True) -> None:
-        """Report that a tick runs: a round soon, another one with the next heartbeat, if it still runs then."""
+        """Report that a tick has started: of a round soon, of a look with the next heartbeat if it still runs then."""
         self._before, self._is_quiet = self._state, not is_round
         self._report(replace(self._state, tick=Tick(due_at, datetime.now(UTC), None)), soon=is_round)
 

@@ -1,4 +1,4 @@
-"""What is kept of the features while they stream by: builders of fingerprints, and figures for the task's facts."""
+"""Builds fingerprints, and figures for the task's facts, from batches of features."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

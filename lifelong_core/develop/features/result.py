@@ -1,4 +1,4 @@
-"""What fingerprinting gives: fingerprints, facts of the task, and an account of what was read."""
+"""The result of fingerprinting: fingerprints, facts of the task, and an account of the images that were read."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class FingerprintReport(FrozenDocument):
 
 
 class TaskFacts(FrozenDocument):
-    """What the images tell of the task; the task card takes these facts over.
+    """Facts of the task that its images show; they are copied to the task card.
 
     Counts are of all images, sizes and dimension of the sample.
     """

@@ -165,11 +165,11 @@ def survey_images(
         InvalidInputError: there is no image.
     """
 
-    def tell(images: int) -> None:
+    def report(images: int) -> None:
         if progress is not None:
             progress("list", images, None)
 
-    survey = sample_entries(source.entries(), samples=samples, seed=seed, progress=tell)
+    survey = sample_entries(source.entries(), samples=samples, seed=seed, progress=report)
     if not survey.images:
         raise InvalidInputError(
             f"there is no image; {survey.passed_over} files are none.",

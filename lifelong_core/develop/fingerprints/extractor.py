@@ -1,4 +1,4 @@
-"""What features were computed with: fingerprints are comparable only if they share this reference."""
+"""The extractor of features: fingerprints are comparable only if they share its reference."""
 
 import hashlib
 import json

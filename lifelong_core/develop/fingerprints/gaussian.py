@@ -116,7 +116,7 @@ class GaussianBuilder:
         self._merge(len(array), mean, (array - mean).T @ (array - mean))
 
     def merge(self, other: "GaussianBuilder") -> None:
-        """Add what another builder counted.
+        """Add the counts of another builder.
 
         Raises:
             InvalidInputError: it has another extractor.

@@ -173,7 +173,7 @@ class HistogramBuilder:
             self.samples += len(rows)
 
     def merge(self, other: "HistogramBuilder") -> None:
-        """Add what another builder counted.
+        """Add the counts of another builder.
 
         Raises:
             InvalidInputError: it has another extractor or another number of bins.

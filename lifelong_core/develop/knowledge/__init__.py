@@ -1,7 +1,7 @@
-"""What is known of other tasks: how well they were solved, and what helped.
+"""Knowledge of other tasks: their trainings, performances and measured transfers.
 
 - `entry`: one task: its card and its trainings; measured transfers between tasks as arrays.
-- `transferable`: what an entry holds that another task can be trained with.
+- `transferable`: architecture and policy of an entry that another task can be trained with.
 - `knowledge_base`: all tasks, and their fingerprints, as one value.
 - `assembly`: the arrays of measured transfers from the entries of a knowledge base, and back.
 - `stored_fingerprints`: reads the stored fingerprints that a comparison needs.

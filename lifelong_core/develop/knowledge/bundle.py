@@ -47,7 +47,7 @@ class BundleLimits:
 
 @dataclass(frozen=True)
 class Bundle:
-    """What a bundle holds, checked completely."""
+    """The content of a bundle, checked completely."""
 
     knowledge: KnowledgeBase
     signer: str | None
@@ -115,7 +115,7 @@ def read_bundle(
     accept_unsigned: bool = False,
     limits: BundleLimits | None = None,
 ) -> Bundle:
-    """Return what a bundle holds, after all of it was checked.
+    """Return the content of a bundle after a complete check.
 
     Args:
         content: bytes of the file.

@@ -157,7 +157,7 @@ class IndexFile:
 
 
 def remove_other_indexes(folder: Path, digests: Iterable[Mapping[str, str]]) -> None:
-    """Remove all index files of the folder but those of these fingerprints, and what killed processes were building.
+    """Remove all index files of the folder but those of these fingerprints, and the drafts of killed processes.
 
     Processes that have mapped a file keep it.
     """
@@ -302,7 +302,7 @@ def _reduce(histograms: Floats, basis: Floats) -> tuple[Floats, Floats]:
 
 
 def residual_lengths(histograms: Floats, coarse: Floats) -> Floats:
-    """At least the lengths (m,) of what the coordinates (m, G) leave of the histograms (m, B)."""
+    """Upper bounds of the lengths (m,) of the residuals of histograms (m, B) with coordinates (m, G)."""
     squares = (histograms**2).sum(axis=1) - (coarse**2).sum(axis=1)
     return np.asarray(np.sqrt(np.maximum(squares, 0.0)) * (1 + _ROUNDING) + _ROUNDING)
 

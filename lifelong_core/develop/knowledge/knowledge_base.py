@@ -1,4 +1,4 @@
-"""A set of tasks with what is known of each, as one immutable value."""
+"""Tasks with their entries and fingerprints, as one immutable value."""
 
 import difflib
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Ed25519 signatures (RFC 8032) of what institutions exchange.
+"""Ed25519 signatures (RFC 8032) of bundles.
 
 Each function imports cryptography itself, so that a serving process starts without it.
 """
@@ -15,7 +15,7 @@ SIGNATURE_BYTES = 64
 
 
 class SigningKey:
-    """A private key; `public_key` is what others need to check its signatures."""
+    """A private key; others check its signatures with `public_key`."""
 
     def __init__(self, key: "Ed25519PrivateKey") -> None:
         self._key = key

@@ -1,4 +1,4 @@
-"""Fingerprints of tasks that are read when they are asked for."""
+"""Fingerprints of tasks, read when a comparison needs them."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Slot: TypeAlias = tuple[str, str | None, int | None]
 
 @dataclass(frozen=True)
 class FingerprintReference:
-    """What is known of a fingerprint without reading it."""
+    """Facts of a stored fingerprint that are known without reading it."""
 
     artifact: str
     """digest of its file"""

@@ -1,4 +1,5 @@
-"""What an entry of a knowledge base holds that another task can be trained with, without a single image of it."""
+"""Architecture and augmentation policy of an entry: another task can be trained with them, without an image of the
+source."""
 
 import math
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What is known of one target and its possible sources, gathered from a knowledge base."""
+"""A target, its possible sources and the measured transfers between them, from a knowledge base."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class Question:
         fingerprints: Sequence[Fingerprint] = (),
         is_for_ranker: bool = True,
     ) -> Self:
-        """Gather it; `methods` are those beside the ranker's; others need the ranker's only where these are unknown.
+        """Gather the question with distances by `methods`; by the ranker's for a ranker, or where none is known.
 
         Raises:
             NotFoundError: the knowledge base does not hold the target.

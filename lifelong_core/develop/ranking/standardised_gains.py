@@ -1,4 +1,4 @@
-"""What a ranker learns from: gains that are comparable between targets, and the track record of each source."""
+"""The training data of a ranker: gains that are comparable between targets, and the track record of each source."""
 
 from dataclasses import dataclass
 from typing import Self

@@ -80,7 +80,7 @@ class Ranking(FrozenDocument):
 
 
 def conclude(ranking: Ranking) -> str:
-    """What is expected to help and how sure that is, or why nothing is."""
+    """The transfer that is expected to help, with its certainty, or why none is, as a sentence."""
     if ranking.declined is not None:
         return ranking.declined
     count, among = ranking.recommended, len(ranking.suggestions)
@@ -99,7 +99,7 @@ def conclude(ranking: Ranking) -> str:
 
 
 def find_limits(source: KnowledgeEntry, scenario: Scenario) -> tuple[str, ...]:
-    """What of a source cannot be transferred by what the knowledge base holds, as sentences."""
+    """Sentences on scenarios of a source for which the knowledge base lacks the content."""
     name, contact = source.card.name, f" Contact: {source.contact}." if source.contact else ""
     if scenario in ("pretraining", "co_training"):
         instead = transferable_without_images(source)

@@ -4,9 +4,9 @@ Free of torch, so that every process may import them:
 
 - `recipe`: how to train, and an augmentation policy, as values.
 - `from_suggestion`: the recipe that follows a suggestion of the knowledge base.
-- `plan`: what a training would do, how long it takes and what it needs.
+- `plan`: steps, duration and needs of a training before it starts.
 - `progress`: how far a training is, by its steps.
-- `result`: what a training, or a search for an augmentation policy, gives.
+- `result`: the result of a training, and of a search for an augmentation policy.
 
 With torch and timm, for jobs only:
 

@@ -127,7 +127,7 @@ def report_reading(report: ProgressReport, done: int, total: int) -> None:
 def train(
     training: Training, checkpoint: Checkpoint | None, on_checkpoint: Callable[[bytes], None]
 ) -> tuple[nn.Module, tuple[EpochRecord, ...]]:
-    """Go through the phases.
+    """Run the phases in their order.
 
     Args:
         training: what is trained, and how.
@@ -204,7 +204,7 @@ def _train_phase(
     def on_epoch(reached: PhaseState) -> None:
         saver.offer(reached)
         last = reached.epochs[-1]
-        report.tell(
+        report.send(
             epoch=last.epoch,
             learning_rate=last.learning_rate,
             training_loss=last.training_loss,

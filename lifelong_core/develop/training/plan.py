@@ -1,4 +1,4 @@
-"""What a training would do, how long it takes and what it needs, before it is started."""
+"""The plan of a training before it starts: its steps, duration and needs."""
 
 import math
 import statistics
@@ -99,7 +99,7 @@ class TrainingPlan(FrozenDocument):
 
 @dataclass(frozen=True, kw_only=True)
 class Circumstances:
-    """What is known of the place where the training would run.
+    """Known facts of the images, and of the machine that would train.
 
     Attributes:
         images: of the task; None: not known.

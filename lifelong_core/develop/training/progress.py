@@ -39,7 +39,7 @@ class TrainingProgress(FrozenDocument):
 
 
 class ProgressReport:
-    """Counts steps of a training, and tells its progress at most once a second, and at the start of phases.
+    """Counts steps of a training, and sends its progress at most once a second, and at the start of phases.
 
     Args:
         device: in words.
@@ -55,31 +55,31 @@ class ProgressReport:
         self._total, self._done = 0.0, 0.0
         self._fraction = 0.0
         self._began, self._began_at = time.monotonic(), 0.0
-        self._told = self._began - _SECONDS_BETWEEN
+        self._sent_at = self._began - _SECONDS_BETWEEN
 
     def expect(self, steps: float, *, begin: float, end: float) -> None:
-        """The next steps, counted from 0, take the training from one fraction of the whole work to another one."""
+        """Announce the next steps, counted from 0, and the fractions of the whole work before and after them."""
         self._total, self._done, self._begin, self._end = steps, 0.0, begin, end
 
     def begin(self, phase: Phase, **facts: Any) -> None:
         """Start a phase; facts are fields of TrainingProgress that hold in this phase."""
         self._phase, self._facts = phase, facts
         self._began, self._began_at = time.monotonic(), self._done
-        self.tell()
+        self.send()
 
     def reach(self, steps: float, *, images: int | None = None) -> None:
-        """So many steps are done, and so many images of this phase."""
+        """Note the number of done steps, and of done images of this phase."""
         self._done = max(self._done, steps)
         seconds = time.monotonic() - self._began
         if images is not None and seconds > 0:
             self._facts["images_per_second"] = images / seconds
-        if time.monotonic() - self._told >= _SECONDS_BETWEEN:
-            self.tell()
+        if time.monotonic() - self._sent_at >= _SECONDS_BETWEEN:
+            self.send()
 
-    def tell(self, **facts: Any) -> None:
-        """Tell the progress now; facts are fields of TrainingProgress that hold in this phase."""
+    def send(self, **facts: Any) -> None:
+        """Send the progress now; facts are fields of TrainingProgress that hold in this phase."""
         self._facts |= facts
-        self._told = time.monotonic()
+        self._sent_at = time.monotonic()
         if self._total:
             reached = self._begin + (self._end - self._begin) * min(1.0, self._done / self._total)
             self._fraction = max(self._fraction, reached)

@@ -1,4 +1,4 @@
-"""What a training gives, beside its arrays: how the model came about and how it was checked."""
+"""The result of a training without its arrays: how the model was trained and checked."""
 
 from typing import Annotated, Literal
 

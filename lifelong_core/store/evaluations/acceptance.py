@@ -37,7 +37,7 @@ class NotAcceptedError(ConflictError):
 
 
 def check_accepted(store: Store, reference: str, force_reason: str | None = None) -> str | None:
-    """Make sure that a model may answer requests, as far as the acceptance thresholds of its task tell.
+    """Make sure that a model reaches the acceptance thresholds of its task.
 
     Args:
         store: the store of the model.

@@ -163,7 +163,8 @@ def reports_of(store: Store, model: Model) -> list[StoredReport]:
 
 
 def advice_against(store: Store, model: Model, promoted: Model) -> str | None:
-    """What the newest promotion report of a model against the promoted one says, if it advises against it.
+    """The finding of the newest promotion report against the promoted model that rejects a model; None: it does not, or
+    there is none.
 
     Raises:
         UnavailableError: the database or the artifact storage does not answer.

@@ -84,7 +84,7 @@ def submit_validation(
 
 
 def check_metadata(data: LabelledSet) -> None:
-    """Check before a job what its validation would refuse: too many subgroups.
+    """Refuse metadata with too many subgroups before the job, as its validation would.
 
     Raises:
         InvalidInputError: a key has more different values than subgroups are allowed.

@@ -107,7 +107,7 @@ def check_set_of_model(recorded: str | None, model: Model, *, field: str = "prep
 
 
 def check_first_set(recorded: str | None, preprocessing: Preprocessing | None) -> None:
-    """The same for a model that is not registered yet.
+    """As `check_set_of_model`, for a model that is not registered yet.
 
     Raises:
         OtherPreprocessingError: the set was made with another preprocessing.

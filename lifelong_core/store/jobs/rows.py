@@ -121,7 +121,7 @@ def ended_with_remains() -> sa.Select[Any]:
 
 def is_needed(connection: sa.Connection, digest: str, ended: datetime) -> bool:
     """Whether a model, its training, a calibration set, an evaluation, a fingerprint, the ranker, or a job that had not
-    ended by this time refers to an artifact. Checkpoints belong to one job each: see `checkpoints`."""
+    ended by this time refers to an artifact. Checkpoints belong to one job each: see `following`."""
     evaluations, trainings = tables.evaluations.c, tables.trainings.c
     needing = (
         sa.select(tables.models.c.id).where(tables.models.c.artifact == digest),

@@ -58,7 +58,7 @@ class NewFingerprint:
 
     @property
     def slot(self) -> tuple[str, str | None, int | None]:
-        """What two fingerprints of a task must differ in."""
+        """Two fingerprints of one task differ in this key."""
         return self.row["kind"], self.row["extractor"], self.row["bins"]
 
 

@@ -1,5 +1,5 @@
-"""What `Summaries.fold` computes outside of its transaction (the next rows, or a rebuilt hour), and what it writes
-within that of the caller."""
+"""The parts of `Summaries.fold`: it computes the next rows, or a rebuilt hour, outside of a transaction, and writes
+them within the caller's."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,5 +1,5 @@
-"""Trainings: how the models that were trained here came about.
+"""Trainings: how models were trained here.
 
-- `asking`: from what a person asks for to the payload of a job, and to its plan
+- `asking`: from the request for a retraining to the payload of its job, and to its plan
 - `trainings`: registers a trained model with its training, and finds them
 """

@@ -1,4 +1,4 @@
-"""From what a person asks for to the payload of a retraining job, and to its plan."""
+"""From the request for a retraining to the payload of its job, and to its plan."""
 
 import shutil
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ _LOOKED_AT = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Retraining:
-    """What is asked for, complete and checked."""
+    """A request for a retraining, complete and checked."""
 
     task: Task
     model: str
@@ -38,7 +38,7 @@ class Retraining:
 
 @dataclass(frozen=True, kw_only=True)
 class StatedFacts:
-    """What a person knows of a training beside its recipe.
+    """Facts of a training that a person states beside its recipe.
 
     Attributes:
         images: of the task; None: they are counted at `path`, else taken from the task card.
@@ -66,7 +66,7 @@ def complete_retraining(
     model: str | None = None,
     measure: str = "BA",
 ) -> Retraining:
-    """Complete what is asked for: the recipe that follows the suggestion, and the name of the model.
+    """Complete a request: the recipe that follows the suggestion, and the name of the model.
 
     Args:
         store: the store.
@@ -124,7 +124,7 @@ def retraining_payload(asked: Retraining, *, source_path: str | None, **location
 def plan_retraining(
     store: "Store", settings: "Settings", asked: Retraining, facts: StatedFacts
 ) -> "TrainingPlan":
-    """What the job would do; the settings are taken for those of the monitor that would do it.
+    """The plan of the job, with these settings in place of the monitor's.
 
     Args:
         store: the store.

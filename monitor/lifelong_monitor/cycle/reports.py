@@ -1,4 +1,4 @@
-"""The report that a cycle recorded, and beside it what a replay needs and the report itself does not hold."""
+"""The report of a recorded cycle, and further inputs that a replay needs."""
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -16,7 +16,8 @@ _INPUTS = "inputs"
 
 @dataclass(frozen=True)
 class Base:
-    """Up to where the evidence of a population has consumed the log, and the cycle whose report holds it."""
+    """The log position up to which the evidence of a population counts, and the cycle whose report holds the
+    evidence."""
 
     cycle: UUID
     log_position: int
@@ -24,7 +25,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Hours:
-    """A window that was made of the summaries of whole hours: by what it is known when it is made again."""
+    """The key of a window of summaries of whole hours, by which a replay makes the window again."""
 
     since: datetime
     until: datetime

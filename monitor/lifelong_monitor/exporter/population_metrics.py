@@ -84,7 +84,7 @@ class PopulationMetrics:
     def note_cycle(
         self, cycle: Cycle, report: AdaptationReport | None = None, inputs: Inputs | None = None
     ) -> None:
-        """Take in the newest cycle of a population, with its report and inputs where this process judged it."""
+        """Note the newest cycle of a population, with its report and inputs where this process judged it."""
         population = cycle.model_id, cycle.environment
         report = report or readable_report_of(cycle)
         if report is not None:
@@ -98,16 +98,16 @@ class PopulationMetrics:
             self._proposing.add(population)
 
     def note_affected(self, population: Population) -> None:
-        """Take in that the affected decisions of the newest swap of a population were counted."""
+        """Note that the affected decisions of the newest swap of a population were counted."""
         self._counted.add(population)
         self._judged.add(population)
 
     def note_success(self, population: Population, at: datetime | None) -> None:
-        """Take in when a population was last known to be watched."""
+        """Note when a population was last known to be watched."""
         self._set(population, replace(self._statuses[population], last_success=at))
 
     def note_modes(self, monitors: Sequence[MonitorProcess]) -> None:
-        """Take in the modes of all monitors."""
+        """Note the modes of all monitors."""
         modes = {
             environment: strictest_mode(monitors, environment, self._settings.policy_for(environment).mode)
             for environment in {environment for _, environment in self._statuses}

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Callable
 from uuid import UUID
 
-from lifelong_monitor.jobs.running.work import Work, outcome_of, tell, work_of
+from lifelong_monitor.jobs.running.work import Work, outcome_of, send_outcome, work_of
 
 
 def main(identifier: str, find_work: Callable[[str], Work] = work_of) -> int:
-    """Do the work of the job and tell its outcome. 0: it was told, also when it is an error; else it crashed."""
-    return tell(lambda: outcome_of(UUID(identifier), find_work))
+    """Do the work of the job and send its outcome. 0: sent, errors included; else the process crashed."""
+    return send_outcome(lambda: outcome_of(UUID(identifier), find_work))
 
 
 if __name__ == "__main__":

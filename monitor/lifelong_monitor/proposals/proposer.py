@@ -68,7 +68,8 @@ class RetrainingProposer:
             self._shown_at = moment
 
     def judge(self, model: Model, cycle: Cycle, registry: Registry) -> list[RetrainingProposal]:
-        """Propose what the newest cycle of a population completes, and take in what has become fine again.
+        """Propose the retrainings whose evidence the newest cycle of a population completes; record the reasons that
+        are gone.
 
         Returns:
             The new proposals.

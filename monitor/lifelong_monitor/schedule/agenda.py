@@ -37,7 +37,7 @@ class Agenda:
     def keep(
         self, watched: Collection[Population], newest: dict[Population, NewestCycle]
     ) -> frozenset[Population]:
-        """Take in the watched populations and their newest cycles; return the populations whose cycle is new here."""
+        """Note the watched populations and their newest cycles; return the populations whose cycle is new here."""
         changed = self._unjudged.note_cycles(newest, watched)
         for population in self._last_due.keys() - watched:
             del self._last_due[population]
@@ -47,17 +47,17 @@ class Agenda:
         return changed
 
     def note_cycle(self, cycle: Cycle) -> None:
-        """Take in when the newest cycle of a population was due."""
+        """Note when the newest cycle of a population was due."""
         self._last_due[cycle.model_id, cycle.environment] = cycle.due_at
 
     def note_last(self, population: Population, last: Cycle | None) -> bool:
-        """Take in the newest cycle of a population, and return whether it is new here."""
+        """Note the newest cycle of a population, and return whether it is new here."""
         is_new = self._unjudged.note_cycle(population, last)
         self._note_ready([population])
         return is_new
 
     def note_result(self, population: Population, due_cycle: DueCycle, result: CycleResult) -> bool:
-        """Take in the result of a visit, and return whether its newest cycle is new here."""
+        """Note the result of a visit, and return whether its newest cycle is new here."""
         is_judged = self.note_last(population, result.last)
         self._unfinished.discard(population)
         if result.again_in is not None:
@@ -67,7 +67,7 @@ class Agenda:
         return is_judged
 
     def note_failure(self, population: Population) -> None:
-        """Take in that a visit failed."""
+        """Note that a visit failed."""
         self._waiting.add(population)
 
     def plan_round(
@@ -150,7 +150,7 @@ class UnjudgedPredictions:
     def note_cycles(
         self, newest: dict[Population, NewestCycle], populations: Collection[Population]
     ) -> frozenset[Population]:
-        """Take in the cycles that this process or another monitor has recorded.
+        """Note the cycles that this process or another monitor has recorded.
 
         Args:
             newest: the newest cycle of each population that has one.
@@ -177,7 +177,7 @@ class UnjudgedPredictions:
         return changed
 
     def note_cycle(self, population: Population, last: Cycle | None) -> bool:
-        """Take in the newest cycle of a population, and return whether it is new here."""
+        """Note the newest cycle of a population, and return whether it is new here."""
         if last is None or self._cycles.get(population) == last.id:
             return False
         self._cycles[population] = last.id

@@ -51,7 +51,7 @@ SHOW_SECONDS = 1.0
 
 
 class Ticker:
-    """Runs the cycles of all populations; holds what must survive from one tick to the next.
+    """Runs the cycles of all populations; holds the state between ticks.
 
     Args:
         store: open.
@@ -139,7 +139,7 @@ class Ticker:
         return self._again_in
 
     def note_job(self, job: Job) -> bool:
-        """Take in a job of this monitor that has succeeded, from any thread.
+        """Note a job of this monitor that has succeeded, from any thread.
 
         Returns:
             Whether the next tick has a cycle to show.

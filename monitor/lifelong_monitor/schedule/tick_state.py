@@ -23,7 +23,7 @@ class Visits:
             self._listed = None
 
     def note(self, population: Population, outcome: str, reason: str) -> None:
-        """Take in the outcome of a visit."""
+        """Note the outcome of a visit."""
         self._visits[population] = Visit(
             *population,
             visited_at=datetime.now(UTC),
@@ -34,7 +34,7 @@ class Visits:
         self._listed = None
 
     def note_success(self, population: Population, at: datetime | None) -> bool:
-        """Take in when a population was last known to be watched, and return whether that is later than before.
+        """Note when a population was last known to be watched, and return whether that is later than before.
 
         An earlier time changes nothing: where another monitor holds the lease, its last cycle may be older than a
         visit of this monitor. Only a time in the future is replaced: the clock was set back since.

@@ -1,4 +1,4 @@
-"""Archives of images in a request: streamed to a file on the disk, of which a killed process leaves nothing."""
+"""Archives of images in a request: streamed to a file on the disk; a killed process leaves no file."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager

@@ -1,4 +1,4 @@
-"""The clients of a worker: who they are, and the share that each of them gets.
+"""The clients of a worker: their identity, and the share of each.
 
 - `addresses`: addresses and networks of clients
 - `authentication`: bearer tokens; look-ups of unknown tokens and sessions in the database

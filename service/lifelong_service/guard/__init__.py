@@ -1,4 +1,4 @@
-"""Who may call a route, and what is answered to a request that is refused or fails.
+"""Access to routes, and the answers to requests that are refused or fail.
 
 - `access`: the access rule of a route; the caller of a request
 - `route`: `GuardedRoute` checks token, content type and size of the body before an endpoint

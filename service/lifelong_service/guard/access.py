@@ -115,7 +115,7 @@ def actor_of(request: Request) -> str:
 
 
 def context_of(request: Request) -> Context:
-    """Return where an operation of this request is carried out, and for whom."""
+    """Return the store, the settings and the actor with which an operation of this request is carried out."""
     worker = worker_of(request)
     # The rest of the time of the request is for the answer.
     patience_seconds = worker.settings.request_timeout_seconds / 2

@@ -1,8 +1,6 @@
-"""The answers of the API as types: the return annotation of an endpoint is the schema of its answer in OpenAPI.
+"""The answers of handwritten endpoints as types: the return annotation of an endpoint is their schema in OpenAPI.
 
-    labels        labels, their results, and the history of a label
-    knowledge     entries, fingerprints and the ranker
-    training      trainings and their plans
+- `labels`: labels and their results
 
 They are typed dictionaries: answers are not validated or converted. pyright checks the functions that return them, and
 the tests compare every received answer with the OpenAPI document. An endpoint that returns a `Response` names its

@@ -1,4 +1,4 @@
-"""Answers to what a connection refuses before a request reaches the application."""
+"""Answers to requests that a connection refuses before they reach the application."""
 
 import json
 from http import HTTPStatus

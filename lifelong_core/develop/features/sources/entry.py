@@ -58,7 +58,7 @@ class Entry:
 
 
 def printable(text: str) -> str:
-    """The text as UTF-8 can hold it and a terminal can show it: what a file name holds beside that is escaped."""
+    """The text with each character escaped that UTF-8 cannot hold or a terminal cannot show."""
     return escape_controls(text.encode("utf-8", "backslashreplace").decode())
 
 
@@ -67,7 +67,7 @@ Opened = tuple[Entry, BinaryIO | LifelongError]
 
 
 class ImageSource(Protocol):
-    """Lists images in memory that does not grow with their number, and reads those that are wanted."""
+    """Lists images, in memory that does not grow with their number, and reads the wanted ones."""
 
     def entries(self) -> Iterator[Entry | None]:
         """All images, in any order; None for each file that is no image."""
@@ -96,7 +96,7 @@ def is_archive(path: PurePosixPath) -> bool:
 
 
 def list_dicom(entry: Entry, file: BinaryIO, kind: FileKind) -> Iterator[Entry | None]:
-    """One entry for each frame of a DICOM file; None if a file of unknown kind is none."""
+    """One entry for each frame of a DICOM file; None if a file of unknown kind is not DICOM."""
     if kind == "unknown" and not is_dicom(file):
         yield None
         return

@@ -1,4 +1,4 @@
-"""What every fingerprinting method offers."""
+"""The interface of all fingerprinting methods."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -3,5 +3,5 @@
 - `transform`: each operation of a policy on images; random crop, then one sub-policy for each image; random
   sub-policies that a search tries.
 - `search`: the policy that suits a task, by density matching.
-- `halving`: how a search scores, and what it needs to go on after an interruption.
+- `halving`: scores of a search, and its state for a resumption.
 """

@@ -86,7 +86,7 @@ def in_turn(labels: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Round:
-    """So many candidates are scored on so many images."""
+    """The number of candidates, and of the images that score them."""
 
     candidates: int
     images: int
@@ -178,7 +178,7 @@ class SearchState:
 
 
 def search_key(training_key: str, trials: int) -> str:
-    """Digest of all that decides what a search gives.
+    """Digest of everything that decides the result of a search.
 
     Args:
         training_key: of the model's training.

@@ -265,7 +265,7 @@ class _Search:
         tried = halve(
             candidates, rounds, scorer.loss, finished=state.losses, on_scored=on_scored, on_round=on_round
         )
-        report.tell()
+        report.send()
         return _Found(tried, unchanged, largest, len(self.held_out))
 
     def _candidates(self, scorer: Scorer) -> tuple[SubPolicy, ...]:
@@ -307,7 +307,7 @@ def _first_part(on_progress: Callable[[TrainingProgress], None]) -> Callable[[Tr
     """The progress of the training as a part of that of the search."""
     began = time.monotonic()
 
-    def tell(progress: TrainingProgress) -> None:
+    def send(progress: TrainingProgress) -> None:
         left = progress.seconds_left
         if left is not None:
             left += (time.monotonic() - began + left) * (1 - _TRAINING_ENDS) / _TRAINING_ENDS
@@ -315,4 +315,4 @@ def _first_part(on_progress: Callable[[TrainingProgress], None]) -> Callable[[Tr
             progress.model_copy(update={"fraction": progress.fraction * _TRAINING_ENDS, "seconds_left": left})
         )
 
-    return tell
+    return send

@@ -4,5 +4,5 @@
 - `splits`: training, validation, calibration and test split, stratified; groups and identical images tie cases
   together.
 - `pixel_cache`: decoded images in a file.
-- `prepared`: all of it together, what a training gets; a part of the training split that a search keeps for itself.
+- `prepared`: the prepared images of a training; the part of its training split that a search holds out.
 """

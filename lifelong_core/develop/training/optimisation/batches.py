@@ -37,7 +37,7 @@ class Batch:
 
 
 def generator_of(*parts: int | str) -> torch.Generator:
-    """A generator of its own for what these parts name, such as seed, phase, epoch and batch.
+    """A generator that these parts seed, such as seed, phase, epoch and batch.
 
     Nothing is drawn from a common stream, so that a resumed training draws what an uninterrupted one draws.
     """

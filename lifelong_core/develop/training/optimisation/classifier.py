@@ -1,4 +1,4 @@
-"""Where and how exactly a training computes, and the timm model of a recipe."""
+"""Device and precision of a training, and the timm model of a recipe."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager

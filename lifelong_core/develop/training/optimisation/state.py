@@ -41,7 +41,7 @@ class PhaseState:
         return losses.index(min(losses)) + 1
 
     def is_over(self, *, epochs: int, patience: int) -> bool:
-        """Whether there are so many epochs, or so many since the best one."""
+        """Whether the phase has its largest number of epochs, or of epochs since the best one."""
         return len(self.epochs) >= epochs or len(self.epochs) - self.best_epoch >= patience
 
 
@@ -63,7 +63,7 @@ class Checkpoint:
 
 
 def training_key(recipe: Recipe, data: Sequence[str], initial_weights: str | None) -> str:
-    """Digest of all that decides what a training gives: a checkpoint of another one is of no use.
+    """Digest of everything that decides the result of a training: a checkpoint with another key cannot be used.
 
     Args:
         recipe: of the training.

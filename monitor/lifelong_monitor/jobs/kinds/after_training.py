@@ -1,6 +1,6 @@
 """The steps after a training: head, evaluation, promotion report, fingerprint, and the entry of the knowledge base.
 
-Each step can be taken again; what is missing for a step is a warning, because the model is trained all the same.
+Each step may be repeated. A step that lacks an input gives a warning, because the model is trained all the same.
 """
 
 from dataclasses import dataclass, field
@@ -172,7 +172,7 @@ class AfterTraining:
         return _promotion(training, report)
 
     def fingerprint(self, images: ImageSource) -> str | None:
-        """The digest of the task's fingerprint, made unless there is one of so many images; None: there is none."""
+        """The digest of the task's fingerprint, made unless one of as many images is stored; None: there is none."""
         asked = fingerprint.Payload(task=self.task.name, **self.location.model_dump())
         expected = min(asked.samples, sum(split.images for split in self.result.splits.values()))
         fresh = self._fingerprint_of(expected)

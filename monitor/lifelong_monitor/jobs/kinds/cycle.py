@@ -31,9 +31,9 @@ def work(store: Store, job: Job) -> dict[str, Any]:
 
 
 def run_requested_cycle(store: Store, settings: Settings, job: Job) -> dict[str, Any]:
-    """Run a cycle as a scheduled one runs, whether predictions are new or not; it bears the id of its job.
+    """Run a cycle as a scheduled one runs, whether predictions are new or not; the cycle has the id of its job.
 
-    A job that is begun again after its cycle was recorded runs none: it returns the recorded one.
+    A restarted job whose cycle is recorded returns that cycle.
 
     Returns:
         `cycle`: its id, null where none was recorded; `outcome`: its effect, or `skip`; `reason`: why it ended so.

@@ -17,7 +17,7 @@ TaskFingerprints: TypeAlias = Any
 
 
 class Payload(ImageLocation):
-    """Images of a task, as an upload or by their path, and what to make of them."""
+    """Images of a task, as an upload or by their path, and the fingerprints to make."""
 
     task: Name
     kinds: tuple[str, ...] = ("histogram",)
@@ -34,7 +34,7 @@ class Payload(ImageLocation):
 
 
 def work(store: Store, job: Job) -> dict[str, Any]:
-    """Make the fingerprints with the extractor of the settings, store them, and take the facts over to the task card.
+    """Make the fingerprints with the extractor of the settings, store them, and copy the facts to the task card.
 
     Returns:
         `task`; `fingerprints`: kind, digest, size in bytes and disclosure of each; `card`: the task card; `warnings`;
@@ -65,7 +65,7 @@ def check_held(store: Store, job: Job) -> None:
 
 
 def store_fingerprints(store: Store, job: Job, asked: Payload, made: TaskFingerprints) -> dict[str, Any]:
-    """Store fingerprints, and take the facts of the images over to the task card; the result of the job."""
+    """Store fingerprints, and copy the facts of the images to the task card; return the result of the job."""
     for fingerprint in made.fingerprints.values():
         store.knowledge.put_fingerprint(asked.task, fingerprint, actor=job.created_by)
     card, warnings = _update_card(store, asked, made.facts, actor=job.created_by)

@@ -30,7 +30,7 @@ def work(store: Store, job: Job) -> dict[str, Any]:
 def make_plan(store: Store, settings: Settings, job: Job) -> dict[str, Any]:
     """Choose predictions and store them with their probabilities; the plan has the id of its job.
 
-    A job that is begun again after its plan was stored returns this plan.
+    A restarted job whose plan is stored returns that plan.
 
     Returns:
         `plan`: its id; `size`: number of chosen predictions; `window_samples`: predictions among which it chose;

@@ -27,7 +27,8 @@ from lifelong_monitor.jobs.kinds.validate import rule_cautions
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModelCases:
-    """The outputs of one registered model for the held-out cases, and what is known of it beside the registry."""
+    """The outputs of one registered model for the held-out cases, and facts of the model that the registry does not
+    hold."""
 
     model: Model
     logits: Logits

@@ -44,8 +44,8 @@ class Payload(ImageLocation):
 def work(store: Store, job: Job) -> dict[str, Any]:
     """Train a model and register it, then calibrate, evaluate and compare it; the knowledge base gets the training.
 
-    A job that is begun anew goes on from its last checkpoint; after the registration, it takes the steps that follow
-    once more, which are harmless to repeat.
+    A restarted job goes on from its last checkpoint; after the registration it repeats the later steps, which is
+    harmless.
 
     Returns:
         `task`, `model`: reference; `result`: digest of the `TrainingResult`; `head`: version of the default head;

@@ -65,7 +65,7 @@ def work(store: Store, job: Job) -> dict[str, Any]:
 
 
 def evaluate(store: Store, job: Job, asked: Payload) -> dict[str, Any]:
-    """The work, as part of a job of any kind; an evaluation that the job stored of the model before is replaced."""
+    """Validate a model within a job of any kind; this replaces an earlier evaluation of the model by the same job."""
     model, task, head = _served(store, asked)
     data = LabelledSet.from_bytes(store.artifacts.get(asked.labelled_set))
     check_classes(data.labelled, task)
@@ -165,7 +165,7 @@ def _are_same_cases(one: LabeledLogits, other: LabeledLogits) -> bool:
 def rule_cautions(
     recommendation: Recommendation, head: PostProcessingHead, class_names: Sequence[str]
 ) -> Iterator[str]:
-    """The caution; nothing where head and recommendation agree, or the recommendation asks for no rule."""
+    """Yield a caution where the head decides by another rule than the recommendation asks for."""
     wanted = recommended_rule(recommendation).rule
     if wanted is not None and wanted != head.decision_rule:
         own, other = (describe_rule(rule, tuple(class_names)) for rule in (head.decision_rule, wanted))

@@ -90,7 +90,7 @@ class Lane:
         self._thread.start()
 
     def join(self, seconds: float) -> bool:
-        """Whether it comes to its end within this time."""
+        """Wait at most this long for the end, and return whether it came."""
         return self._thread.join(seconds)
 
     def _run(self) -> None:

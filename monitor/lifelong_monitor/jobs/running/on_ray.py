@@ -25,7 +25,7 @@ from lifelong_core.store import Job, Store
 from lifelong_core.values.errors import ConfigurationError, LifelongError, UnavailableError
 from lifelong_monitor.jobs.running.context import DEVICE_VARIABLE
 from lifelong_monitor.jobs.running.outcome import Outcome
-from lifelong_monitor.jobs.running.work import Work, outcome_of, tell, work_of
+from lifelong_monitor.jobs.running.work import Work, outcome_of, send_outcome, work_of
 
 _ADDRESS = "LIFELONG_RAY_ADDRESS"
 _REACHABLE_SECONDS = 10.0
@@ -35,8 +35,8 @@ _CREDENTIALS = ("PG", "AWS_", "AZURE_", "GOOGLE_", "GCS_", "FSSPEC_")
 
 
 def main(identifier: str, find_work: Callable[[str], Work] = work_of) -> int:
-    """Run the job on the cluster and tell what came out. 0: it was told, also when it is an error; else it crashed."""
-    return tell(partial(_outcome_of, UUID(identifier), find_work))
+    """Run the job on the cluster and send its outcome. 0: sent, errors included; else the process crashed."""
+    return send_outcome(partial(_outcome_of, UUID(identifier), find_work))
 
 
 def _outcome_of(identifier: UUID, find_work: Callable[[str], Work]) -> Outcome:
@@ -117,7 +117,7 @@ def _submit(ray: Any, settings: Settings, job: Job, find_work: Callable[[str], W
 
 
 def resources_for(settings: Settings, device: str | None) -> dict[str, float]:
-    """What Ray reserves for a job.
+    """The resources that Ray reserves for a job.
 
     Args:
         settings: of the monitor.

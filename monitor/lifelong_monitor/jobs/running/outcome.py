@@ -72,7 +72,7 @@ class Outcome:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self | None:
-        """Read what `to_json` wrote; None: it was not that."""
+        """Read what `to_json` wrote; None: it is another text."""
         try:
             document = json.loads(text)
             error = document["error"]

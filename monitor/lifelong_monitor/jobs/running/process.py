@@ -18,7 +18,7 @@ from typing import IO, Self
 
 from lifelong_core.values.errors import UnavailableError
 from lifelong_monitor.jobs.running.outcome import LESS_MEMORY, JobError, Outcome
-from lifelong_monitor.jobs.running.redaction import last_words
+from lifelong_monitor.jobs.running.redaction import last_lines
 
 _LONGEST_OUTCOME = 4_000_000
 """More than the store takes, which says better what is wrong."""
@@ -33,7 +33,7 @@ HOLD = struct.Struct("<d")
 """Seconds from now on; so short that a pipe gives it whole or not at all."""
 ABANDONED = 75
 """Exit status of a subprocess whose runner was gone, or silent for too long."""
-_FIRST_WORD_SECONDS = 60.0
+_FIRST_HOLD_SECONDS = 60.0
 
 
 class JobProcess:
@@ -53,8 +53,8 @@ class JobProcess:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        self._said = _Tail(self._process.stdout, _LONGEST_OUTCOME)
-        self._complained = _Tail(self._process.stderr, _LONGEST_REPORT)
+        self._output = _Tail(self._process.stdout, _LONGEST_OUTCOME)
+        self._errors = _Tail(self._process.stderr, _LONGEST_REPORT)
 
     @property
     def pid(self) -> int:
@@ -69,22 +69,22 @@ class JobProcess:
     @property
     def outcome(self) -> Outcome | None:
         """The outcome that it wrote, once it has ended; None: it wrote none that can be read."""
-        return Outcome.from_json(self._said.content)
+        return Outcome.from_json(self._output.content)
 
     @property
     def report(self) -> str:
-        """The end of what it wrote to standard error, without secrets and without data."""
-        return last_words(self._complained.content.decode(errors="replace"), self._environment)
+        """The end of its standard error, without secrets and without data."""
+        return last_lines(self._errors.content.decode(errors="replace"), self._environment)
 
     def hold(self, seconds: float) -> None:
-        """Let it go on for so long from now."""
+        """Let the process run for so many seconds from now."""
         pipe = self._process.stdin
         if pipe is not None:
             with suppress(BrokenPipeError):
                 os.write(pipe.fileno(), HOLD.pack(seconds))
 
     def end(self) -> None:
-        """Kill it, if it has not ended: it has nothing to tidy up, since artifacts appear whole or not at all."""
+        """Kill the process unless it has ended; artifacts appear whole or not at all, so nothing is left to delete."""
         if self._process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -92,8 +92,8 @@ class JobProcess:
         if self._process.stdin is not None:
             with suppress(OSError):
                 self._process.stdin.close()
-        self._said.close()
-        self._complained.close()
+        self._output.close()
+        self._errors.close()
 
     def __enter__(self) -> Self:
         """Itself."""
@@ -133,7 +133,7 @@ class _Tail:
 
 
 def outcome_of_process(process: JobProcess, *, is_resumable: bool) -> Outcome:
-    """The outcome that a process told which ended by itself, or that it crashed.
+    """The outcome that an ended process sent, or the error that it crashed.
 
     Args:
         process: has ended.
@@ -146,7 +146,7 @@ def outcome_of_process(process: JobProcess, *, is_resumable: bool) -> Outcome:
         return outcome
     is_killed = status == -signal.SIGKILL
     error = JobError(
-        f"it crashed: its process ended {_how(status)}.{_last_words(process)}",
+        f"it crashed: its process ended {_how(status)}.{_last_lines(process)}",
         hint=f"Was the memory full? The log of the kernel says so. {LESS_MEMORY}"
         if is_killed
         else _READ_THE_LOG,
@@ -161,7 +161,7 @@ def _how(status: int | None) -> str:
     return f"{how}, perhaps because the memory was full" if -status == signal.SIGKILL else how
 
 
-def _last_words(process: JobProcess) -> str:
+def _last_lines(process: JobProcess) -> str:
     report = process.report
     return f" Its last words:\n{report}" if report else ""
 
@@ -174,7 +174,7 @@ def end_with_runner() -> None:
 
     def watch() -> None:
         # Nothing is known before the runner's first word.
-        until = time.monotonic() + _FIRST_WORD_SECONDS
+        until = time.monotonic() + _FIRST_HOLD_SECONDS
         while select.select([0], [], [], max(0.0, until - time.monotonic()))[0]:
             word = os.read(0, HOLD.size)
             if not word:

@@ -22,7 +22,7 @@ _PASSWORD = re.compile(r"://[^\s/:@]*:([^\s/@]+)@")
 _SECRET_NAME = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL", re.IGNORECASE)
 
 
-def last_words(text: str, environment: Mapping[str, str]) -> str:
+def last_lines(text: str, environment: Mapping[str, str]) -> str:
     """The last lines of a text, at most `LONGEST` characters, without secrets and without rows of numbers.
 
     Args:
@@ -30,11 +30,11 @@ def last_words(text: str, environment: Mapping[str, str]) -> str:
         environment: variables of the process; a variable whose name contains KEY, TOKEN or the like is secret.
 
     Examples:
-        >>> last_words("cannot open postgresql://me:geheim@host/db", {})
+        >>> last_lines("cannot open postgresql://me:geheim@host/db", {})
         'cannot open postgresql://me:***@host/db'
-        >>> last_words("expected one class, got [[0.5, -1.25], [3, 4e-2]] in row 3", {})
+        >>> last_lines("expected one class, got [[0.5, -1.25], [3, 4e-2]] in row 3", {})
         'expected one class, got [[...]] in row 3'
-        >>> last_words("no such user: hunter22", {"PGPASSWORD": "hunter22"})
+        >>> last_lines("no such user: hunter22", {"PGPASSWORD": "hunter22"})
         'no such user: ***'
     """
     for secret in sorted(_secrets(environment), key=len, reverse=True):

@@ -33,7 +33,7 @@ LOOK_SECONDS = 5.0
 
 
 def check_job_runner(name: str) -> None:
-    """Check that jobs can run there, without loading anything of it.
+    """Check that a job runner can run jobs, without importing its library.
 
     Raises:
         ConfigurationError: it is ray, and ray is not installed.
@@ -95,7 +95,7 @@ class JobRunner:
             lane.start()
 
     def join(self, seconds: float) -> bool:
-        """Whether it comes to its end within this time. If not, others take over when the claims are over."""
+        """Wait at most this long for the end; return whether it came. Else others take over when the claims expire."""
         gone_at = time.monotonic() + seconds
         are_done = [lane.join(max(0.0, gone_at - time.monotonic())) for lane in self._lanes]
         self._state.join(max(0.0, gone_at - time.monotonic()))
@@ -103,7 +103,7 @@ class JobRunner:
 
 
 class StateWatch:
-    """Shows how it stands with all jobs, in a thread of its own: a database that hangs stops nothing else.
+    """Shows the state of all jobs, in a thread of its own: a database that hangs stops nothing else.
 
     Args:
         store: holds the jobs.

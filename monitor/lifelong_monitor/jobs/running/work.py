@@ -51,7 +51,7 @@ def work_of(kind: str) -> Work:
     return import_module(KINDS[kind]).work
 
 
-def tell(run: Callable[[], Outcome]) -> int:
+def send_outcome(run: Callable[[], Outcome]) -> int:
     """Write the outcome of a job to the pipe to its runner, and end this process if the runner ends first."""
     answer = _private_output()
     end_with_runner()

@@ -22,7 +22,7 @@ from lifelong_core.values.errors import InvalidInputError, LifelongError, Unavai
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.jobs.running.outcome import JobError, Outcome
 from lifelong_monitor.jobs.running.process import ABANDONED, HOLD
-from lifelong_monitor.jobs.running.redaction import last_words
+from lifelong_monitor.jobs.running.redaction import last_lines
 from lifelong_monitor.jobs.running.runner import JobRunner
 from lifelong_monitor.jobs.running.work import KINDS, outcome_of, work_of
 from tests.unit.monitor.daemons import until
@@ -339,7 +339,7 @@ def test_an_unknown_kind_says_which_there_are() -> None:
     ],
 )
 def test_rows_of_numbers_are_not_kept_however_they_are_written(said: str, kept: str) -> None:
-    assert last_words(said, {}) == kept
+    assert last_lines(said, {}) == kept
 
 
 @pytest.mark.parametrize("sign", ["killed", "silent"])
