@@ -1,4 +1,6 @@
 """A head that scores each patch of an image on its own, for timm backbones: its map says where the model looks."""
+# pyright: reportUnknownMemberType=false
+# The types of torch are incomplete.
 
 import math
 from collections.abc import Mapping
@@ -13,8 +15,6 @@ from lifelong_core.values.errors import InvalidInputError
 
 PoolingName: TypeAlias = Literal["max", "mean", "log_sum_exp", "noisy_or"]
 
-# pyright: reportUnknownMemberType=false
-# The types of torch are incomplete.
 
 _FAR = 20.0
 """log(softplus(s)) is s - exp(s) / 2 to double precision for s below its negative"""

@@ -54,3 +54,9 @@ def test_other_failures_of_torchvision_are_not_hidden(tmp_path: Path) -> None:
     done = run(DECLARE + "declare()", tmp_path)
     assert done.returncode != 0
     assert f"RuntimeError: {message}" in done.stderr
+
+
+@pytest.mark.parametrize("module", ["augmentation.transform", "optimisation.classifier"])
+def test_modules_of_a_training_are_importable_alone(module: str) -> None:
+    done = run(f"import lifelong_core.develop.training.{module}")
+    assert done.returncode == 0, done.stderr

@@ -1,4 +1,5 @@
 """Scores of sub-policies by a trained model, and successive halving of the candidates."""
+# pyright: reportUnknownMemberType=false
 
 import hashlib
 import io
@@ -17,9 +18,6 @@ from lifelong_core.develop.training.optimisation.batches import generator_of
 from lifelong_core.develop.training.optimisation.losses import score
 from lifelong_core.develop.training.recipe import AugmentationPolicy, SubPolicy
 from lifelong_core.develop.training.result import TriedSubPolicy
-
-# pyright: reportUnknownMemberType=false
-
 
 LogitsOf: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 """From images, uint8 (n, C, h, w), to logits, float32 (n, classes), on the CPU."""
@@ -155,9 +153,6 @@ def halve(
         tried = [*left, *tried]
         remaining = [remaining[at] for at in order[:kept]]
     return tuple(tried)
-
-
-# pyright: reportUnknownMemberType=false
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,7 @@
 """Random crop, then one sub-policy for each image."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+# The types of torchvision are incomplete.
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
@@ -6,14 +9,13 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 import torch
-from torchvision.transforms import InterpolationMode
-from torchvision.transforms.v2 import functional as F  # noqa: N812 - its usual name
 
 from lifelong_core.develop.evaluation_transforms import declare_missing_operators
 from lifelong_core.develop.training.recipe import AugmentationPolicy, Operation, Step, SubPolicy
 
-# pyright: reportUnknownMemberType=false
-
+declare_missing_operators()
+from torchvision.transforms import InterpolationMode  # noqa: E402 - needs torchvision, see above
+from torchvision.transforms.v2 import functional as F  # noqa: E402, N812 - its usual name
 
 Transform: TypeAlias = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 """From images, uint8 (n, C, H, W), and a generator to images, uint8 (n, C, h, w)."""
@@ -111,14 +113,6 @@ def _apply_steps(steps: Sequence[Step], images: torch.Tensor, generator: torch.G
     return images
 
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# pyright: reportMissingTypeStubs=false
-# The types of torchvision are incomplete.
-
-
-declare_missing_operators()
-
-
 def _affine(
     images: Images, *, angle: float = 0, x: float = 0, y: float = 0, shear: tuple[float, float] = (0, 0)
 ) -> Images:
@@ -166,9 +160,6 @@ OPERATIONS: Mapping[Operation, Apply] = MappingProxyType(
     }
 )
 """By name, what the operation does to images of one strength."""
-
-
-# pyright: reportUnknownMemberType=false
 
 
 def effective_steps(images: torch.Tensor) -> dict[Operation, Steps]:

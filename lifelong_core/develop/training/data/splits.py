@@ -1,4 +1,5 @@
 """Splits of cases into training, validation, calibration and test: whole units, every class in its share."""
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
 
 import hashlib
 from collections import defaultdict
@@ -138,7 +139,6 @@ def _assign(counts: NDArray[np.int64], targets: Floats, order: NDArray[np.int64]
     return chosen
 
 
-# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
 # scipy's graphs have no types.
 
 

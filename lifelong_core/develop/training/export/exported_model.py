@@ -1,4 +1,6 @@
 """A trained model as a graph that is compared with it on real images."""
+# pyright: reportUnknownMemberType=false, reportPrivateImportUsage=false
+# The types of torch are incomplete.
 
 import copy
 import logging
@@ -81,10 +83,6 @@ def _files(images: ImageSource, names: Sequence[str]) -> dict[str, bytes]:
     return found
 
 
-# pyright: reportUnknownMemberType=false, reportPrivateImportUsage=false
-# The types of torch are incomplete.
-
-
 def export_onnx(module: nn.Module, *, channels: int, height: int, width: int) -> bytes:
     """The graph of a classifier: input `image` (N, C, H, W), output `logits` (N, classes), any N, weights inside.
 
@@ -127,9 +125,6 @@ def export_onnx(module: nn.Module, *, channels: int, height: int, width: int) ->
     if program is None:
         raise TypeError("the exporter returned no graph")
     return program.model_proto.SerializeToString()
-
-
-# pyright: reportUnknownMemberType=false
 
 
 def check_parity(

@@ -1,4 +1,6 @@
 """Device and precision of a training, and the timm model of a recipe."""
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# The types of torch and timm are incomplete.
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -7,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import timm
 import torch
 from numpy.typing import NDArray
 from torch import nn
@@ -19,11 +20,8 @@ from lifelong_core.values.errors import ConfigurationError, InvalidInputError
 from lifelong_core.values.preprocessing import Preprocessing
 from lifelong_core.values.validation_errors import suggest
 
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
-# The types of torch and timm are incomplete.
-
-
 declare_missing_operators()
+import timm  # noqa: E402 - needs torchvision, see above
 
 _SUFFIXES = (".safetensors", ".pth")
 
@@ -172,9 +170,6 @@ def _unsuited(purpose: str) -> InvalidInputError:
         field="architecture",
         hint="Choose another image_size, or another architecture.",
     )
-
-
-# pyright: reportUnknownMemberType=false
 
 
 @dataclass(frozen=True, eq=False)

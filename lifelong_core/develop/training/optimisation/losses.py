@@ -1,4 +1,5 @@
 """Loss of a batch, loss and metric on a split, and the range test for the learning rate (Smith, 2017)."""
+# pyright: reportUnknownMemberType=false
 
 import copy
 import itertools
@@ -15,8 +16,6 @@ from lifelong_core.develop.training.data.prepared import PreparedImages
 from lifelong_core.develop.training.optimisation.batches import Batch
 from lifelong_core.develop.training.optimisation.classifier import Computing, CoTrainedClassifier
 from lifelong_core.values.arrays import Floats
-
-# pyright: reportUnknownMemberType=false
 
 SMALLEST, LARGEST = 1e-5, 1e-2
 """A rate outside is not suggested: noise of the first losses would let Adam stand still or diverge."""
@@ -82,9 +81,6 @@ def score(logits: torch.Tensor, labels: NDArray[np.int64], mix: Floats) -> Score
         np.bincount(labels, values, minlength=len(mix)) / counts for values in (losses, right)
     )
     return Score(float(mix @ means), float(sensitivities.mean()))
-
-
-# pyright: reportUnknownMemberType=false
 
 
 def find_learning_rate(
