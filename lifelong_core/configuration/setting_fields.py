@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from lifelong_core.configuration.notification_fields import Network, NotificationSettings
+from lifelong_core.configuration.notification_fields import Network, NotificationSettings, Url
 from lifelong_core.configuration.policy_fields import PolicyFields
 from lifelong_core.runtime.logs import LogFormat
 from lifelong_core.values.errors import InvalidInputError
@@ -137,6 +137,15 @@ class SettingFields(BaseSettings):
     log_format: LogFormat | None = Field(
         default=None,
         description="Format of the log on standard error: json or console; None: console on a terminal, else json.",
+    )
+
+    tracing_url: Url | None = Field(
+        default=None,
+        description="OTLP collector (HTTP, protobuf) of OpenTelemetry traces, such as http://127.0.0.1:4318/v1/traces;"
+        " None: no traces. Needs the extra telemetry.",
+    )
+    tracing_share: float = Field(
+        default=1, ge=0, le=1, description="Share of traces that are sent, of those that no caller has begun."
     )
 
     # Service

@@ -6,5 +6,6 @@
 - `files`: private files, a temporary folder, and mapped files without holes
 - `graph_check`: loads an untrusted ONNX graph in a process of its own
 - `addresses`: IP addresses in URLs
+- `tracing`: OpenTelemetry spans, off by default
 - `cores`: processor cores that a process may use
 """

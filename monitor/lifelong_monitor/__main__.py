@@ -6,6 +6,7 @@ import sys
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.runtime.files import ensure_temporary_folder, restrict_new_files
 from lifelong_core.runtime.logs import configure_logging, early_format
+from lifelong_core.runtime.tracing import start_tracing
 from lifelong_core.values.errors import ConfigurationError
 from lifelong_monitor.cycle.subject import check_method
 from lifelong_monitor.daemon import Daemon
@@ -25,6 +26,7 @@ def main() -> int:
         ensure_temporary_folder(settings.data_directory)
         check_method(settings.quantifier)
         check_job_runner(settings.job_runner)
+        start_tracing(settings, "monitor")
         with Exporter(cycle_interval_seconds=settings.cycle_interval_seconds) as exporter:
             daemon = Daemon(settings, exporter)
             daemon.stop_on_signals()

@@ -15,12 +15,14 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.runtime.tracing import start_tracing
 from lifelong_core.values.errors import LifelongError
 from lifelong_service import console, metrics
 from lifelong_service.guard.errors import on_http_error, on_lifelong_error, on_validation_error
 from lifelong_service.guard.hot_paths import HotPaths
 from lifelong_service.guard.middleware import RequestMiddleware
 from lifelong_service.guard.route import GuardedRoute
+from lifelong_service.guard.traced_requests import TracedRequests
 from lifelong_service.openapi import openapi
 from lifelong_service.process.draining import Draining
 from lifelong_service.process.launch import ANSWERING_SECONDS, CLOSING_SECONDS, LISTENING_SECONDS
@@ -156,6 +158,9 @@ def create_application(settings: Settings, *, worker_name: str = "1", bypasses: 
         worker=worker_name,
         draining=draining,
     )
+    if start_tracing(settings, "service"):
+        requests = named
+        named = lambda app: TracedRequests(requests(app))  # noqa: E731
     app.wrap(named, [route for route in predictions.router.routes if isinstance(route, GuardedRoute)])
     app.openapi = lambda: openapi(app)
     return app

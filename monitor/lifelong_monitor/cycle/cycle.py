@@ -19,6 +19,7 @@ from lifelong_core.deploy import (
 from lifelong_core.deploy.adaptation.context import LabelledEvidence
 from lifelong_core.entities.cycles import Cycle, Outcome
 from lifelong_core.entities.registry import Model, Registry
+from lifelong_core.runtime.tracing import span
 from lifelong_core.store import Store, new_prediction_id
 from lifelong_core.store.engine.leases import Lease
 from lifelong_core.values.errors import ConflictError
@@ -127,12 +128,21 @@ def run_cycle(
     last = store.cycles.last(model.id, environment)
     if _has_run(last, due_cycle) and not store.summaries.are_behind(model.id, environment):
         return CycleResult("skip", HAS_RUN, last, last.finished_at)
-    with hold_renewed_lease(store.leases, f"cycle/{model.id}/{environment}", settings.lease_seconds) as lease:
+    name = f"cycle/{model.id}/{environment}"
+    with (
+        span("cycle", model=model.reference, environment=environment) as traced,
+        hold_renewed_lease(store.leases, name, settings.lease_seconds) as lease,
+    ):
         if lease is None:
             watched_at = None if last is None else last.finished_at
             return CycleResult("skip", ELSEWHERE, last, watched_at, again_in=settings.lease_seconds)
         population = _Population(store, settings, model, environment, lease, read_registry or store.registry)
-        return population.visit(due_cycle, quantifiers or FittedQuantifiers(), stopping, may_fold)
+        result = population.visit(due_cycle, quantifiers or FittedQuantifiers(), stopping, may_fold)
+        if traced is not None:
+            traced.set_attribute("lifelong.outcome", result.outcome)
+            if result.report is not None and result.last is not None:
+                traced.set_attribute("lifelong.cycle_id", str(result.last.id))
+        return result
 
 
 def _has_run(last: Cycle | None, due_cycle: DueCycle) -> TypeGuard[Cycle]:
@@ -175,7 +185,10 @@ class _Population:
         subject = load_subject(store, self.model, self.environment, self.read_registry)
         if isinstance(subject, str):
             return CycleResult("skip", subject, last, None)
-        fitted = quantifiers.get(store, subject.model, subject.calibration_set_id, self.settings.quantifier)
+        with span("quantifier"):
+            fitted = quantifiers.get(
+                store, subject.model, subject.calibration_set_id, self.settings.quantifier
+            )
         is_more = isinstance(fitted, FittedQuantifier) and update_summaries(
             store, self.model, self.environment, fitted, lease=self.lease, may_go_on=may_fold
         )
@@ -195,22 +208,24 @@ class _Population:
         moment: _Moment,
         stopping: Callable[[], bool],
     ) -> CycleResult:
-        taken = load_window(
-            self.store,
-            self.settings,
-            self.model.id,
-            self.environment,
-            fitted,
-            classes=subject.classes,
-            due_at=moment.due_at,
-            log_position=moment.log_position,
-        )
+        with span("window"):
+            taken = load_window(
+                self.store,
+                self.settings,
+                self.model.id,
+                self.environment,
+                fitted,
+                classes=subject.classes,
+                due_at=moment.due_at,
+                log_position=moment.log_position,
+            )
         if taken is None:
             return CycleResult("skip", INCOMPLETE, moment.last, None)
         if not taken.samples and not taken.quarantined:
             reason = ". ".join([TOO_OLD, *self.store.health.clock_faults()])
             return self._nothing_to_judge(moment.last, moment.log_position, reason=reason)
-        report, inputs = self._judge(subject, fitted, taken, moment)
+        with span("judge", samples=taken.samples):
+            report, inputs = self._judge(subject, fitted, taken, moment)
         if stopping():
             return CycleResult("skip", "the monitor is stopping", moment.last, None)
         cycle = Cycle(
@@ -228,7 +243,8 @@ class _Population:
             published_version=None,
         )
         requested_by = None if moment.request is None else moment.request.actor
-        return self._finish(cycle, report, inputs, taken, subject, requested_by=requested_by)
+        with span("record"):
+            return self._finish(cycle, report, inputs, taken, subject, requested_by=requested_by)
 
     def _judge(
         self,

@@ -15,6 +15,7 @@ from lifelong_core.configuration.notification_fields import NotificationSettings
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.entities.notifications import Delivery, Notification
 from lifelong_core.runtime.background import RepeatingThread
+from lifelong_core.runtime.tracing import span
 from lifelong_core.store import Store
 from lifelong_core.store.engine.leases import Lease, this_process
 from lifelong_core.values.errors import LifelongError, UnavailableError
@@ -117,7 +118,8 @@ class NotificationThread:
         if channel not in self._senders:
             return "this channel is not in the settings any more."
         try:
-            self._senders[channel](message_of(notification, self._settings))
+            with span("notification", channel=channel, kind=notification.kind, id=str(notification.id)):
+                self._senders[channel](message_of(notification, self._settings))
         except UnavailableError as error:
             return error.message
         except Exception as error:  # a fault of one channel or message must not hold up the others

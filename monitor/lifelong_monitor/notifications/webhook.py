@@ -20,6 +20,7 @@ import httpx
 from lifelong_core.configuration.notification_fields import WebhookChannel
 from lifelong_core.runtime.addresses import is_public, is_within
 from lifelong_core.runtime.files import read_secret
+from lifelong_core.runtime.tracing import carried_context
 from lifelong_core.values.errors import ConfigurationError, UnavailableError
 from lifelong_monitor.notifications.words import Message
 
@@ -84,7 +85,7 @@ class Webhook:
                     "POST",
                     self._url.copy_with(host=address),
                     content=body,
-                    headers={**headers, "Host": self._url.netloc.decode()},
+                    headers={**headers, **carried_context(), "Host": self._url.netloc.decode()},
                     extensions={"sni_hostname": self._url.host},
                 )
                 response = await client.send(request, stream=True)  # the body of the answer is not read

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lifelong_core.images import input_pixels, model_input, most_pixels
+from lifelong_core.runtime.tracing import span
 from lifelong_core.values.errors import (
     InvalidInputError,
     LifelongError,
@@ -126,7 +127,7 @@ class ImageDecoder:
         self._waiting += 1
         try:
             is_large = takes_much_memory(header, preprocessing)
-            with metrics.DECODE_SECONDS.time():
+            with metrics.DECODE_SECONDS.time(), span("decode"):
                 pixels = await anyio.to_thread.run_sync(
                     partial(self._process.decode, request.image, preprocessing, is_large=is_large),
                     limiter=self._threads,

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import time
 from dataclasses import dataclass
 from typing import ClassVar, Final, Literal, TypeAlias
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from lifelong_core.entities.access import Token
 from lifelong_core.entities.registry import Model
 from lifelong_core.entities.rollouts import Rollout
+from lifelong_core.runtime.tracing import Parent, present_context
 from lifelong_core.values.arrays import Logits
 from lifelong_core.values.errors import LifelongError
 from lifelong_core.values.mistaken_probabilities import (
@@ -67,6 +69,8 @@ class RequestContext:
         request_id: idempotency key of the client.
         token: token of the caller; None: there is none.
         source: address of the client; None: unknown.
+        trace: context of the request's span; None: tracing is off.
+        queued_at: when the request was permitted, in nanoseconds since 1970; 0: tracing is off.
     """
 
     model: str | None
@@ -75,10 +79,16 @@ class RequestContext:
     request_id: str | None
     token: Token | None = None
     source: str | None = None
+    trace: Parent = None
+    queued_at: int = 0
 
     def sent_by(self, token: Token | None, source: str) -> "RequestContext":
-        """The same context with the token and the address of its client."""
-        return RequestContext(self.model, self.environment, self.group, self.request_id, token, source)
+        """The same context with the token and the address of its client, within the present trace."""
+        trace = present_context()
+        queued_at = 0 if trace is None else time.time_ns()
+        return RequestContext(
+            self.model, self.environment, self.group, self.request_id, token, source, trace, queued_at
+        )
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from functools import partial
 
 from lifelong_core.configuration.serving_plan import serving_plan
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.runtime.tracing import span
 from lifelong_core.store.access.audit_chain import AnchorFile
 from lifelong_core.store.registry.cache import RegistryCache
 from lifelong_service import metrics
@@ -23,6 +24,7 @@ from lifelong_service.prediction.prediction_log import PredictionLog
 from lifelong_service.prediction.requests import PredictionRequest
 from lifelong_service.prediction.routing import Router
 from lifelong_service.prediction.shadow import Shadow, ShadowQueue
+from lifelong_service.prediction.traced_pipeline import TracedPipeline
 from lifelong_service.process.draining import stop_worker
 from lifelong_service.process.launch import parent_process
 from lifelong_service.worker.group_keyring import GroupKeyring
@@ -90,7 +92,9 @@ def build_parts(settings: Settings) -> WorkerParts:
     shadow_queue = ShadowQueue(
         capacity=settings.shadow_queue_capacity, maximum_bytes=settings.maximum_shadow_queue_bytes
     )
-    pipeline = BatchPipeline(
+    is_traced = settings.tracing_url is not None
+    prepare = partial(_decoded, decoder, serving)
+    pipeline = (TracedPipeline if is_traced else BatchPipeline)(
         settings,
         log=log,
         snapshot=serving.current,
@@ -105,7 +109,7 @@ def build_parts(settings: Settings) -> WorkerParts:
         run_limit=run_limit,
         models=models,
         log=log,
-        batcher=_build_batcher(settings, pipeline, partial(_decoded, decoder, serving)),
+        batcher=_build_batcher(settings, pipeline, partial(_traced, prepare) if is_traced else prepare),
         shadow=Shadow(
             shadow_queue,
             snapshot=serving.current,
@@ -160,6 +164,11 @@ def _decoded(
 ) -> tuple[PredictionRequest, int]:
     prepared = decoder.decode_cheap(request, serving.current())
     return prepared, prepared.weight
+
+
+def _traced(prepare: Prepare[PredictionRequest], request: PredictionRequest) -> tuple[PredictionRequest, int]:
+    with span("decode", parent=request.context.trace):
+        return prepare(request)
 
 
 def _build_decoder(settings: Settings, router: Router) -> ImageDecoder:

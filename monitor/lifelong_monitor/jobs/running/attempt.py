@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from lifelong_core.configuration.settings import Settings
 from lifelong_core.entities.jobs import TRAINING_KINDS
+from lifelong_core.runtime.tracing import carried_context, span
 from lifelong_core.store import Job, Store
 from lifelong_core.values.errors import ConflictError, NotFoundError, UnavailableError
 from lifelong_monitor.jobs.running.context import DEVICE_VARIABLE
@@ -64,7 +65,10 @@ class Attempt:
         if error is not None:
             # What was trained so far is worth another attempt.
             return "ended", Outcome(error=JobError.of(error), is_passing=self.job.checkpoint is not None)
-        with JobProcess((*self.command, str(self.job.id)), self._environment()) as process:
+        with (
+            span("job", job_id=str(self.job.id), kind=self.job.kind, attempt=self.job.attempts),
+            JobProcess((*self.command, str(self.job.id)), self._environment()) as process,
+        ):
             watched = self._watch(process, claim_ends_at)
             # Before the database is changed: no other monitor may claim the job while this subprocess runs.
             process.end()
@@ -179,4 +183,5 @@ class Attempt:
             "LIFELONG_ARTIFACTS_URL": self.settings.resolved_artifacts_url,
             # Writes the stack of a crash outside of Python.
             "PYTHONFAULTHANDLER": "1",
+            **{name.upper(): value for name, value in carried_context().items()},
         } | ({} if self.device is None else {DEVICE_VARIABLE: self.device})

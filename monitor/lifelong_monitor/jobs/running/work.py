@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 from lifelong_core.configuration.settings import Settings
+from lifelong_core.runtime.tracing import inherited_context, span, start_tracing
 from lifelong_core.store import Job, Store
 from lifelong_core.values.errors import ConflictError, InvalidInputError, LifelongError
 from lifelong_monitor.jobs.running.outcome import Outcome
@@ -71,9 +72,12 @@ def outcome_of(identifier: UUID, find_work: Callable[[str], Work], *, token: int
         token: fencing token of the attempt; where another claim has replaced it, nothing is done. None: not compared.
     """
     try:
-        with Store.from_settings(Settings.load()) as store:
+        settings = Settings.load()
+        start_tracing(settings, "job")
+        with Store.from_settings(settings) as store:
             job = _present_job(store, identifier, token)
-            return Outcome(result=find_work(job.kind)(store, job))
+            with span(f"work {job.kind}", parent=inherited_context(), job_id=str(job.id)):
+                return Outcome(result=find_work(job.kind)(store, job))
     except LifelongError as error:
         return Outcome.of_error(error)
     except Exception as error:
