@@ -14,7 +14,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from lifelong_monitor.exporter.exporter import Exporter
 from lifelong_monitor.exporter.status import PopulationStatus
 from lifelong_monitor.realised.records import RealisedMetric, RealisedPerformance, RecommendedMetrics
-from tests.integration.dashboards import fill, panel_of
+from tests.integration.dashboards import expect_data, fill, panel_of
 from tests.integration.processes import eventually
 from tests.integration.prometheus import Prometheus, prometheus
 from tests.unit import performance_samples
@@ -22,10 +22,10 @@ from tests.unit.monitor.exporter import statuses
 
 MODELS, ENVIRONMENTS, CLASSES = 10, 50, 20
 POPULATIONS = MODELS * ENVIRONMENTS
-REFUSING = 7
+SHADOWS, REFUSING = 3, 7
 SERIES = 88_000
 """Of the monitor; docs/monitoring.md states it."""
-RECORDED = 6_000
+RECORDED = 7_000
 """Largest number of series of recording rules; stated there, too."""
 
 
@@ -49,6 +49,7 @@ def population(number: int) -> PopulationStatus:
     return replace(
         statuses.JUDGED,
         model=f"model-{number % MODELS}@1",
+        role="shadow" if number < SHADOWS else "promoted",
         environment=f"site-{number // MODELS:02}",
         class_names=tuple(f"class {index:02}" for index in range(CLASSES)),
         head=replace(statuses.JUDGED.head, assumed_prevalence=assumed),
@@ -111,7 +112,8 @@ def test_the_table_has_a_row_for_each_population(scraped: Scraped) -> None:
     state, *_ = panel_of("overview", "All populations")["targets"]
     rows = scraped.metrics.query(fill(state["expr"], {}))
     assert len(rows) == POPULATIONS
-    assert Counter(row["value"][1] for row in rows)["7"] == REFUSING
+    states = Counter(row["value"][1] for row in rows)
+    assert (states["7"], states["-1"]) == (REFUSING, SHADOWS)
 
 
 def test_panels_over_time_show_the_most_urgent_ones_only(scraped: Scraped) -> None:
@@ -130,6 +132,12 @@ def test_the_heatmap_counts_all_of_them(scraped: Scraped) -> None:
         one["metric"]["le"]: int(one["values"][-1][1])
         for one in scraped.metrics.query(fill(target["expr"], {}), ranged=True)
     }
-    assert buckets["+Inf"] == POPULATIONS
+    assert buckets["+Inf"] == buckets["0.8"] == POPULATIONS - SHADOWS
     assert buckets["0.4"] == 0
-    assert buckets["0.8"] == POPULATIONS
+
+
+def test_the_table_of_trials_has_a_row_for_each_shadow(scraped: Scraped) -> None:
+    panel = panel_of("develop", "Models on trial")
+    expect_data(scraped.metrics, {"title": "trials", "panels": [panel], "annotations": {}}, {})
+    for target in panel["targets"]:
+        assert len(scraped.metrics.query(target["expr"])) == SHADOWS

@@ -16,6 +16,7 @@ from grafana.generate import DASHBOARDS
 from grafana.sdk import dashboard
 from lifelong_core.deploy.adaptation.reasons import ReasonCode
 from lifelong_monitor.exporter.gauges import GAUGES
+from lifelong_service.console import ROUTERS
 
 RECORDS = (DASHBOARDS.parent / "prometheus" / "records.yml").read_text(encoding="utf-8")
 FILES = {
@@ -127,6 +128,16 @@ def test_links_lead_to_dashboards_with_their_variables_to_the_console_and_to_run
         else:
             assert re.match(r"\$\{console\}/\w|\$\{runbooks\}/[\w${}.]+$", url), url
     assert found
+
+
+def test_links_to_the_console_lead_to_its_pages() -> None:
+    pages = [route.path for router in ROUTERS for route in router.routes if "GET" in route.methods]
+    patterns = [re.compile(re.sub(r"\{[^}]+\}", "[^/]+", path)) for path in (*pages, "/console")]
+    links = {url for url in urls(list(FILES.values())) if url.startswith("${console}")}
+    assert len(links) > 8
+    for link in links:
+        path = re.sub(r"\$\{[^}]+\}", "x", link.replace("${console}", "/console"))
+        assert any(pattern.fullmatch(path) for pattern in patterns), link
 
 
 def test_links_to_cells_of_a_row_name_columns_of_the_table() -> None:
