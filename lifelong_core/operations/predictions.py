@@ -64,7 +64,7 @@ class ShowPrediction(Call[PredictionDetails]):
 def list_predictions(context: Context, call: ListPredictions) -> PredictionList:
     """The newest logged predictions, newest first, without their logits.
 
-    A request reads at most 20,000 predictions. If a filter lets few of them pass, a page holds fewer than `limit`, even
+    A request reads at most 10,000 predictions. If a filter lets few of them pass, a page holds fewer than `limit`, even
     none; `next` then leads on. A model together with an environment is found by an index, and so are labelled ones.
     """
     store = context.store

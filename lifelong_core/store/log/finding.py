@@ -13,7 +13,7 @@ from lifelong_core.store.log.identifiers import EPOCH, first_id_at, logged_on
 from lifelong_core.store.log.records import split_ids
 from lifelong_core.store.schema import tables
 
-MOST_READ = 20_000
+MOST_READ = 10_000
 """Predictions that one page reads at most; a filter that few of them pass needs several pages."""
 
 _log, _labels, _requests = tables.predictions, tables.labels, tables.requests
