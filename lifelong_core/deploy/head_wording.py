@@ -1,7 +1,6 @@
 """A head, and the difference between two heads, in plain words."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,16 +16,6 @@ _MOST_COSTS = 400
 _ROUNDING = 1e-9
 _VISIBLE = 5e-4
 """Differences below it do not show in the words."""
-
-
-@dataclass(frozen=True)
-class ParameterChange:
-    """A number of a head that differs between two heads."""
-
-    name: str
-    before: float | None
-    """None: the head has no such number"""
-    after: float | None
 
 
 def describe_head(head: PostProcessingHead) -> str:
@@ -53,11 +42,13 @@ def describe_difference(before: PostProcessingHead, after: PostProcessingHead) -
     return [*_assumption(before, after), *_rule(before, after), *_scaling(before, after)]
 
 
-def parameter_changes(before: PostProcessingHead, after: PostProcessingHead) -> list[ParameterChange]:
-    """The numbers that differ between two heads of a model, by name."""
+def parameter_changes(
+    before: PostProcessingHead, after: PostProcessingHead
+) -> dict[str, tuple[float | None, float | None]]:
+    """The numbers that differ between two heads of a model, before and after, by name; None: the head has no such."""
     one, other = dict(_parameters(before)), dict(_parameters(after))
-    both = [(name, one.get(name), other.get(name)) for name in {**one, **other}]
-    return [ParameterChange(*found) for found in both if _differ(*found[1:])]
+    both = {name: (one.get(name), other.get(name)) for name in {**one, **other}}
+    return {name: pair for name, pair in both.items() if _differ(*pair)}
 
 
 def threshold(head: PostProcessingHead) -> tuple[str, float] | None:

@@ -8,7 +8,7 @@ from lifelong_core.entities.entity import Entity
 
 
 @dataclass(frozen=True, kw_only=True)
-class ParameterChangeAnswer(Entity):
+class ParameterChange(Entity):
     """A number that differs between two heads."""
 
     name: str
@@ -65,7 +65,7 @@ class HeadDifference(Entity):
     after_text: str
     sentences: list[str]
     """the differences in words; empty: both compute the same"""
-    parameters: list[ParameterChangeAnswer]
+    parameters: list[ParameterChange]
     """the numbers that differ"""
     decisions: DecisionSample | None
     """null: no environment is named, or the heads have different decisions"""

@@ -13,7 +13,7 @@ from lifelong_core.entities.head_differences import (
     ChangedDecision,
     DecisionSample,
     HeadDifference,
-    ParameterChangeAnswer,
+    ParameterChange,
 )
 from lifelong_core.entities.registry import Model
 from lifelong_core.operations.cycles import CycleReference
@@ -122,7 +122,10 @@ def _difference(
         before_text=describe_head(before),
         after_text=describe_head(after),
         sentences=describe_difference(before, after),
-        parameters=[ParameterChangeAnswer.of(change) for change in parameter_changes(before, after)],
+        parameters=[
+            ParameterChange(name=name, before=old, after=new)
+            for name, (old, new) in parameter_changes(before, after).items()
+        ],
         decisions=_decisions(store, model, environment, before, after, limit)
         if environment is not None and is_comparable
         else None,

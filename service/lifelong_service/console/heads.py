@@ -1,6 +1,6 @@
 """The pages of heads: what serves in one place and why, proposals to decide on, two heads compared, and the forms."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -55,8 +55,8 @@ def compare(request: Request, model: str, environment: Name, version: _Version, 
 @access(RollBack.operation.scope, media_types=FORM)
 def change_heads(request: Request, model: str, change: str, form: Form) -> Response:
     """Publish, roll back, pin, unpin, approve or reject, as the form of the page says."""
-    read = _READERS.get(change)
-    if read is None:
+    kind = _CALLS.get(change)
+    if kind is None:
         raise NotFoundError(f"there is no form {change[:40]!r}.")
     environment = str(form.get("environment", "")).strip() or None
 
@@ -66,7 +66,7 @@ def change_heads(request: Request, model: str, change: str, form: Form) -> Respo
     return decide(
         request,
         form,
-        lambda: read(model, environment, form),
+        lambda: _read(kind, model, form),
         back=path_of(model, environment),
         refused=refused,
     )
@@ -100,59 +100,25 @@ def _heads_page(
         forms=f"{PAGE}/{model}",
         proposals=[(cycle, carry_out(request, DiffProposal(cycle=str(cycle.id)))) for cycle in cycles],
         error=error,
-        typed={"reason": "", "head": ""} | dict(typed or {}),
+        typed={"reason": "", "pin_reason": "", "head": ""} | dict(typed or {}),
     )
 
 
-def _population(model: str, environment: str | None, form: FormData) -> dict[str, Any]:
-    """The fields that say which head the form changes, and the newest activation that its page showed."""
-    return {
-        "model": model,
-        "environment": environment,
-        "expected_sequence": str(form.get("sequence", "")).strip() or None,
-    }
+def _read(kind: type[Call[Any]], model: str, form: FormData) -> Call[Any]:
+    """The call of a form, whose fields have the names of the fields of the call."""
+    given: dict[str, Any] = {name: str(value).strip() for name, value in form.items() if str(value).strip()}
+    given["model"] = model
+    if "head" in given:
+        given["head"] = parse_document(given["head"], field="head")
+    return kind.read({name: given[name] for name in kind.model_fields if name in given}, is_request=True)
 
 
-def _publish(model: str, environment: str | None, form: FormData) -> NewHead:
-    head = parse_document(str(form.get("head", "")), field="head")
-    reason = str(form.get("reason", "")).strip() or None
-    return NewHead.read(
-        {**_population(model, environment, form), "head": head, "force_reason": reason}, is_request=True
-    )
-
-
-def _roll_back(model: str, environment: str | None, form: FormData) -> RollBack:
-    given = {
-        "to_version": str(form.get("to_version", "")).strip() or None,
-        "pin_reason": str(form.get("reason", "")).strip() or None,
-    }
-    return RollBack.read({**_population(model, environment, form), **given}, is_request=True)
-
-
-def _pin(model: str, environment: str | None, form: FormData) -> NewPin:
-    reason = str(form.get("reason", "")).strip()
-    return NewPin.read({**_population(model, environment, form), "reason": reason}, is_request=True)
-
-
-def _unpin(model: str, environment: str | None, form: FormData) -> Unpin:
-    return Unpin.read(_population(model, environment, form), is_request=True)
-
-
-def _approve(_: str, __: str | None, form: FormData) -> ApproveCycle:
-    return ApproveCycle.read({"cycle": str(form.get("cycle", ""))}, is_request=True)
-
-
-def _reject(_: str, __: str | None, form: FormData) -> RejectCycle:
-    reason = str(form.get("reason", "")).strip()
-    return RejectCycle.read({"cycle": str(form.get("cycle", "")), "reason": reason}, is_request=True)
-
-
-_READERS: dict[str, Callable[[str, str | None, FormData], Call[Any]]] = {
-    "publish": _publish,
-    "rollback": _roll_back,
-    "pin": _pin,
-    "unpin": _unpin,
-    "approve": _approve,
-    "reject": _reject,
+_CALLS: dict[str, type[Call[Any]]] = {
+    "publish": NewHead,
+    "rollback": RollBack,
+    "pin": NewPin,
+    "unpin": Unpin,
+    "approve": ApproveCycle,
+    "reject": RejectCycle,
 }
-"""What reads the call of each form, by the end of its address."""
+"""The call of each form, by the end of its address."""

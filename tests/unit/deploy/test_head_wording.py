@@ -61,7 +61,7 @@ def test_many_classes_are_named_by_their_shares() -> None:
 def test_differences_name_what_changes_and_nothing_else() -> None:
     one = head()
     assert describe_difference(one, head(bias=[1.0, 1.0])) == []
-    assert parameter_changes(one, head(bias=[1.0, 1.0])) == []
+    assert parameter_changes(one, head(bias=[1.0, 1.0])) == {}
     other = head(0.3, temperature=2.0, bias=[0.0, -1.0], decision_rule=Argmax())
     assert describe_difference(one, other) == [
         "It assumes 30 % malignant instead of 12 %.",
@@ -69,7 +69,7 @@ def test_differences_name_what_changes_and_nothing_else() -> None:
         "For equal logits, benign becomes more and malignant less probable.",
         "Its probabilities are closer to each other (temperature 2 instead of 1).",
     ]
-    changed = {change.name: (change.before, change.after) for change in parameter_changes(one, other)}
+    changed = parameter_changes(one, other)
     assert changed["bias of malignant"] == (0.0, -0.5)
     assert changed["temperature of benign"] == (1.0, 2.0)
     assert "cost of deciding benign for malignant" not in changed

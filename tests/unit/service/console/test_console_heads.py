@@ -80,10 +80,10 @@ def test_heads_are_published_pinned_unpinned_and_rolled_back(console: Console) -
     heads = console.service.store.heads
     head = heads.get("linear", 1).head
     other = replace(head, assumed_prevalence=[0.2, 0.2, 0.6])
-    asked = change(console, "publish", head=other.to_json(), sequence="0")
+    asked = change(console, "publish", head=other.to_json(), expected_sequence="0")
     assert "assumes 60 % malignant, 20 % benign, 20 % unclear and decides" in asked
     assert "It assumes 60 % malignant instead of 33.3 %" in asked
-    assert "wrong &lt;scanner&gt;" in change(console, "pin", reason="wrong <scanner>", sequence="1")
+    assert "wrong &lt;scanner&gt;" in change(console, "pin", reason="wrong <scanner>", expected_sequence="1")
     page = console.get(PAGE).text
     assert "<strong>Pinned</strong> by operate-token" in page
     assert f'action="{FORMS}/pin"' not in page
@@ -94,7 +94,7 @@ def test_heads_are_published_pinned_unpinned_and_rolled_back(console: Console) -
     difference = console.get(f"{PAGE}/diff?version=2&other=3").text
     assert "assumed prevalence of malignant" in difference
     assert "There is no prediction to compare" in difference
-    change(console, "rollback", to_version="2", reason="the third is wrong", sequence="2")
+    change(console, "rollback", to_version="2", pin_reason="the third is wrong", expected_sequence="2")
     assert heads.serving("linear", "site-a") == 2
     assert [pin.reason for pin in heads.pins("linear")] == ["the third is wrong"]
 
@@ -112,7 +112,7 @@ def test_the_default_head_has_a_page(console: Console) -> None:
 @pytest.mark.parametrize(
     ("what", "form", "status", "said"),
     [
-        ("rollback", {"sequence": "7"}, 409, "changed meanwhile"),
+        ("rollback", {"expected_sequence": "7"}, 409, "changed meanwhile"),
         ("rollback", {"to_version": "9"}, 404, "has no head 9"),
         ("rollback", {"to_version": "x"}, 422, "to_version"),
         ("pin", {"reason": ""}, 422, "reason"),
