@@ -120,6 +120,7 @@ class PopulationAnswer(Entity):
     class_names: list[str]
     head: str | None
     """the head in force in words, and where it comes from; null: there is none"""
+    head_made_at: Moment | None
     head_cycle: UUID | None
     """that fitted it; null: a person published it"""
     windows: list[JudgedWindow]

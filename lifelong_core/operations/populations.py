@@ -105,6 +105,7 @@ def show_population(context: Context, call: ShowPopulation) -> PopulationAnswer:
         summary=overview.summary(population, shifts[population]),
         class_names=list(overview.registry.tasks[model.task_id].class_names),
         head=None if head is None else _describe(head),
+        head_made_at=None if head is None else head.created_at,
         head_cycle=None if head is None else _cycle_of(head),
         windows=windows,
         swaps=[
@@ -123,7 +124,7 @@ def _describe(record: HeadRecord) -> str:
     """What the head assumes, how it decides and where it comes from, as a sentence."""
     cycle, head = _cycle_of(record), record.head
     origin = f"published by {record.created_by}" if cycle is None else f"fitted by cycle {cycle}"
-    return f"Head {record.version} {describe_head(head)}; {origin} on {record.created_at:%Y-%m-%d}."
+    return f"Head {record.version} {describe_head(head)}; {origin}."
 
 
 def _cycle_of(record: HeadRecord) -> UUID | None:

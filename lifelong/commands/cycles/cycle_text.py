@@ -6,11 +6,15 @@ from lifelong.commands.common import format_count
 from lifelong.commands.cycles.report_text import print_outcome, print_report
 from lifelong.commands.tables import print_rows, wrap_text
 from lifelong.printing import echo
-from lifelong_core.deploy import AdaptationReport
 from lifelong_core.deploy.head import ABSTAIN
 from lifelong_core.entities.affected import AffectedFiguresAnswer, AffectedPredictionAnswer
 from lifelong_core.entities.cycles import CycleAnswer
-from lifelong_core.values.errors import InvalidInputError
+from lifelong_core.store.cycles.statements import (
+    describe_affected,
+    describe_changes,
+    describe_consequences,
+    readable_report,
+)
 
 
 def print_cycle(cycle: CycleAnswer, class_names: Sequence[str]) -> None:
@@ -18,7 +22,7 @@ def print_cycle(cycle: CycleAnswer, class_names: Sequence[str]) -> None:
     echo(f"{cycle.id}")
     echo(f"{cycle.model} in {cycle.environment}, due {cycle.due_at.isoformat(timespec='seconds')}")
     print_outcome(cycle.effect, f"{cycle.window_samples:,} samples")
-    report = _report_of(cycle)
+    report = readable_report(cycle)
     if report is None:
         for reason in cycle.report.get("reasons", []):
             echo(f"  - {reason['text']}")
@@ -26,39 +30,23 @@ def print_cycle(cycle: CycleAnswer, class_names: Sequence[str]) -> None:
         print_report(report, class_names)
     for sentence in (cycle.report.get("inputs") or {}).get("clocks", ()):
         echo(f"Caution: {sentence}")
-    for line in _consequences(cycle):
+    for line in [*describe_consequences(cycle), *_commands(cycle)]:
         echo(line)
     if cycle.affected is not None:
         print_figures(cycle.affected, (*class_names, ABSTAIN), cycle.published_version)
         echo(f"List them: lifelong cycles affected {cycle.id}")
 
 
-def _report_of(cycle: CycleAnswer) -> AdaptationReport | None:
-    """The report without what only a replay needs; None: another version of the product wrote it."""
-    try:
-        return AdaptationReport.from_document(
-            {key: value for key, value in cycle.report.items() if key != "inputs"}
-        )
-    except InvalidInputError:
-        return None
-
-
-def _consequences(cycle: CycleAnswer) -> list[str]:
-    """What became of the head that the cycle wanted."""
-    lines = [f"Head {cycle.head_version} served meanwhile."]
-    if cycle.published_version is not None:
-        lines.append(f"Published head {cycle.published_version}.")
-    elif cycle.rejection is not None:
-        rejection = cycle.rejection
-        at = rejection.rejected_at.isoformat(timespec="seconds")
-        lines.append(f"Its proposal was rejected by {rejection.rejected_by} at {at}: {rejection.reason}")
-    elif cycle.proposal is not None:
-        lines.append("It proposes a head; `lifelong heads proposals` lists those that can be approved.")
-        lines.append(f"What approving it would change: lifelong cycles affected {cycle.id}")
-    elif cycle.outcome == "swap":
-        lines.append("Nothing was published: the mode was shadow.")
-        lines.append(f"What the swap would have changed: lifelong cycles affected {cycle.id}")
-    return lines
+def _commands(cycle: CycleAnswer) -> list[str]:
+    """How to go on with a head that was not published."""
+    if cycle.published_version is not None or cycle.rejection is not None or cycle.outcome != "swap":
+        return []
+    if cycle.proposal is None:
+        return [f"What the swap would have changed: lifelong cycles affected {cycle.id}"]
+    return [
+        "`lifelong heads proposals` lists those that can be approved.",
+        f"What approving it would change: lifelong cycles affected {cycle.id}",
+    ]
 
 
 def print_figures(figures: AffectedFiguresAnswer, names: Sequence[str], version: int | None) -> None:
@@ -69,21 +57,8 @@ def print_figures(figures: AffectedFiguresAnswer, names: Sequence[str], version:
         names: of the decisions, by their numbers.
         version: of the head that was published; None: it was not.
     """
-    end = f"{figures.until:%Y-%m-%d %H:%M:%S}Z" if version is None else "the swap"
-    new_head = "the other head" if version is None else f"head {version}"
-    echo(
-        wrap_text(
-            f"Of {figures.predictions:,} decisions from {figures.since:%Y-%m-%d %H:%M:%S}Z to {end}, {new_head}"
-            f" would make {figures.affected:,} otherwise ({100 * figures.share:.1f} %). As made, they cost"
-            f" {figures.expected_cost:.6g} more in all, {figures.mean_cost:.4g} each, by the probabilities of"
-            " that head."
-        )
-    )
-    for change in figures.changes:
-        text = (
-            f"{names[change.decision]} -> {names[change.new_decision]}: {change.count:,},"
-            f" cost {change.expected_cost:.6g} more as made"
-        )
+    echo(wrap_text(describe_affected(figures, version)))
+    for text in describe_changes(figures, names):
         echo(wrap_text(text, indent="    ", first="  - "))
     for note in _notes(figures):
         echo(wrap_text(note))

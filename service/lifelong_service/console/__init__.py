@@ -17,11 +17,12 @@ from lifelong_service.console.interview import forms as interview_forms
 from lifelong_service.console.interview import interviews, results
 from lifelong_service.console.knowledge import pages as knowledge_pages
 from lifelong_service.console.models import models, validations
-from lifelong_service.console.populations import fleet, population
+from lifelong_service.console.populations import cycle, fleet, population
 
 ROUTERS = (
     fleet.router,
     population.router,
+    cycle.router,
     interviews.router,
     interview_forms.router,
     results.router,

@@ -8,7 +8,7 @@ from lifelong_core.deploy.head import PostProcessingHead
 from lifelong_core.deploy.head_wording import describe_difference, describe_head
 from lifelong_core.operations.administration.jobs import CancelJob
 from lifelong_core.operations.administration.tokens import EndSessions, NewToken, RevokeToken, Rotation
-from lifelong_core.operations.cycles import ApproveCycle, RejectCycle
+from lifelong_core.operations.cycles import ApproveCycle, RejectCycle, ReplayCycle
 from lifelong_core.operations.head_differences import DiffProposal, diff_proposal
 from lifelong_core.operations.heads import NewHead, NewPin, RollBack, Unpin
 from lifelong_core.operations.interviews import DiscardInterview
@@ -218,6 +218,10 @@ def _reason(call: PromoteModel | AttachRecommendation) -> list[str]:
     return [] if call.force_reason is None else [f"The audit log keeps the reason {call.force_reason!r}."]
 
 
+def _replay(_: Context, call: ReplayCycle) -> list[str]:
+    return [f"A job judges the window of cycle {call.cycle} again and compares the reports. No head changes."]
+
+
 CHANGES: dict[type[Call[Any]], Change] = {
     ApproveCycle: Change(
         "Approve the proposed head", _approve, "Roll the head back on the page of the heads."
@@ -250,6 +254,9 @@ CHANGES: dict[type[Call[Any]], Change] = {
     ),
     WantedPlan: Change(
         "Choose predictions to label", _plan_labels, "Cancel the job; a plan changes no decision."
+    ),
+    ReplayCycle: Change(
+        "Replay the cycle", _replay, "Cancel the job; a replay changes neither heads nor decisions."
     ),
     CancelJob: Change("Cancel the job", _cancel_job, "Submit the job again.", is_danger=True),
     DiscardInterview: Change("Discard the interview", _discard_interview, _NO_UNDO, is_danger=True),

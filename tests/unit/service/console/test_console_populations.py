@@ -5,10 +5,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 
+from lifelong_core.deploy import AdaptationPolicy, adapt
 from lifelong_core.store import LogEntry, Store
-from tests.unit.service.conftest import CLASS_NAMES, Service
+from tests.unit.service.conftest import CLASS_NAMES, Service, calibration
 from tests.unit.service.consoles import Console
 from tests.unit.store.samples import cycle, head, prediction
 
@@ -101,3 +103,51 @@ def test_a_population_shows_its_head_its_prevalence_and_its_cycles(console: Cons
 def test_an_unknown_population_is_not_found(console: Console) -> None:
     for place in ("linear@9/site-a", "linear@1/nowhere"):
         assert console.get(f"/console/populations/{place}").status_code == 404
+
+
+def test_a_cycle_says_why_and_what_followed(console: Console) -> None:
+    judge(console, 1, 0.3, outcome="swap")
+    (one,) = console.service.store.cycles.list()
+    path = f"/console/cycles/{one.id}"
+    shown = console.get(path).text
+    assert "Looked on day 1." in shown
+    assert "Head 1 served meanwhile. Published head 2." in shown
+    assert 'href="/console/populations/linear@1/site-a"' in shown
+    assert "Another version of the product wrote its report" in shown  # that of these tests has few fields
+    document = console.get(f"{path}/cycle.json")
+    assert document.headers["Content-Disposition"] == f'attachment; filename="cycle-{one.id}.json"'
+    assert document.json()["report"]["change_points"] == one.report["change_points"]
+
+
+def test_a_report_is_told_in_words_numbers_and_a_chart(console: Console) -> None:
+    store = console.service.store
+    model = store.models.get("linear")
+    served = store.registry().heads[model.id, None].head
+    labelled = calibration(seed=1)
+    shifted = np.repeat(labelled.logits[labelled.labels == 2], 10, axis=0)
+    report = adapt(calibration(), shifted, served, AdaptationPolicy(), method="ACC")
+    one = replace(cycle(model, due_at=NOW), report=report.to_document(), outcome=report.outcome)
+    store.cycles.finish(one, candidate=report.candidate, expected_sequence=None, mode="shadow")
+    shown = console.get(f"/console/cycles/{one.id}").text
+    assert report.prevalence is not None
+    for text in (
+        "Only the prevalence has changed? ",
+        "Expected cost of a decision: ",
+        "method ACC",
+        f'<td data-label="Estimated">{report.prevalence.prevalence[2]:.3f}</td>',
+        "<title>Prevalence in its window</title>",
+    ):
+        assert text in shown, text
+
+
+def test_a_replay_is_confirmed_and_becomes_a_job(console: Console) -> None:
+    judge(console, 1, 0.1)
+    path = f"/console/cycles/{console.service.store.cycles.list()[0].id}"
+    asked = console.ask(f"{path}/replay")
+    assert "No head changes." in asked.text
+    assert console.service.store.jobs.list() == []
+    done = console.post(f"{path}/replay")
+    (job,) = console.service.store.jobs.list()
+    assert (done.headers["Location"], job.kind) == (f"/console/jobs/{job.id}", "replay")
+    console.scope = "read"
+    assert "Replay it" not in console.get(path).text
