@@ -158,7 +158,7 @@ def test_all_commands_are_in_the_help_by_section(installed: Run) -> None:
     sections = [
         "Models:",
         "Heads and cycles:",
-        "Labels:",
+        "Predictions and labels:",
         "Metrics:",
         "Related tasks:",
         "Training:",

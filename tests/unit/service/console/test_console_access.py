@@ -32,7 +32,7 @@ SCOPES = {
     "/console/populations/{model}/{environment}": "read",
     "/console/cycles/{identifier}": "read",
     "/console/cycles/{identifier}/cycle.json": "read",
-    "/console/cycles/{identifier}/replay": "operate",
+    "POST /console/cycles/{identifier}/replay": "operate",
     "/console/interviews": "read",
     "/console/audit": "read",
     "/console/runbooks": "read",
