@@ -117,6 +117,13 @@ def _breakable(name: str) -> "Markup":
     return Markup("<wbr>").join(escape(part) for part in re.split(r"(?<=[._-])", name))
 
 
+def _code(text: str) -> "Markup":
+    """Return a text with what stands between backticks, such as commands, as code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
+
+
 def _class_list(names: Sequence[str]) -> str:
     from lifelong_core.design.interview.class_names import list_class_names  # loads the design loop
 
@@ -132,6 +139,7 @@ def _templates() -> "Environment":
     )
     made.filters["sentence"] = as_sentence
     made.filters["breakable"] = _breakable
+    made.filters["code"] = _code
     made.filters["class_list"] = _class_list
     made.filters["moment"] = _moment
     made.filters["second"] = _second
