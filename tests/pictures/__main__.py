@@ -43,7 +43,8 @@ def main() -> None:
         for name in re.findall(r"images/((?:preview|console)-[\w-]+\.png)", page.read_text())
     }
     for name in shown:
-        shutil.copy(arguments.folder / name, DOCS / "images" / name)
+        if (arguments.folder / name).exists():  # else this run took others
+            shutil.copy(arguments.folder / name, DOCS / "images" / name)
 
 
 if __name__ == "__main__":

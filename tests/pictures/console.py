@@ -3,7 +3,7 @@
 import html
 import re
 import sys
-from collections import deque
+from collections import Counter, deque
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,8 +16,10 @@ from tests.pictures.dashboards import SIZES
 from tests.pictures.filling import fill
 from tests.pictures.fleet import SWAPS, Fleet
 
-_MOST = 400
-"""Pages that are opened to find one of each kind."""
+_OF_EACH = 5
+"""Pages of a route that are opened to find the one with most to see."""
+_PATIENCE = 60.0
+"""Seconds."""
 _NO_PAGES = re.compile(r"\.(css|js|json|csv)\b|/report\b|/reports/|format=")
 _LIVE = "hx-get"
 """In pages of jobs that go on."""
@@ -41,27 +43,34 @@ def take(fleet: Fleet, browser: Browser, pages: Path) -> None:
             browser.open(address + path)
             browser.screenshot(pages / f"console-{name}{ending}.png")
             faults = [] if browser.evaluate(STICKS_OUT) <= 0 else ["it is wider than the screen"]
-            faults += browser.barriers() if width < 500 else []  # noqa: PLR2004, RUF100
+            faults += browser.barriers()
             if faults:
                 sys.stdout.write(f"{name}{ending} ({path}): {'; '.join(faults)}\n")
 
 
 def _pages(address: str, session: str) -> dict[str, str]:
-    """The path of one page of each route, by a name of the route; that of the hospital with a swap if there is one."""
+    """The path of one page of each route, by a name of the route: of the hospital with a swap, or with news, if any."""
     routes = [path for method, path in console_routes() if method == "GET"]
     waiting, seen = deque(["/console"]), {"/console"}
     chosen: dict[str, str] = {}
     preferred: set[str] = set()
-    with httpx.Client(base_url=address, headers={"Cookie": f"{COOKIE}={session}"}) as client:
-        while waiting and len(seen) < _MOST:
+    opened = Counter[str]()
+    with httpx.Client(
+        base_url=address, headers={"Cookie": f"{COOKIE}={session}"}, timeout=_PATIENCE
+    ) as client:
+        while waiting:
             path = waiting.popleft()
-            answer = client.get(path)
-            if answer.status_code != 200:  # noqa: PLR2004, RUF100
-                continue
             name = _route_name(path.partition("?")[0], routes)
-            if name not in chosen or (name not in preferred and (SWAPS in path or _LIVE in answer.text)):
+            if opened[name] >= _OF_EACH or name in preferred:
+                continue
+            opened[name] += 1
+            answer = client.get(path)
+            if answer.status_code != httpx.codes.OK:
+                continue
+            is_preferred = SWAPS in path or _LIVE in answer.text
+            if name not in chosen or is_preferred:
                 chosen[name] = path
-                preferred |= {name} if SWAPS in path or _LIVE in answer.text else set()
+                preferred |= {name} if is_preferred else set()
             for link in re.findall(r'href="(/console[^"#]*)', answer.text):
                 target = html.unescape(link)
                 if target not in seen and not _NO_PAGES.search(target):
