@@ -20,6 +20,7 @@ THRESHOLDS = [
 LISTS = """
 tasks models models/linear@1 models/remote models/linear@1/training models/net@1/training models/remote@1/heads
 models/linear@2/reports environments tokens workers monitors tasks/skin/trial tasks/skin/fingerprints performance
+trainings validations sessions knowledge/skin/disclosures
 audit?limit=500 audit?kind=changes&limit=3 audit?action=heads.swap audit?subject=skin audit?limit=0
 cycles cycles?model=remote&environment=shifted&outcome=swap&limit=1 jobs jobs?kind=validate&limit=1
 proposals notifications interviews labelling-plans populations/remote@1/balanced/labelling-plan knowledge signers
