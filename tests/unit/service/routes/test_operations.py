@@ -57,6 +57,9 @@ def test_metrics(service: Service) -> None:
         return sum(s.value for s in samples if s.name == name and labels.items() <= s.labels.items())
 
     before = value("lifelong_predictions_total", model="linear@1", environment="counted")
+    stages = {
+        name: value(name) for name in ("lifelong_decode_seconds_count", "lifelong_inference_seconds_count")
+    }
     service.client.post("/v1/predict?environment=counted", content=png())
     service.client.post("/v1/logits", json={"logits": [[1, 2, 3]] * 4, "environment": "counted"})
     assert value("lifelong_predictions_total", model="linear@1", environment="counted") == before + 5
@@ -64,6 +67,9 @@ def test_metrics(service: Service) -> None:
     assert value("lifelong_request_seconds_count", route="/v1/predict") >= 1
     assert value("lifelong_log_commit_seconds_count") >= 2
     assert value("lifelong_batch_size_count") >= 2
+    # Of the image only: logits are neither decoded nor inferred.
+    assert {name: value(name) - count for name, count in stages.items()} == dict.fromkeys(stages, 1)
+    assert value("lifelong_workers") == 1
 
 
 def test_metrics_may_need_a_token_which_is_known_while_the_database_is_away(
