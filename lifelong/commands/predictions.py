@@ -39,6 +39,8 @@ def _text(one: PredictionDetails, _: ShowPrediction) -> str:
     ]
     for title, path in (("head that decided", one.decided), ("head in force", one.active)):
         lines += [f"{title}: cannot be read"] if path is None else _path(title, path, one)
+    cycles = (f"{cycle.id} ({cycle.outcome}, {cycle.finished_at:%Y-%m-%d %H:%M} UTC)" for cycle in one.cycles)
+    lines.append(f"used by cycles: {', '.join(cycles) or 'none'}")
     return "\n".join(wrap_text(line, first="", indent="    ") for line in lines)
 
 

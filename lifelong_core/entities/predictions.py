@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from lifelong_core.entities.affected import Millisecond
-from lifelong_core.entities.entity import Entity
+from lifelong_core.entities.cycles import Outcome
+from lifelong_core.entities.entity import Entity, Moment
 from lifelong_core.entities.labelling import LabelRevisionAnswer
 
 
@@ -60,6 +61,17 @@ class DecisionPath(Entity):
 
 
 @dataclass(frozen=True, kw_only=True)
+class JudgingCycle(Entity):
+    """A cycle whose window held a prediction."""
+
+    id: UUID
+    finished_at: Moment
+    outcome: Outcome
+    published_version: int | None
+    """the head that it published; null: none"""
+
+
+@dataclass(frozen=True, kw_only=True)
 class PredictionDetails(FoundPredictionAnswer):
     """A logged prediction with the way to its decision."""
 
@@ -75,3 +87,5 @@ class PredictionDetails(FoundPredictionAnswer):
     """hash of the group; null: it has none, or the scope of the token is less than `operate`"""
     revisions: list[LabelRevisionAnswer]
     """every change of the label, oldest first"""
+    cycles: list[JudgingCycle]
+    """the first cycles whose window held it, oldest first, at most 20"""

@@ -107,7 +107,7 @@ def show_prediction(context: Context, call: ShowPrediction) -> PredictionDetails
     """One logged prediction: its logits, and the way to the decision under the head that decided and the active one.
 
     The way: logits, affine scaling (temperature and bias), softmax to probabilities, expected cost of each decision,
-    decision. The hash of its group is shown from the scope `operate` on.
+    decision. Beside it, the cycles that used it. The hash of its group is shown from the scope `operate` on.
     """
     store = context.store
     history = store.labels.named_history(call.prediction)
@@ -135,6 +135,7 @@ def show_prediction(context: Context, call: ShowPrediction) -> PredictionDetails
         active=None if active is None else _path(store, model, active, found.logits),
         group=None if group is None else bytes(group).hex(),
         revisions=history.revisions,
+        cycles=store.judged.cycles_with(found),
     )
 
 

@@ -14,6 +14,7 @@ from lifelong_core.store.access.tokens import Tokens
 from lifelong_core.store.artifacts import Artifacts
 from lifelong_core.store.cycles.affected_decisions import AffectedDecisionLog
 from lifelong_core.store.cycles.cycles import Cycles
+from lifelong_core.store.cycles.judged_predictions import JudgedPredictions
 from lifelong_core.store.cycles.populations import PopulationCycles
 from lifelong_core.store.cycles.swaps import Swaps
 from lifelong_core.store.cycles.watching import PopulationWatch, TrafficCounts
@@ -86,6 +87,7 @@ class Store:
         self.labelling_plans = LabellingPlans(database)
         self.cycles = Cycles(database)
         self.population_cycles = PopulationCycles(database)
+        self.judged = JudgedPredictions(database)
         self.swaps = Swaps(database)
         self.affected = AffectedDecisionLog(database)
         self.performance = PerformanceComparisons(database)

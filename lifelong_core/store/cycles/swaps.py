@@ -13,6 +13,7 @@ from lifelong_core.deploy import PostProcessingHead
 from lifelong_core.deploy.adaptation.affected_decisions import AffectedCounts
 from lifelong_core.entities.cycles import Cycle
 from lifelong_core.store.engine.clock import now
+from lifelong_core.store.engine.columns import Row
 from lifelong_core.store.engine.statements import Repository, batched
 from lifelong_core.store.heads import activations
 from lifelong_core.store.heads.activations import activated_at
@@ -131,11 +132,11 @@ def affected_since(connection: sa.Connection, cycle: Cycle, head: PostProcessing
     if first:
         # The id of the window's first prediction, or its first hour.
         return datetime.fromisoformat(first).astimezone(UTC) if ":" in first else logged_at(UUID(first))
-    oldest = _oldest_in_window(connection, cycle)
+    oldest = oldest_in_window(connection, cycle)
     return cycle.started_at if oldest is None else logged_at(oldest)
 
 
-def _oldest_in_window(connection: sa.Connection, cycle: Cycle) -> UUID | None:
+def oldest_in_window(connection: sa.Connection, cycle: Cycle | Row) -> UUID | None:
     """The oldest prediction of the window: its number of predictions, counted back from the cycle's log position; None:
     too few are left."""
     query = (
