@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+from lifelong_core.configuration.settings import Settings
 from lifelong_core.store import (
     Cycle,
     LogEntry,
@@ -18,6 +19,7 @@ from lifelong_core.store import (
     new_prediction_id,
 )
 from lifelong_core.store.log.finding import Filter
+from lifelong_monitor.cycle.cycle import run_cycle
 from tests.integration.browser import Browser, running_browser
 from tests.integration.installation import install
 from tests.integration.processes import Service, running_service
@@ -158,6 +160,30 @@ def test_the_person_on_call_decides_within_five_clicks(console: Console) -> None
     assert console.store.cycles.get(cycle.id).published_version == console.store.heads.serving(
         MODEL, "hospital-7"
     )
+
+
+def test_the_fleet_leads_to_a_population_and_to_its_cycle(console: Console) -> None:
+    """A real cycle over noise, which is no shift of the prevalence."""
+    place, model = "hospital-12", console.store.models.get(MODEL)
+    judged = run_cycle(console.store, Settings(), model, place, datetime.now(UTC)).last
+    assert judged is not None
+    console.log_in("read")
+    assert console.browser.evaluate("location.pathname") == "/console"
+    assert console.browser.text("h1") == "Fleet"
+    console.click("main nav a", "name")
+    console.click("main table a", place)
+    assert console.browser.text("h1").startswith(place)
+    console.click("main table a")
+    assert console.browser.evaluate("location.pathname") == f"/console/cycles/{judged.id}"
+    for reason in judged.report["reasons"]:
+        assert reason["text"] in console.browser.text("main")
+    for path in ("", f"/populations/{MODEL}/{place}", f"/cycles/{judged.id}"):
+        for width, scheme in ((1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")):
+            console.browser.size(width, scheme=scheme)
+            console.open(path)
+            assert console.browser.barriers() == [], (path, width, scheme)
+            assert console.browser.evaluate(STICKING_OUT) <= 0, (path, width)
+    console.browser.size(1280)
 
 
 def test_a_head_is_rolled_back_and_pinned_and_unpinned(console: Console) -> None:

@@ -4,5 +4,7 @@
 - `swaps`: published heads with the counts of affected decisions
 - `judged_predictions`: the cycles that used a prediction
 - `watching`: queries of a monitor over all populations
+- `populations`, `overview`: the newest cycles without their reports, and what each population needs, in words
+- `statements`: a cycle in words
 - `affected_decisions`, `affected_ranking`: decisions that a swap changes
 """

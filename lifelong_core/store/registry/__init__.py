@@ -4,4 +4,5 @@
 - `cache`: the registry on the local disk
 - `tasks`, `models`, `model_removal`, `environments`: its parts
 - `heartbeats`, `serving`: heartbeats of processes, and how far a model is served
+- `sick_processes`: what is wrong with workers and monitors, as sentences
 """
