@@ -16,7 +16,7 @@ knowledge list --limit 1, knowledge signers, knowledge show skin, knowledge show
 cycles list --model remote --environment shifted --outcome swap --limit 1, calibration-sets list remote@1,
 feedback plans, heads list linear@1, heads list remote@1, heads history linear@1 --environment site-a,
 models promotions skin, models training linear@1, models training net@1, models trial skin,
-models trainings, models validations, performance, performance remote@1 balanced,
+models trainings, models validations, populations list --order name, performance, performance remote@1 balanced,
 performance remote@1 shifted, performance remote@1 nowhere,
 neighbours skin --scenario pretraining, doctor --quick
 """

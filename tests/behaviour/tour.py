@@ -207,6 +207,8 @@ def read(api: Api) -> None:
         api.get(f"cycles/{cycle['id']}/affected?limit=3", ANY)
     for environment in (*ENVIRONMENTS, "broken-1", "few", "nowhere"):
         api.get(f"populations/remote@1/{environment}/performance", ANY)
+        api.get(f"populations/remote@1/{environment}?limit=5", ANY)
+    api.get("populations?order=name")
     for kind, name in (("proposals", "proposals"), ("labelling-plans", "plans")):
         for one in api.peek(kind)[name]:
             api.get(f"{kind}/{one['id']}")

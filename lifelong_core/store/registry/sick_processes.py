@@ -34,7 +34,7 @@ def describe_sick(
 def _workers(workers: Sequence[ServingWorker], references: Mapping[int, str]) -> Iterator[str]:
     living = [worker for worker in workers if not worker.is_lost]
     if not living:
-        yield "No worker is running; start one: lifelong serve."
+        yield "No worker is running; start one: `lifelong serve`."
     for worker in workers:
         name = f"Worker {worker.process} on {worker.host}"
         if worker.is_lost and not any(other.started_at > worker.seen_at for other in living):
@@ -47,7 +47,7 @@ def _workers(workers: Sequence[ServingWorker], references: Mapping[int, str]) ->
 def _monitors(monitors: Sequence[MonitorProcess], at: datetime) -> Iterator[str]:
     living = [one for one in monitors if not one.is_lost]
     if not living:
-        yield "No monitor is running; start one: lifelong monitor."
+        yield "No monitor is running; start one: `lifelong monitor`."
     for one in monitors:
         heartbeat, tick = one.heartbeat, one.heartbeat.tick
         name = f"{heartbeat.name[0].upper()}{heartbeat.name[1:]}"
